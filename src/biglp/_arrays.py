@@ -1,0 +1,80 @@
+"""The few array questions that NumPy and torch answer differently.
+
+Block functions are written once and take their namespace from their arguments: on NumPy arrays
+they run on the processor, on torch tensors wherever the tensor lives. Torch is never imported
+here; a tensor can only exist when somebody else has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._errors import MissingExtraError, ParameterError
+
+Array = Any
+"""A NumPy array or a torch tensor."""
+
+Rows = Any
+"""A block of rows: a NumPy array, a torch tensor or a SciPy CSR matrix."""
+
+
+def is_torch(array: Array) -> bool:
+    """Tell whether ``array`` is a torch tensor, without importing torch."""
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def namespace(array: Array) -> Any:
+    """Return the module (numpy or torch) whose functions work on ``array``."""
+    return sys.modules["torch"] if is_torch(array) else np
+
+
+def like(array: Rows, constant: np.ndarray) -> Array:
+    """Bring a small NumPy constant to the type, precision and place of ``array``."""
+    if is_torch(array):
+        dtype = array.dtype if array.dtype.is_floating_point else None
+        return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
+    return np.asarray(constant, dtype=array.dtype)
+
+
+def to_numpy(array: Any) -> Any:
+    """Bring a small result back as a NumPy array; leave other objects alone."""
+    return array.detach().cpu().numpy() if is_torch(array) else array
+
+
+def to_device(rows: Rows, device: str) -> Rows:
+    """Move a block of rows to ``device``: "cpu" is NumPy, anything else a torch device."""
+    if device == "cpu":
+        return rows
+    torch = sys.modules["torch"]
+    dense = rows.toarray() if sparse.issparse(rows) else rows
+    if not dense.flags.writeable:
+        dense = dense.copy()
+    return torch.from_numpy(dense).to(device.removeprefix("torch:"))
+
+
+def require_device(device: str) -> str:
+    """Check that ``device`` can be used and load torch when it needs it."""
+    if device == "cpu":
+        return device
+    if not (isinstance(device, str) and device.startswith(("cuda", "torch:"))):
+        raise ParameterError(
+            f"device={device!r} is not known; use 'cpu', 'cuda' or 'cuda:N' "
+            "('torch:cpu' runs the GPU path on the processor)."
+        )
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError(
+            f"device={device!r} needs torch, which is not installed; "
+            'install it with: pip install "biglp[gpu]"'
+        ) from error
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ParameterError(
+            f"device={device!r} was asked for, but torch {torch.__version__} sees no CUDA GPU here; "
+            "use device='cpu', or check the driver with nvidia-smi."
+        )
+    return device

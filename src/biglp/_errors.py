@@ -1,0 +1,77 @@
+"""Everything biglp raises or warns, as one tree.
+
+::
+
+    BigLPError
+    ├── InputError            (ValueError)   rows, labels or parameters that cannot be used
+    │   ├── BadRowsError                     NaN, infinity, wrong shape
+    │   ├── LabelError                       no labels, one class, wrong length
+    │   └── ParameterError                   a parameter outside its range
+    ├── MemoryBudgetError     (MemoryError)  the work does not fit the memory that was given
+    ├── ModelFileError        (ValueError)   a model file that is damaged or of another version
+    └── MissingExtraError     (ImportError)  an optional part that is not installed
+
+    BigLPWarning (UserWarning)
+    ├── DegreeWarning                        rows whose degree had to be repaired
+    ├── UnreachedRowsWarning                 rows that no label reaches
+    ├── LandmarkWarning                      fewer landmarks than asked for
+    └── StoppedShortWarning                  an iteration that ended before its tolerance
+
+Every message says what was wrong, what was found, what is allowed and what to do.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+
+class BigLPError(Exception):
+    """Base of every error raised on purpose by biglp."""
+
+
+class InputError(BigLPError, ValueError):
+    """The rows, labels or parameters cannot be used."""
+
+
+class BadRowsError(InputError):
+    """The feature rows cannot be used."""
+
+
+class LabelError(InputError):
+    """The labels cannot be used."""
+
+
+class ParameterError(InputError):
+    """A parameter is outside its allowed range."""
+
+
+class MemoryBudgetError(BigLPError, MemoryError):
+    """The work does not fit the memory that was given."""
+
+
+class ModelFileError(BigLPError, ValueError):
+    """A model file is damaged, not a model file, or of an unknown version."""
+
+
+class MissingExtraError(BigLPError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class BigLPWarning(UserWarning):
+    """Base of every warning given by biglp."""
+
+
+class DegreeWarning(BigLPWarning):
+    """Some rows had a degree of zero or less, which was repaired."""
+
+
+class UnreachedRowsWarning(BigLPWarning):
+    """Some rows are reached by no label; they got the class prior."""
+
+
+class LandmarkWarning(BigLPWarning):
+    """Fewer landmarks were used than asked for."""
+
+
+class StoppedShortWarning(BigLPWarning, ConvergenceWarning):
+    """An iteration ended before it reached its tolerance."""

@@ -1,0 +1,88 @@
+"""Kernels and distances between a block of rows and k landmarks.
+
+Notation: x a row (b × m block X), l a landmark (k × m matrix L), σ the bandwidth.
+Gaussian kernel (section 2.1 of the paper):  w(x, l) = exp(−‖x − l‖² / 2σ²).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from biglp._arrays import Array, Rows, is_torch, like, namespace
+
+
+def squared_norms(rows: Rows) -> Array:
+    """‖x‖² of every row.  (b, m) → (b,)."""
+    if sparse.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return namespace(rows).einsum("ij,ij->i", rows, rows)
+
+
+def products(rows: Rows, matrix: np.ndarray) -> Array:
+    """X·Mᵀ, dense, for dense or CSR rows.  (b, m), (k, m) → (b, k)."""
+    # Asking for (k, m)ᵀ rather than a copy lets BLAS read the small matrix as it is.
+    return rows @ like(rows, matrix).T
+
+
+def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> tuple[Array, Array]:
+    """Gaussian kernel between rows and landmarks, and ‖x‖² of the rows.
+
+    The exponent −γ(‖x‖² − 2x·l + ‖l‖²) with γ = 1/2σ² is built in place from one matrix product.
+    """
+    gamma = 0.5 / bandwidth**2
+    norms = squared_norms(rows)
+    exponent = products(rows, landmarks * (2.0 * gamma))
+    exponent -= like(exponent, gamma * np.einsum("ij,ij->i", landmarks, landmarks))
+    exponent -= (norms * gamma)[:, None]
+    namespace(exponent).exp(exponent, out=exponent)
+    return exponent, norms
+
+
+def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:
+    """The k × k kernel G between landmarks, in float64, symmetric with ones on the diagonal."""
+    points = np.asarray(landmarks, dtype=np.float64)
+    norms = np.einsum("ij,ij->i", points, points)
+    squared = np.maximum(norms[:, None] + norms - 2.0 * points @ points.T, 0.0)
+    np.fill_diagonal(squared, 0.0)
+    kernel: np.ndarray = np.exp(-0.5 / bandwidth**2 * squared)
+    return kernel
+
+
+def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
+    """‖x − l‖² − ‖x‖²: enough to rank landmarks and to compare their distances."""
+    distances = products(rows, landmarks * -2.0)
+    distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
+    return distances
+
+
+def nearest(distances: Array, count: int) -> tuple[Array, Array]:
+    """Columns and values of the ``count`` smallest entries of each row, nearest first.
+
+    ``distances`` is used up. Taking the minimum a few times is several times faster than a partial
+    sort for the handful of neighbours that anchors need.
+    """
+    xp = namespace(distances)
+    if is_torch(distances):
+        values, columns = xp.topk(distances, count, dim=1, largest=False)
+        return columns, values
+    rows = np.arange(distances.shape[0])
+    columns = np.empty((len(rows), count), dtype=np.int32)
+    values = np.empty((len(rows), count), dtype=distances.dtype)
+    for rank in range(count):
+        best = distances.argmin(axis=1)
+        columns[:, rank] = best
+        values[:, rank] = distances[rows, best]
+        if rank + 1 < count:
+            distances[rows, best] = np.inf
+    return columns, values
+
+
+def scatter(columns: Array, weights: Array, width: int) -> Array:
+    """A matrix with ``weights`` at ``columns`` of each row: CSR for NumPy, dense for torch."""
+    if is_torch(weights):
+        matrix = weights.new_zeros((weights.shape[0], width))
+        return matrix.scatter_(1, columns.long(), weights)
+    b, s = weights.shape
+    starts = np.arange(0, b * s + 1, s, dtype=np.int32)
+    return sparse.csr_matrix((weights.ravel(), columns.ravel(), starts), shape=(b, width))

@@ -1,0 +1,134 @@
+"""Choosing k landmarks: random rows (Algorithm S.3), k-means centres (S.4), or the user's own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._arrays import Rows, to_numpy
+from biglp._blocks import Block, cut_rows
+from biglp._engines import Engine
+from biglp._errors import BadRowsError, LandmarkWarning, ParameterError
+from biglp._lowrank.kmeans import kmeans_start, lloyd
+from biglp._lowrank.sampling import sample_rows
+from biglp._sources import Source, as_source
+
+ROWS_PER_LANDMARK = 100
+"""Rows a landmark in the sample that k-means works on; more does not help classification."""
+KMEANS_ITERATIONS = 10
+STRATEGIES = ("kmeans", "kmeans-full", "random")
+
+
+def choose_landmarks(
+    engine: Engine,
+    source: Source,
+    blocks: Sequence[Block],
+    *,
+    strategy: Any,
+    k: int,
+    seed: int,
+) -> np.ndarray:
+    """Choose the landmarks.
+
+    Parameters
+    ----------
+    engine, source, blocks
+        Who works on which rows; ``source`` holds the prepared rows of all ``blocks``.
+    strategy : {"kmeans", "kmeans-full", "random"} or array of shape (k, m)
+        "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps
+        over all rows as the paper does.
+    k : int
+        Number of landmarks; fewer are used when there are fewer distinct rows.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    landmarks : ndarray of shape (k, m)
+    """
+    if not isinstance(strategy, str):
+        return _given(strategy, source)
+    if strategy not in STRATEGIES:
+        raise ParameterError(
+            f"landmarks={strategy!r} is not known; use one of {', '.join(STRATEGIES)}, "
+            "or an array of shape (k, n_features)."
+        )
+    if k > source.n_rows:
+        warnings.warn(
+            f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
+            f"{source.n_rows} landmarks are used. Give a smaller n_landmarks to silence this.",
+            LandmarkWarning,
+            stacklevel=4,
+        )
+        k = source.n_rows
+    if strategy == "random":
+        return _distinct(_dense(sample_rows(source, k, seed)))
+    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
+    start = kmeans_start(sample, k, seed)
+    pool = _dense(sample[: min(sample.shape[0], 2 * k)])
+    if strategy == "kmeans":
+        rows_each = max(block.n_rows for block in blocks)
+        blocks = cut_rows(_SampleSource(sample, source), rows_each)
+    centres, _ = lloyd(engine, blocks, start, pool, max_iter=KMEANS_ITERATIONS, seed=seed)
+    return _distinct(centres)
+
+
+def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> float:
+    """Typical distance of a row to its ``neighbour``-th nearest landmark: the natural bandwidth.
+
+    The median distance between rows, the usual rule, is far too wide: it measures the size of the
+    whole data set, not the distance over which labels agree.
+    """
+    from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
+
+    neighbour = min(neighbour, len(landmarks))
+    _, values = nearest(relative_distances(sample, landmarks), neighbour)
+    squared = np.maximum(to_numpy(values)[:, -1] + to_numpy(squared_norms(sample)), 0.0)
+    positive = squared[squared > 0]
+    if positive.size == 0:
+        return 1.0  # all rows sit on landmarks; any bandwidth gives the same graph
+    return float(np.sqrt(np.mean(positive, dtype=np.float64)))
+
+
+class _SampleSource(Source):
+    """Prepared rows of a sample, handed out as the parent source would."""
+
+    def __init__(self, sample: Rows, parent: Source) -> None:
+        self._sample = sample
+        self._device = getattr(parent, "device", "cpu")
+        self.n_rows, self.n_features = sample.shape
+        self.dtype = parent.dtype
+
+    def read(self, start: int, stop: int) -> Rows:
+        from biglp._arrays import to_device
+
+        return to_device(self._sample[start:stop], self._device)
+
+
+def _given(landmarks: Any, source: Source) -> np.ndarray:
+    given = _dense(as_source(landmarks).read(0, len(landmarks)))
+    if given.shape[1] != source.n_features:
+        raise ParameterError(
+            f"landmarks has {given.shape[1]} features, but X has {source.n_features}; "
+            "give an array of shape (k, n_features)."
+        )
+    if not np.isfinite(given).all():
+        raise BadRowsError("landmarks holds NaN or infinity; give finite numbers only.")
+    scaling = getattr(source, "scaling", None)
+    given = given.astype(source.dtype)
+    return _distinct(given if scaling is None else scaling.apply(given))
+
+
+def _dense(rows: Rows) -> np.ndarray:
+    rows = to_numpy(rows)
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
+def _distinct(landmarks: np.ndarray) -> np.ndarray:
+    """Drop repeated landmarks, keeping the order: they add nothing but singular matrices."""
+    _, first = np.unique(landmarks, axis=0, return_index=True)
+    return np.ascontiguousarray(landmarks[np.sort(first)])

@@ -1,0 +1,59 @@
+"""The linear kernel: F = shifted X (the paper's "LP (linear)").
+
+W = F·Fᵀ with F = X − min(X, 0) column by column, so that W is non-negative. The rank is the number
+of features. New rows are shifted by the same offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+
+from biglp._arrays import Array, Rows
+from biglp._blocks import Block
+from biglp._engines import Engine
+from biglp._lowrank.base import Factor, check_finite
+from biglp._lowrank.shift import negative_offsets, shifted
+
+
+class LinearFactor(Factor):
+    """The rows themselves, shifted to be non-negative.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (m,)
+        What is subtracted from each feature.
+    """
+
+    kind = "linear"
+
+    def __init__(self, offsets: np.ndarray) -> None:
+        self.offsets = offsets
+        self.rank = len(offsets)
+
+    @classmethod
+    def fit(cls, engine: Engine, blocks: Sequence[Block]) -> LinearFactor:
+        """Find the offsets in one sweep."""
+        return cls(negative_offsets(engine, blocks))
+
+    def features(self, rows: Rows) -> Array:
+        """Shifted rows, dense.  (b, m) → (b, m)."""
+        features = shifted(rows, self.offsets)
+        features = features.toarray() if sparse.issparse(features) else features
+        check_finite(features.sum(1))
+        return features
+
+    def block_features(self, block: Block) -> Array:
+        """Never remembered: the rows are the features."""
+        return self.features(block.rows())
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The offsets."""
+        return {"offsets": self.offsets}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> LinearFactor:
+        """Rebuild from the offsets."""
+        return cls(state["offsets"])

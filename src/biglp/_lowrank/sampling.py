@@ -1,0 +1,41 @@
+"""Random rows and random numbers that depend on the seed only.
+
+No choice here looks at the number of workers or the cut into blocks, so any engine draws the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from biglp._arrays import Rows
+from biglp._sources import Source
+
+NOISE_CHUNK = 1024
+
+
+def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
+    """Sorted indices of ``size`` distinct rows, without building a list of all of them."""
+    if size >= n_rows:
+        return np.arange(n_rows)
+    chosen = np.random.default_rng(seed).choice(n_rows, size=size, replace=False, shuffle=False)
+    return np.sort(chosen)
+
+
+def sample_rows(source: Source, size: int, seed: int) -> Rows:
+    """Up to ``size`` distinct random rows, in the source's order."""
+    return source.take(sample_indices(source.n_rows, size, seed))
+
+
+def row_noise(seed: int, start: int, stop: int, width: int) -> np.ndarray:
+    """Uniform [0, 1) numbers that belong to rows ``start`` to ``stop``, however they are cut.
+
+    Rows are numbered in chunks, each with a generator of its own; a block draws the chunks that it
+    touches and keeps its part.
+    """
+    first, last = start // NOISE_CHUNK, (stop - 1) // NOISE_CHUNK
+    chunks = [
+        np.random.default_rng((seed, chunk)).random((NOISE_CHUNK, width))
+        for chunk in range(first, last + 1)
+    ]
+    offset = first * NOISE_CHUNK
+    return np.concatenate(chunks)[start - offset : stop - offset]
