@@ -45,6 +45,12 @@ def to_numpy(array: Any) -> Any:
     return array.detach().cpu().numpy() if is_torch(array) else array
 
 
+def to_dense(rows: Rows) -> np.ndarray:
+    """Bring a small set of rows, dense or sparse, from any device, as a dense NumPy array."""
+    rows = to_numpy(rows)
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
 def to_device(rows: Rows, device: str) -> Rows:
     """Move a block of rows to ``device``: "cpu" is NumPy, anything else a torch device."""
     if device == "cpu":

@@ -12,6 +12,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from uuid import uuid4
 
 from biglp._errors import MemoryBudgetError, ParameterError
 
@@ -35,6 +36,14 @@ class RowReader(Protocol):
         """Return rows ``start`` to ``stop`` (exclusive)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One cut of a source into blocks; its token tells workers elsewhere which cut a block is of."""
+
+    n_blocks: int
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+
 @dataclass(eq=False)
 class Block:
     """Rows ``start`` to ``stop`` (exclusive) of a source."""
@@ -44,6 +53,7 @@ class Block:
     start: int
     stop: int
     memory: dict[str, Any] = field(default_factory=dict, repr=False)
+    plan: Plan | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -62,8 +72,9 @@ class Block:
 def cut_rows(source: RowReader, rows_per_block: int) -> list[Block]:
     """Cut a source into blocks of ``rows_per_block`` rows, the last one shorter."""
     starts = range(0, source.n_rows, rows_per_block)
+    plan = Plan(len(starts))
     return [
-        Block(source, index, start, min(start + rows_per_block, source.n_rows))
+        Block(source, index, start, min(start + rows_per_block, source.n_rows), plan=plan)
         for index, start in enumerate(starts)
     ]
 

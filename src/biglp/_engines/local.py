@@ -8,30 +8,66 @@ element-wise steps too, where BLAS threads would be idle.
 from __future__ import annotations
 
 import os
+import threading
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 from biglp._blocks import Block
-from biglp._engines.base import BlockFunction, Engine
+from biglp._engines.base import BlockFunction, Engine, T, count_rows, cut_runs, sum_run
+from biglp._engines.exact import ExactSum
 from biglp._errors import ParameterError
 
 
-class SerialEngine(Engine):
+class LocalEngine(Engine):
+    """Both verbs for workers that share the memory of this process."""
+
+    @abstractmethod
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
+        """Yield ``func(item)`` for every item, in order."""
+
+    def sum_blocks(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str = "sum"
+    ) -> tuple[Any, ...]:
+        """Add up the tuples of small arrays that ``func`` returns for each block."""
+        total = ExactSum()
+        runs = cut_runs(blocks)
+        with self.progress.task(label, count_rows(blocks)) as task:
+            results = self.results(partial(sum_run, func=func), runs)
+            for run, part in zip(runs, results, strict=True):
+                total.add(part)
+                task.advance(run.n_rows)
+        return total.result()
+
+    def map_blocks(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str = "map"
+    ) -> list[Any]:
+        """Return ``func(block)`` for every block, in block order."""
+        gathered = []
+        with self.progress.task(label, count_rows(blocks)) as task:
+            for block, result in zip(blocks, self.results(func, blocks), strict=True):
+                gathered.append(result)
+                task.advance(block.n_rows)
+        return gathered
+
+
+class SerialEngine(LocalEngine):
     """One block after another in the calling thread."""
 
-    def results(self, func: BlockFunction, blocks: Sequence[Block]) -> Iterator[Any]:
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
         """Yield results one by one."""
-        with _one_blas_thread():
-            for block in blocks:
-                yield func(block)
+        with one_blas_thread():
+            for item in items:
+                yield func(item)
 
 
-class ThreadEngine(Engine):
+class ThreadEngine(LocalEngine):
     """Several blocks at once in threads.
 
     Parameters
@@ -46,14 +82,13 @@ class ThreadEngine(Engine):
             raise ParameterError(f"n_workers={n_workers} threads cannot work; use 1 or more.")
         self.n_workers = n_workers or available_cores()
 
-    def results(self, func: BlockFunction, blocks: Sequence[Block]) -> Iterator[Any]:
-        """Yield results in block order, with at most two blocks a worker waiting."""
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
+        """Yield results in order, with at most two items a worker waiting."""
         waiting: deque[Future[Any]] = deque()
-        todo = iter(blocks)
-        with _one_blas_thread(), ThreadPoolExecutor(self.n_workers) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(self.n_workers) as pool:
             try:
-                for block in todo:
-                    waiting.append(pool.submit(func, block))
+                for item in items:
+                    waiting.append(pool.submit(func, item))
                     if len(waiting) > 2 * self.n_workers:
                         yield waiting.popleft().result()
                 while waiting:
@@ -73,5 +108,23 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _one_blas_thread() -> Any:
-    return _controller().limit(limits=1, user_api="blas")
+_limit_lock = threading.Lock()
+_limit_users = 0
+_limiter: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep BLAS to one thread; the setting is the process's, so the last user puts it back."""
+    global _limit_users, _limiter
+    with _limit_lock:
+        _limit_users += 1
+        if _limit_users == 1:
+            _limiter = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _limit_lock:
+            _limit_users -= 1
+            if _limit_users == 0:
+                _limiter.restore_original_limits()

@@ -48,7 +48,9 @@ class AnchorFactor(Factor):
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
         # taken out so that the nearest weight is 1 before normalising and no row underflows.
-        squared -= squared[:, :1].copy() if isinstance(squared, np.ndarray) else squared[:, :1].clone()
+        squared -= (
+            squared[:, :1].copy() if isinstance(squared, np.ndarray) else squared[:, :1].clone()
+        )
         weights = namespace(squared).exp(squared * (-0.5 / self.bandwidth**2))
         weights /= weights.sum(1)[:, None]
         return scatter(columns, weights, self.rank)

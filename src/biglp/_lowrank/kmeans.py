@@ -12,9 +12,8 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import kmeans_plusplus
 
-from biglp._arrays import Array, Rows, namespace
+from biglp._arrays import Array, Rows, namespace, to_dense
 from biglp._blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
@@ -22,16 +21,35 @@ from biglp._lowrank.kernels import nearest, relative_distances, scatter, squared
 
 START_ROWS_PER_CENTRE = 10
 """Rows a centre among which the k-means++ start chooses."""
+START_BATCHES = 64
+"""Batches in which the start is drawn when there are more centres than this."""
 
 
 def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
-    """Choose k distinct rows of a sample, far from each other (k-means++).  (k, m)."""
-    rng = np.random.RandomState(seed % 2**32)
+    """Choose k rows of a sample, far from each other (k-means++).  (k, m).
+
+    Each row is drawn with a chance proportional to its squared distance from the rows already
+    chosen. For large k the draws come in small batches, so that the distances cost matrix products
+    and not passes over the sample; Lloyd's steps make up for the little that this loses.
+    """
+    rng = np.random.default_rng(seed)
     size = min(sample.shape[0], START_ROWS_PER_CENTRE * k)
     pool = sample[np.sort(rng.permutation(sample.shape[0])[:size])]
-    # One trial a centre: the greedy variant costs log k times more and Lloyd's steps make up for it.
-    centres, _ = kmeans_plusplus(pool, k, random_state=rng, n_local_trials=1)
-    return np.asarray(centres.toarray() if sparse.issparse(centres) else centres)
+    norms = squared_norms(pool)
+    chosen = [int(rng.integers(size))]
+    squared = np.full(size, np.inf)
+    fresh = chosen
+    while True:
+        centres = to_dense(pool[fresh])
+        _, nearest_fresh = nearest(relative_distances(pool, centres), 1)
+        squared = np.minimum(squared, np.maximum(nearest_fresh[:, 0] + norms, 0.0))
+        squared[chosen] = 0.0
+        batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
+        if batch <= 0:
+            return to_dense(pool[chosen])
+        chance = squared / squared.sum(dtype=np.float64)
+        fresh = rng.choice(size, batch, replace=False, p=chance / chance.sum()).tolist()
+        chosen = chosen + fresh
 
 
 def lloyd(
@@ -76,7 +94,7 @@ def lloyd(
         fresh = pool[rng.integers(len(pool), size=int(empty.sum()))]
         centres = (sums / np.where(empty, 1.0, counts)[:, None]).astype(start.dtype)
         centres[empty] = fresh
-        if not empty.any() and previous - inertia <= tol * previous:
+        if not empty.any() and inertia >= (1.0 - tol) * previous:
             return centres, iteration
         previous = float(inertia)
     return centres, max_iter

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from biglp._arrays import Rows, to_numpy
+from biglp._arrays import Rows, to_dense, to_device, to_numpy
 from biglp._blocks import Block, cut_rows
 from biglp._engines import Engine
 from biglp._errors import BadRowsError, LandmarkWarning, ParameterError
+from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
 from biglp._lowrank.kmeans import kmeans_start, lloyd
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import Source, as_source
@@ -66,10 +66,10 @@ def choose_landmarks(
         )
         k = source.n_rows
     if strategy == "random":
-        return _distinct(_dense(sample_rows(source, k, seed)))
+        return _distinct(to_dense(sample_rows(source, k, seed)))
     sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
     start = kmeans_start(sample, k, seed)
-    pool = _dense(sample[: min(sample.shape[0], 2 * k)])
+    pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     if strategy == "kmeans":
         rows_each = max(block.n_rows for block in blocks)
         blocks = cut_rows(_SampleSource(sample, source), rows_each)
@@ -83,8 +83,6 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     The median distance between rows, the usual rule, is far too wide: it measures the size of the
     whole data set, not the distance over which labels agree.
     """
-    from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
-
     neighbour = min(neighbour, len(landmarks))
     _, values = nearest(relative_distances(sample, landmarks), neighbour)
     squared = np.maximum(to_numpy(values)[:, -1] + to_numpy(squared_norms(sample)), 0.0)
@@ -104,13 +102,11 @@ class _SampleSource(Source):
         self.dtype = parent.dtype
 
     def read(self, start: int, stop: int) -> Rows:
-        from biglp._arrays import to_device
-
         return to_device(self._sample[start:stop], self._device)
 
 
 def _given(landmarks: Any, source: Source) -> np.ndarray:
-    given = _dense(as_source(landmarks).read(0, len(landmarks)))
+    given = to_dense(as_source(landmarks).read(0, len(landmarks)))
     if given.shape[1] != source.n_features:
         raise ParameterError(
             f"landmarks has {given.shape[1]} features, but X has {source.n_features}; "
@@ -121,11 +117,6 @@ def _given(landmarks: Any, source: Source) -> np.ndarray:
     scaling = getattr(source, "scaling", None)
     given = given.astype(source.dtype)
     return _distinct(given if scaling is None else scaling.apply(given))
-
-
-def _dense(rows: Rows) -> np.ndarray:
-    rows = to_numpy(rows)
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
 def _distinct(landmarks: np.ndarray) -> np.ndarray:

@@ -1,0 +1,131 @@
+"""Choosing α and the class prior by exact leave-one-out on the labelled rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from biglp._labels import Labels
+from biglp._propagate.class_balance import class_mass, given_prior, power_prior
+from biglp._propagate.decision import Decision
+from biglp._propagate.iteration import iterate
+from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
+from biglp._propagate.spectrum import Spectrum
+from biglp._settings import Settings
+
+ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
+DEFAULT_ALPHA = 0.99
+PRIOR_POWERS = (0.0, 0.5, 1.0)
+DEFAULT_PRIOR_POWER = 0.0
+LABELS_TO_CHOOSE = 3
+"""Labels that every class needs before leave-one-out is worth asking."""
+MAX_LABELLED = 5000
+"""Labelled rows that leave-one-out looks at; more change nothing and cost time."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """α and the prior power, with the leave-one-out accuracy of every candidate."""
+
+    alpha: float
+    prior_power: float | None
+    accuracy: float | None = None
+    candidates: tuple[dict[str, Any], ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for the report."""
+        return {
+            "alpha": self.alpha,
+            "prior_power": self.prior_power,
+            "leave_one_out_accuracy": self.accuracy,
+            "candidates": list(self.candidates),
+        }
+
+
+def choose(
+    spectrum: Spectrum, labels: Labels, labelled: LabelledRows | None, settings: Settings
+) -> Choice:
+    """Choose α and the class prior where the user has not."""
+    alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
+    powers = PRIOR_POWERS if _is(settings.class_balance, "auto") else (DEFAULT_PRIOR_POWER,)
+    fixed = Choice(settings.alpha or DEFAULT_ALPHA, DEFAULT_PRIOR_POWER)
+    if labelled is None or len(alphas) * len(powers) == 1:
+        return fixed
+    candidates = []
+    for alpha in alphas:
+        scores, masses = leave_one_out(spectrum, labelled, alpha)
+        for power in powers:
+            weights = balance_weights(settings, labels, masses, power)
+            hits = (scores * weights).argmax(axis=1) == labelled.codes
+            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": hits.mean()})
+    return _best(candidates)
+
+
+def wants_leave_one_out(labels: Labels, settings: Settings) -> bool:
+    """Whether there is something to choose and enough labels to choose by."""
+    open_questions = settings.alpha is None or _is(settings.class_balance, "auto")
+    return open_questions and int(labels.counts.min()) >= LABELS_TO_CHOOSE
+
+
+def decide(
+    spectrum: Spectrum,
+    labels: Labels,
+    choice: Choice,
+    settings: Settings,
+    column_scale: np.ndarray,
+) -> tuple[Decision, int]:
+    """Propagate with the chosen α and balance the classes; also return the iterations used.
+
+    ``column_scale`` (Λ^(−1/2) of an anchor graph) goes into the coefficients, so that the label
+    sweep works on the features as they come.
+    """
+    alpha, n_iter = choice.alpha, 1
+    if settings.solver == "iterative":
+        coefficients, n_iter = iterate(
+            spectrum.sums, alpha, spectrum.radius, max_iter=settings.max_iter, tol=settings.tol
+        )
+    else:
+        coefficients = spectrum.coefficients(alpha)
+    mass = class_mass(spectrum.sums.totals, coefficients, labels.counts, alpha)
+    power = DEFAULT_PRIOR_POWER if choice.prior_power is None else choice.prior_power
+    weights = balance_weights(settings, labels, mass, power)
+    prior = power_prior(labels.counts, 1.0)
+    if not isinstance(settings.class_balance, str):
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    coefficients = coefficients * column_scale[:, None] * weights
+    return Decision(coefficients, (1.0 - alpha) * weights, prior), n_iter
+
+
+def balance_weights(
+    settings: Settings, labels: Labels, mass: np.ndarray, power: float
+) -> np.ndarray:
+    """Factor of each class's column; the largest is 1.  (..., c) → (..., c)."""
+    if _is(settings.class_balance, "none"):
+        return np.ones_like(mass)
+    if isinstance(settings.class_balance, str):
+        prior = power_prior(labels.counts, power)
+    else:
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    weights = prior / np.maximum(mass, np.finfo(np.float64).tiny)
+    return weights / weights.max(axis=-1, keepdims=True)
+
+
+def _best(candidates: list[dict[str, Any]]) -> Choice:
+    """Most accurate candidate; among equals the one nearest the defaults."""
+    best = max(
+        candidates,
+        key=lambda candidate: (
+            round(candidate["accuracy"], 6),
+            -abs(candidate["prior_power"] - DEFAULT_PRIOR_POWER),
+            -abs(np.log((1 - candidate["alpha"]) / (1 - DEFAULT_ALPHA))),
+        ),
+    )
+    for candidate in candidates:
+        candidate["accuracy"] = float(candidate["accuracy"])
+    return Choice(best["alpha"], best["prior_power"], best["accuracy"], tuple(candidates))
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value == name

@@ -1,0 +1,294 @@
+"""Sums whose bits depend on the numbers alone, not on who added them or in which order.
+
+Floating-point addition rounds, so (a + b) + c and a + (b + c) differ, and a sum shared out over
+processes would change with their number. Here nothing rounds until the end. Every number x is cut
+on one fixed grid of binary digits, level L having the unit u_L = 2^(32·L):
+
+    x = q_T + q_(T−1) + q_(T−2) + rest,      q_L a multiple of u_L,  |rest| ≤ u_(T−2) / 2,
+
+where T is the level of the largest number met so far in that place of the array. Slices of one
+level are multiples of one unit and at most 2³² of them, so 2²⁰ of them add up below 2⁵³ units: each
+addition is exact, hence in any order the same. When a larger number moves T up, the lowest slices
+are dropped; they would have been dropped in any other order too.
+
+What is lost is known: the rest is at most 2⁻⁶⁵ of the largest number in that place, 4,000 times
+finer than float64 itself, so a single number comes back as it was. Numbers from 2⁹⁹² (4·10²⁹⁸) on
+count as infinite, and whatever is not finite makes its place of the sum NaN.
+
+The grid and the cutting follow the idea of Demmel and Nguyen, "Parallel reproducible summation"
+(IEEE Transactions on Computers, 2015), with levels kept for each place of the array.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+WIDTH = 32
+SLICES = 3
+MAX_TERMS = 2**20
+"""Numbers that may be added in one place; base.py cuts its runs so that there are never more."""
+_LOWEST_LEVEL = -31  # two levels lower the unit is 2⁻¹⁰⁵⁶, still above the smallest float64
+_LOWEST_UNIT = 2.0 ** (WIDTH * _LOWEST_LEVEL)
+_HIGHEST = 2.0**992  # from here on the constant that rounds to a unit would overflow
+_ROUNDER = 3.0 * 2.0**51  # x + r·u − r·u rounds x to a multiple of u
+_TILE = 1 << 14  # numbers worked on at a time: the temporaries stay in the cache
+_DENSE_CELLS = 1 << 21
+"""Sparse matrices with at most this many cells are added as dense ones, which is faster."""
+
+
+class Slices:
+    """Exact sum of flat arrays of one size.
+
+    Attributes
+    ----------
+    units : ndarray of shape (size,)
+        Unit of the highest slice in each place.
+    slices : ndarray of shape (3, size)
+        Sums of the slices, highest first.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.units = np.full(size, _LOWEST_UNIT)
+        self.slices = np.zeros((SLICES, size))
+
+    def add(self, values: np.ndarray, first: int = 0) -> None:
+        """Add float64 ``values`` from place ``first`` on."""
+        for start in range(0, len(values), _TILE):
+            part = values[start : start + _TILE]
+            here = slice(first + start, first + start + len(part))
+            _absorb(self.units[here], self.slices[:, here], part)
+
+    def add_at(self, places: np.ndarray, values: np.ndarray) -> None:
+        """Add float64 ``values`` at distinct ``places``."""
+        units, slices = self.units[places], self.slices[:, places]
+        _absorb(units, slices, values)
+        self.units[places], self.slices[:, places] = units, slices
+
+    def lift(self, units: np.ndarray) -> None:
+        """Move every place up to the level of ``units``, where that is higher than its own."""
+        _lift(self.units, self.slices, np.maximum(units, self.units))
+
+    def merge(self, other: Slices) -> None:
+        """Add another sum; both end at the higher level."""
+        self.lift(other.units)
+        other.lift(self.units)
+        self.slices += other.slices
+
+    def levels(self) -> np.ndarray:
+        """Levels of the highest slices as int8, for sending."""
+        return _levels(self.units).astype(np.int8)
+
+    def lift_to_levels(self, levels: np.ndarray) -> None:
+        """As :meth:`lift`, with levels as they were sent."""
+        self.lift(_units(levels))
+
+    def values(self) -> np.ndarray:
+        """Return the sum, rounded to float64."""
+        values = np.empty(len(self.units))
+        for start in range(0, len(values), _TILE):
+            here = slice(start, start + _TILE)
+            values[here] = _rounded(self.units[here], self.slices[:, here])
+        return values
+
+
+class KeyedSlices:
+    """Exact sum of large sparse matrices: a sorted key for each cell that holds something."""
+
+    def __init__(self) -> None:
+        self.keys = np.empty(0, dtype=np.int64)
+        self.sum = Slices(0)
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, matrix: Any) -> None:
+        """Add a sparse matrix; new cells are made for many matrices at a time."""
+        cells = matrix.tocoo()
+        cells.sum_duplicates()
+        keys = cells.row.astype(np.int64) * cells.shape[1] + cells.col
+        order = np.argsort(keys, kind="stable")
+        self._waiting.append((keys[order], cells.data[order]))
+        if sum(len(keys) for keys, _ in self._waiting) > max(len(self.keys), _DENSE_CELLS):
+            self.settle()
+
+    def settle(self) -> None:
+        """Add what is waiting."""
+        waiting, self._waiting = self._waiting, []
+        self.widen(*(keys for keys, _ in waiting))
+        for keys, values in waiting:
+            self.sum.add_at(np.searchsorted(self.keys, keys), values)
+
+    def widen(self, *more: np.ndarray) -> None:
+        """Make room for the cells with other keys."""
+        keys = np.unique(np.concatenate([self.keys, *more]))
+        if len(keys) == len(self.keys):
+            return
+        wider, places = Slices(len(keys)), np.searchsorted(keys, self.keys)
+        wider.units[places], wider.slices[:, places] = self.sum.units, self.sum.slices
+        self.keys, self.sum = keys, wider
+
+    def merge(self, other: KeyedSlices) -> None:
+        """Add another sum."""
+        self.settle()
+        other.settle()
+        self.widen(other.keys)
+        other.widen(self.keys)
+        self.sum.merge(other.sum)
+
+
+class Layout(NamedTuple):
+    """Shape of one array of a tuple, and the sparse class it has, if any."""
+
+    shape: tuple[int, ...]
+    sparse_class: str = ""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether it is too large to be added as a dense array."""
+        return bool(self.sparse_class) and int(np.prod(self.shape)) > _DENSE_CELLS
+
+
+class ExactSum:
+    """Exact sum of tuples of arrays (float64, dense or sparse).
+
+    Attributes
+    ----------
+    layout : tuple of Layout, or None
+        What a tuple looks like; None until the first one has been added.
+    dense : Slices
+        All arrays that are added as dense ones, end to end.
+    keyed : dict of int to KeyedSlices
+        The others by their place in the tuple.
+    """
+
+    def __init__(self) -> None:
+        self.layout: tuple[Layout, ...] | None = None
+        self.dense = Slices(0)
+        self.keyed: dict[int, KeyedSlices] = {}
+        self._firsts = [0]
+
+    def begin(self, layout: tuple[Layout, ...]) -> None:
+        """Make room for tuples of a layout, or check that it is the one there is room for."""
+        if self.layout is None:
+            sizes = [0 if part.keyed else int(np.prod(part.shape)) for part in layout]
+            self._firsts = list(accumulate(sizes, initial=0))
+            self.dense = Slices(self._firsts[-1])
+            self.keyed = {i: KeyedSlices() for i, part in enumerate(layout) if part.keyed}
+            self.layout = layout
+        elif layout != self.layout:
+            raise ValueError(
+                f"blocks gave arrays that cannot be added: {self.layout} and {layout}; "
+                "a block function must return the same shapes for every block."
+            )
+
+    def add(self, parts: tuple[Any, ...]) -> None:
+        """Add a tuple of float64 arrays."""
+        self.begin(tuple(_layout(array) for array in parts))
+        for i, array in enumerate(parts):
+            if i in self.keyed:
+                self.keyed[i].add(array)
+            else:
+                dense = array.toarray() if sparse.issparse(array) else array
+                self.dense.add(np.ravel(dense), self._firsts[i])
+
+    def merge(self, other: ExactSum) -> None:
+        """Add another sum."""
+        if other.layout is None:
+            return
+        self.begin(other.layout)
+        self.dense.merge(other.dense)
+        for i, keyed in self.keyed.items():
+            keyed.merge(other.keyed[i])
+
+    def result(self) -> tuple[Any, ...]:
+        """Return the sums, rounded to float64; an empty tuple when nothing was added."""
+        if self.layout is None:
+            return ()
+        flat, sums = self.dense.values(), []
+        for i, part in enumerate(self.layout):
+            if i in self.keyed:
+                self.keyed[i].settle()
+                cells = (self.keyed[i].sum.values(), np.divmod(self.keyed[i].keys, part.shape[1]))
+                sums.append(sparse.coo_array(cells, shape=part.shape))
+            else:
+                sums.append(flat[self._firsts[i] : self._firsts[i + 1]].reshape(part.shape))
+            if part.sparse_class:
+                sums[i] = getattr(sparse, part.sparse_class)(sums[i])
+        return tuple(sums)
+
+
+def _layout(array: Any) -> Layout:
+    if not sparse.issparse(array):
+        return Layout(array.shape)
+    kind = "csr_array" if isinstance(array, sparse.sparray) else "csr_matrix"
+    return Layout(array.shape, kind)
+
+
+def _levels(values: np.ndarray) -> np.ndarray:
+    """Level of each number, read from the exponent bits."""
+    # 2⁵ is the width, and a shift rounds down, also below zero; dividing is several times slower.
+    return (((values.view(np.int64) >> 52) & 0x7FF) - 1023) >> 5
+
+
+def _units(levels: np.ndarray) -> np.ndarray:
+    """Unit of each level, made from its exponent bits."""
+    return ((levels.astype(np.int64) * WIDTH + 1023) << 52).view(np.float64)
+
+
+def _absorb(units: np.ndarray, slices: np.ndarray, values: np.ndarray) -> None:
+    """Cut ``values`` into slices and add them, in place."""
+    size = np.abs(values)
+    too_large = size >= units * 2.0**WIDTH
+    if too_large.any():
+        infinite = size >= _HIGHEST
+        if infinite.any():
+            values = np.where(infinite, np.nan, values)
+        too_large &= ~infinite
+        _lift(units, slices, np.where(too_large, _units(_levels(values)), units))
+    rounder = units * _ROUNDER
+    rest, part = values, size
+    for level in range(SLICES):
+        np.add(rest, rounder, out=part)
+        np.subtract(part, rounder, out=part)
+        slices[level] += part
+        if level < SLICES - 1:
+            rest = np.subtract(rest, part, out=None if level == 0 else rest)
+            rounder *= 2.0**-WIDTH
+
+
+def _lift(units: np.ndarray, slices: np.ndarray, raised: np.ndarray) -> None:
+    """Move places up to the units ``raised``, dropping the slices that fall off, in place."""
+    if slices.any():  # the first numbers meet empty slices
+        moved = np.flatnonzero(raised != units)
+        old = slices[:, moved]
+        steps = np.minimum(_levels(raised[moved]) - _levels(units[moved]), SLICES)
+        # Times zero rather than zero, so that a place that is NaN remains so.
+        stacked = np.concatenate([old[:1] * 0.0] * SLICES + [old])
+        rows = np.arange(SLICES)[:, None] + SLICES - steps
+        slices[:, moved] = np.take_along_axis(stacked, rows, axis=0)
+    units[:] = raised
+
+
+def _rounded(units: np.ndarray, slices: np.ndarray) -> np.ndarray:
+    """Sum of the slices as float64.
+
+    A number just below a unit counts as that unit or as 2³² of the next, depending on the level
+    when it came. The total is the same; carrying upwards makes its digits the same too.
+    """
+    highest, middle, lowest = slices
+    carry = _whole(lowest, units * 2.0**-WIDTH)
+    middle, lowest = middle + carry, lowest - carry
+    carry = _whole(middle, units)
+    highest, middle = highest + carry, middle - carry
+    lower = middle + lowest
+    total = highest + lower
+    # What the two additions lost matters when the highest slice and the lower ones cancel.
+    lost = (lowest - (lower - middle)) + (lower - (total - highest))
+    return np.asarray(total + lost)
+
+
+def _whole(values: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Round down to a multiple of a unit; exact, because units are powers of two."""
+    return np.asarray(np.floor(values / units) * units)

@@ -1,0 +1,187 @@
+"""What is kept after fitting: enough to score new rows, in a file of a few kilobytes.
+
+A model file is a zip archive with one JSON header (version, classes, settings) and one ``.npy``
+member an array. No pickle is involved, so opening a stranger's model runs none of his code.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biglp._blocks import cut_rows
+from biglp._engines import Engine
+from biglp._errors import BadRowsError, ModelFileError
+from biglp._files import atomic_write
+from biglp._lowrank import FACTORS
+from biglp._lowrank.base import Factor
+from biglp._propagate.decision import Decision
+from biglp._propagate.normalise import Normalisation
+from biglp._sources import PreparedSource, Scaling, Source
+from biglp._sweeps import Sink, sweep_labels
+
+FORMAT = "biglp model"
+VERSION = 1
+
+
+@dataclass
+class Model:
+    """A fitted model.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (c,)
+    factor : Factor
+        Rows to features.
+    normalisation : Normalisation
+        Features to normalised features.
+    decision : Decision
+        Normalised features to probabilities.
+    scaling : Scaling
+        How feature columns were scaled.
+    dtype : numpy.dtype
+        Precision of the arithmetic.
+    n_features : int
+        Columns that rows must have.
+    report : dict
+        What was chosen and found while fitting; JSON values only.
+    """
+
+    classes: np.ndarray
+    factor: Factor
+    normalisation: Normalisation
+    decision: Decision
+    scaling: Scaling
+    dtype: np.dtype[Any]
+    n_features: int
+    report: dict[str, Any] = field(default_factory=dict)
+
+    def score(
+        self, engine: Engine, source: Source, sink: Sink, rows_each: int, device: str = "cpu"
+    ) -> None:
+        """Write the class probabilities of new rows to a sink."""
+        if source.n_features != self.n_features:
+            raise BadRowsError(
+                f"X has {source.n_features} features, but LowRankLabelPropagation is expecting "
+                f"{self.n_features} features as input: give the same columns as in fit."
+            )
+        rows = PreparedSource(source, self.dtype, self.scaling, device)
+        blocks = cut_rows(rows, rows_each)
+        sweep_labels(engine, blocks, self.factor, self.normalisation, self.decision, sink)
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file, whole or not at all."""
+        arrays = {f"factor.{name}": array for name, array in self.factor.state().items()}
+        arrays |= {
+            "coefficients": self.decision.coefficients,
+            "own_label": self.decision.own_label,
+            "prior": self.decision.prior,
+        }
+        optional = {
+            "column_sums": self.normalisation.column_sums,
+            "scaling.offset": self.scaling.offset,
+            "scaling.factor": self.scaling.factor,
+        }
+        arrays |= {name: array for name, array in optional.items() if array is not None}
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "classes": _classes_to_json(self.classes),
+            "factor": self.factor.kind,
+            "n_rows": self.normalisation.n_rows,
+            "scaling": self.scaling.kind,
+            "dtype": np.dtype(self.dtype).str,
+            "n_features": self.n_features,
+            "arrays": sorted(arrays),
+            "report": self.report,
+        }
+        with (
+            atomic_write(path) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            archive.writestr("header.json", json.dumps(header, indent=1))
+            for name, array in arrays.items():
+                buffer = io.BytesIO()
+                np.save(buffer, array, allow_pickle=False)
+                archive.writestr(f"{name}.npy", buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> Model:
+        """Read a model file.
+
+        Raises
+        ------
+        ModelFileError
+            When the file is damaged, not a model, or of a newer version.
+        """
+        header, arrays = _read_archive(path)
+        state = {
+            name.removeprefix("factor."): array
+            for name, array in arrays.items()
+            if name.startswith("factor.")
+        }
+        return cls(
+            classes=_classes_from_json(header["classes"]),
+            factor=FACTORS[header["factor"]].from_state(state),
+            normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"]),
+            decision=Decision(arrays["coefficients"], arrays["own_label"], arrays["prior"]),
+            scaling=Scaling(
+                header["scaling"], arrays.get("scaling.offset"), arrays.get("scaling.factor")
+            ),
+            dtype=np.dtype(header["dtype"]),
+            n_features=header["n_features"],
+            report=header["report"],
+        )
+
+
+def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if not path.exists():
+        raise ModelFileError(f"there is no model file {path}; save one with model.save(path).")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read("header.json"))
+            if header.get("format") != FORMAT:
+                raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
+            if header["version"] > VERSION:
+                raise ModelFileError(
+                    f"{path} has model format {header['version']}, this biglp reads up to "
+                    f"{VERSION}; upgrade it with: pip install --upgrade biglp"
+                )
+            arrays = {
+                name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+                for name in header["arrays"]
+            }
+    except ModelFileError:
+        raise
+    except Exception as error:  # a damaged archive can fail in any of its layers
+        raise ModelFileError(
+            f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
+            "copy it again or fit and save it anew."
+        ) from error
+    return header, arrays
+
+
+def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
+    if classes.dtype.kind in "biufU":
+        return {"dtype": classes.dtype.str, "values": classes.tolist()}
+    values = classes.tolist()
+    if all(isinstance(value, (str, int, float, bool)) for value in values):
+        return {"dtype": "O", "values": values}
+    raise ModelFileError(
+        "only classes that are numbers or text can be saved; these are "
+        f"{sorted({type(value).__name__ for value in values})}. Fit on numbers or text, or pickle."
+    )
+
+
+def _classes_from_json(stored: dict[str, Any]) -> np.ndarray:
+    if stored["dtype"] != "O":
+        return np.array(stored["values"], dtype=stored["dtype"])
+    classes = np.empty(len(stored["values"]), dtype=object)
+    classes[:] = stored["values"]
+    return classes

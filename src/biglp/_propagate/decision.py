@@ -1,0 +1,64 @@
+"""From normalised features to class probabilities, for training rows and new rows alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from biglp._arrays import Array, like, namespace
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answer of the propagation, ready to be applied to any block of features.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (r, c)
+        C · diag(weights): features times this are the balanced scores of unlabelled rows.
+    own_label : ndarray of shape (c,)
+        What a labelled row's own label adds to its class: (1−α) · weights.
+    prior : ndarray of shape (c,)
+        Class probabilities of a row that nothing reaches.
+    """
+
+    coefficients: np.ndarray
+    own_label: np.ndarray
+    prior: np.ndarray
+
+    def probabilities(
+        self,
+        features: Array,
+        labelled: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> tuple[Array, int]:
+        """Class probabilities of a block of rows.
+
+        Parameters
+        ----------
+        features : array of shape (b, r)
+            Normalised features.
+        labelled : pair of arrays, optional
+            Rows of the block that are labelled, and their class codes.
+
+        Returns
+        -------
+        probabilities : array of shape (b, c)
+            Rows add up to 1.
+        n_unreached : int
+            Rows that no label reaches; they have the prior.
+        """
+        scores = features @ like(features, self.coefficients)
+        if labelled is not None and len(labelled[0]):
+            rows, codes = labelled
+            scores[rows, codes] += like(scores, self.own_label[codes])
+        scores = scores.clip(min=0)  # a score below zero says "unlike every label of this class"
+        totals = scores.sum(1)
+        unreached = ~(totals > 0)
+        n_unreached = int(unreached.sum())
+        if n_unreached:
+            scores[unreached] = like(scores, self.prior)
+            totals = scores.sum(1)
+        # Two steps, because the smallest positive totals have no finite reciprocal.
+        scores /= totals[:, None]
+        return namespace(scores).nan_to_num(scores, nan=0.0), n_unreached

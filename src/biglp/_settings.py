@@ -1,0 +1,144 @@
+"""The estimator's parameters, checked once and turned into what the steps of ``fit`` need."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from biglp._arrays import require_device
+from biglp._blocks import parse_memory
+from biglp._errors import ParameterError
+
+FACTOR_NAMES = ("auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear")
+SOLVERS = ("closed_form", "iterative")
+BALANCES = ("auto", "mass", "none")
+FACTOR_PARAMS = {
+    "anchors": {"n_nearest"},
+    "nystrom": set[str](),
+    "glnp": {"start", "max_iter", "tol"},
+    "glnp-mu": {"start", "max_iter", "tol"},
+    "linear": set[str](),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked parameters; the names are those of the estimator."""
+
+    factor: str
+    n_landmarks: int | None
+    landmarks: Any
+    bandwidth: float | None
+    alpha: float | None
+    class_balance: Any
+    scaling: str
+    solver: str
+    max_iter: int
+    tol: float
+    device: str
+    memory: int
+    seed: int
+    factor_params: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, estimator: Any) -> Settings:
+        """Check the parameters of an estimator.
+
+        Raises
+        ------
+        ParameterError
+            Naming the parameter, the value found and the values allowed.
+        """
+        get = estimator.get_params(deep=False)
+        factor = _one_of("factor", get["factor"], FACTOR_NAMES)
+        factor = "anchors" if factor == "auto" else factor
+        return cls(
+            factor=factor,
+            n_landmarks=_auto_or_integer("n_landmarks", get["n_landmarks"]),
+            landmarks=get["landmarks"],
+            bandwidth=_auto_or_positive("bandwidth", get["bandwidth"]),
+            alpha=_auto_or_fraction("alpha", get["alpha"]),
+            class_balance=_balance(get["class_balance"]),
+            scaling=get["scaling"],
+            solver=_one_of("solver", get["solver"], SOLVERS),
+            max_iter=_integer("max_iter", get["max_iter"]),
+            tol=_positive("tol", get["tol"]),
+            device=require_device(get["device"]),
+            memory=parse_memory(get["memory"]),
+            seed=seed_from(get["random_state"]),
+            factor_params=_factor_params(factor, get["factor_params"]),
+        )
+
+
+def seed_from(random_state: Any) -> int:
+    """Turn None, an integer or a RandomState/Generator into one seed."""
+    if random_state is None:
+        return 0  # the same answer every time, unless another seed is asked for
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise ParameterError(
+        f"random_state={random_state!r} cannot be used; give None, an integer of 0 or more, "
+        "a RandomState or a Generator."
+    )
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}.")
+    return value
+
+
+def _auto_or_integer(name: str, value: Any) -> int | None:
+    return None if isinstance(value, str) and value == "auto" else _integer(name, value)
+
+
+def _auto_or_positive(name: str, value: Any) -> float | None:
+    return None if isinstance(value, str) and value == "auto" else _positive(name, value)
+
+
+def _auto_or_fraction(name: str, value: Any) -> float | None:
+    if isinstance(value, str) and value == "auto":
+        return None
+    if not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
+        raise ParameterError(
+            f"{name}={value!r} is outside (0, 1); use 'auto' or a number between 0 and 1, "
+            "both excluded (0.99 spreads far, 0.01 hardly at all)."
+        )
+    return float(value)
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 1:
+        raise ParameterError(f"{name}={value!r} cannot be used; give an integer of 1 or more.")
+    return int(value)
+
+
+def _positive(name: str, value: Any) -> float:
+    if not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
+        raise ParameterError(f"{name}={value!r} cannot be used; give a finite number above 0.")
+    return float(value)
+
+
+def _balance(value: Any) -> Any:
+    if isinstance(value, str):
+        return _one_of("class_balance", value, BALANCES)
+    return value  # priors are checked once the number of classes is known
+
+
+def _factor_params(factor: str, params: Any) -> dict[str, Any]:
+    params = dict(params or {})
+    unknown = set(params) - FACTOR_PARAMS[factor]
+    if unknown:
+        allowed = ", ".join(sorted(FACTOR_PARAMS[factor])) or "none"
+        raise ParameterError(
+            f"factor_params has {', '.join(sorted(map(repr, unknown)))}, which factor={factor!r} "
+            f"does not know; allowed: {allowed}."
+        )
+    return params

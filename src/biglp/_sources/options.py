@@ -1,0 +1,102 @@
+"""How a file of rows is to be read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from biglp._errors import ParameterError
+from biglp._progress import Progress
+from biglp._sources.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of :func:`biglp._sources.as_source`.
+
+    Attributes
+    ----------
+    columns : sequence of str, optional
+        Feature columns of a table, in this order; all but ``label_column`` and ``drop`` by default.
+    label_column : str, optional
+        Column that holds labels and is no feature.
+    drop : sequence of str
+        Further columns that are no features.
+    categorical : {"error", "onehot"}
+        What to do with text columns.
+    missing : {"error", "mean"}
+        What to do with missing values.
+    dtype : {None, "float32", "float64"}
+        Type of the features. By default the narrowest that holds all columns of a Parquet or Arrow
+        table, and float64 for text formats.
+    encoding : Encoding, optional
+        Treat the columns as an earlier file's were; columns are matched by name.
+    cache : {"auto", "never"} or path
+        Where slow formats are converted to raw rows: a temporary folder, nowhere, or a folder that
+        is kept and used again while the input does not change.
+    delimiter : str, optional
+        Delimiter of a CSV file, found by looking at it by default.
+    header : bool, optional
+        Whether a CSV file begins with column names, found by looking at it by default.
+    zero_based : bool, optional
+        Whether a LIBSVM file counts features from 0, found by looking at it by default.
+    n_features : int, optional
+        Number of features of a LIBSVM file; the largest that occurs by default.
+    progress : Progress
+        Told how far a conversion is.
+    """
+
+    columns: tuple[str, ...] | None = None
+    label_column: str | None = None
+    drop: tuple[str, ...] = ()
+    categorical: Literal["error", "onehot"] = "error"
+    missing: Literal["error", "mean"] = "error"
+    dtype: str | None = None
+    encoding: Encoding | None = None
+    cache: str | os.PathLike[str] = "auto"
+    delimiter: str | None = None
+    header: bool | None = None
+    zero_based: bool | None = None
+    n_features: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values and bring sequences into one form."""
+        for name in ("columns", "drop"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
+        _one_of("categorical", self.categorical, ("error", "onehot"))
+        _one_of("missing", self.missing, ("error", "mean"))
+        if self.dtype is not None:
+            _one_of("dtype", np.dtype(self.dtype).name, ("float32", "float64"))
+        if isinstance(self.encoding, dict):
+            object.__setattr__(self, "encoding", Encoding.from_json(self.encoding))
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise ParameterError(f"delimiter={self.delimiter!r} must be a single character.")
+
+    @property
+    def cache_folder(self) -> os.PathLike[str] | str | None:
+        """The folder that was named for the cache, if any."""
+        return None if self.cache in ("auto", "never") else self.cache
+
+    def refuse(self, name: str, *unused: str) -> None:
+        """Raise when an option was given that means nothing for ``name``."""
+        default = ReadOptions()
+        given = [option for option in unused if getattr(self, option) != getattr(default, option)]
+        if given:
+            raise ParameterError(
+                f"{given[0]}={getattr(self, given[0])!r} means nothing for {name}, "
+                "which is not a table with named columns; leave it out."
+            )
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        choices = ", ".join(map(repr, allowed))
+        raise ParameterError(f"{name}={value!r} is not known; use one of {choices}.")

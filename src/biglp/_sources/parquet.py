@@ -1,0 +1,74 @@
+"""Parquet files: row groups are the parts, columns are decoded one by one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from biglp._files import FileStamp
+from biglp._sources.table import BATCH_ROWS, TableFile, check_names
+
+
+class ParquetTable(TableFile):
+    """One Parquet file."""
+
+    kind = "Parquet"
+    part_word = "row group"
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        self.stamp = FileStamp.of(path)
+        self._metadata: Any = None
+        try:
+            with self._open() as file:
+                self.schema = check_names(file.schema_arrow, self.name)
+                metadata = file.metadata
+        except (pa.ArrowException, OSError) as error:
+            raise self.unreadable(error) from error
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        self.part_rows = [group.num_rows for group in groups]
+        self._group_bytes = max((group.total_byte_size for group in groups), default=0)
+        self.n_rows_guess = metadata.num_rows
+        self._metadata = metadata
+
+    def read_part(self, part: int, columns: Sequence[str]) -> Any:
+        """Decode the columns of one row group."""
+        self.check_unchanged()
+        try:
+            with self._open() as file:
+                # One thread: several row groups are decoded at once by the engine's workers.
+                return file.read_row_group(part, columns=list(columns), use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise self.unreadable(error, part) from error
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Decode a few rows at a time, so that large row groups need little memory."""
+        with self._open() as file:
+            for part in range(len(self.part_rows)):
+                try:
+                    yield from file.iter_batches(
+                        batch_size=BATCH_ROWS, row_groups=[part], columns=list(columns)
+                    )
+                except (pa.ArrowException, OSError) as error:
+                    raise self.unreadable(error, part) from error
+
+    def part_bytes(self) -> int:
+        """Memory of the largest row group, all columns."""
+        return int(self._group_bytes)
+
+    def _open(self) -> Any:
+        # With pre_buffer, pyarrow holds on to everything it has read.
+        return pq.ParquetFile(
+            self.name,
+            metadata=self._metadata,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the file's footer behind; it is read again where it is needed."""
+        return {**self.__dict__, "_metadata": None}

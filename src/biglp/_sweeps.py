@@ -1,0 +1,155 @@
+"""The three sweeps over the rows. Nothing else in biglp touches them all.
+
+=========  ====  ==========================================  ======================
+sweep      verb  a block gives                               together they give
+=========  ====  ==========================================  ======================
+degrees    sum   column sums of F                            s = Fᵀ1, so d_i = f_i·s
+Gram       sum   F̄ᵀF̄, F̄ᵀY, F̄ᵀ1, rows repaired               H, B, t
+labels     map   probabilities of its rows, to a sink        labels
+=========  ====  ==========================================  ======================
+
+An anchor graph has degrees of 1, so its first sweep is left out and the columns are scaled
+afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from biglp._arrays import Array, like, to_numpy
+from biglp._blocks import Block
+from biglp._engines import Engine
+from biglp._labels import Labels
+from biglp._lowrank.base import Factor
+from biglp._propagate.decision import Decision
+from biglp._propagate.leave_one_out import LabelledRows
+from biglp._propagate.normalise import Normalisation
+from biglp._propagate.statistics import GramSums
+
+
+class Sink(Protocol):
+    """Where the answers for each row go."""
+
+    def write(self, start: int, probabilities: np.ndarray) -> None:
+        """Take the class probabilities of the rows from ``start`` on."""
+
+
+def sweep_degrees(engine: Engine, blocks: Sequence[Block], factor: Factor) -> Normalisation:
+    """Column sums of the features, from which every row's degree follows."""
+    n_rows = sum(block.n_rows for block in blocks)
+    if factor.unit_degrees:
+        return Normalisation(None, n_rows)
+    (sums,) = engine.sum_blocks(partial(_column_sums, factor=factor), blocks, label="degrees")
+    return Normalisation(sums, n_rows)
+
+
+def sweep_gram(
+    engine: Engine,
+    blocks: Sequence[Block],
+    factor: Factor,
+    normalisation: Normalisation,
+    labels: Labels,
+) -> tuple[GramSums, np.ndarray]:
+    """H, B and t over all rows, and the scale of the feature columns that they are made with."""
+    function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
+    gram, targets, totals, repaired = engine.sum_blocks(function, blocks, label="Gram")
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    sums = GramSums(gram, targets, totals, labels.counts, labels.n_rows, int(repaired))
+    if not factor.unit_degrees:
+        return sums, np.ones(factor.rank)
+    # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
+    scale = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
+    return sums.scaled(scale), scale
+
+
+def labelled_rows(
+    engine: Engine,
+    blocks: Sequence[Block],
+    factor: Factor,
+    normalisation: Normalisation,
+    labels: Labels,
+    column_scale: np.ndarray,
+    max_rows: int,
+    seed: int,
+) -> LabelledRows:
+    """Normalised features of the labelled rows, or of a random part of them."""
+    chosen = np.arange(len(labels.rows))
+    if len(chosen) > max_rows:
+        chosen = np.random.default_rng(seed).choice(chosen, max_rows, replace=False)
+        chosen.sort()
+    part = Labels(labels.classes, labels.rows[chosen], labels.codes[chosen], labels.n_rows)
+    holding = [block for block in blocks if len(part.within(block.start, block.stop)[0])]
+    function = partial(_labelled, factor=factor, normalisation=normalisation, labels=part)
+    features = np.concatenate(engine.map_blocks(function, holding, label="labelled rows"))
+    return LabelledRows(features * column_scale, part.codes)
+
+
+def sweep_labels(
+    engine: Engine,
+    blocks: Sequence[Block],
+    factor: Factor,
+    normalisation: Normalisation,
+    decision: Decision,
+    sink: Sink,
+    labels: Labels | None = None,
+) -> int:
+    """Write every row's class probabilities to the sink; return how many rows nothing reached.
+
+    ``labels`` adds the labelled rows' own labels (training rows); without it the rows are new.
+    """
+    function = partial(
+        _label,
+        factor=factor,
+        normalisation=normalisation,
+        decision=decision,
+        labels=labels,
+        sink=sink,
+    )
+    return sum(engine.map_blocks(function, blocks, label="labels"))
+
+
+def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
+    return (factor.block_features(block).sum(0),)
+
+
+def _gram(
+    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
+) -> tuple[Any, ...]:
+    features, repaired = normalisation.apply(factor.block_features(block))
+    rows, codes = labels.within(block.start, block.stop)
+    one_hot = labels.one_hot(codes)
+    targets = features[rows].T @ like(features, one_hot)
+    gram = features.T @ features  # the same array twice: BLAS does half the work
+    totals = features.sum(0)
+    if sparse.issparse(features):
+        totals = np.asarray(totals).ravel()
+    return gram, targets, totals, np.array(repaired)
+
+
+def _labelled(
+    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
+) -> np.ndarray:
+    rows, _ = labels.within(block.start, block.stop)
+    features, _ = normalisation.apply(factor.block_features(block)[rows])
+    dense = features.toarray() if sparse.issparse(features) else to_numpy(features)
+    return np.asarray(dense, dtype=np.float64)
+
+
+def _label(
+    block: Block,
+    factor: Factor,
+    normalisation: Normalisation,
+    decision: Decision,
+    labels: Labels | None,
+    sink: Sink,
+) -> int:
+    features, _ = normalisation.apply(factor.block_features(block))
+    own = labels.within(block.start, block.stop) if labels is not None else None
+    probabilities, unreached = decision.probabilities(features, own)
+    sink.write(block.start, to_numpy(probabilities))
+    return unreached

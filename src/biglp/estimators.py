@@ -1,0 +1,318 @@
+"""The scikit-learn face of biglp."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from biglp._blocks import parse_memory, rows_per_block
+from biglp._choose import MAX_LABELLED, choose, decide, wants_leave_one_out
+from biglp._engines import Engine, make_engine
+from biglp._errors import DegreeWarning, ParameterError, UnreachedRowsWarning
+from biglp._fitting import BUDGET_SHARES, build_factor, explain_bad_rows, prepare_rows
+from biglp._labels import Labels, encode_labels
+from biglp._lowrank.base import NonFiniteRowsError
+from biglp._model import Model
+from biglp._progress import LogProgress
+from biglp._propagate.spectrum import Spectrum
+from biglp._settings import Settings
+from biglp._sources import Source, as_source
+from biglp._sweeps import labelled_rows, sweep_degrees, sweep_gram, sweep_labels
+
+PAPER_METHODS: dict[str, dict[str, Any]] = {
+    "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
+    "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans"},
+    "glnp-mu": {"factor": "glnp-mu", "factor_params": {"start": "uniform"}},
+    "glnp-apgd": {"factor": "glnp", "factor_params": {"start": "uniform"}},
+    "linear": {"factor": "linear"},
+}
+
+
+class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
+    """Semi-supervised classification by label propagation on a low-rank similarity graph.
+
+    Cost and memory grow linearly with the number of rows; rows are read two or three times and
+    never all held. No parameter needs to be set.
+
+    Parameters
+    ----------
+    factor : {"auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear"}
+        Low-rank factor of the graph. "auto" is "anchors": each row is tied to its nearest
+        landmarks. "nystrom" approximates the Gaussian kernel, "glnp" learns the factor by
+        accelerated projected gradient ("glnp-mu" by multiplicative updates), "linear" is the
+        linear kernel.
+    n_landmarks : int or "auto"
+        Number of landmarks, the rank k of the graph.
+    landmarks : {"kmeans", "kmeans-full", "random"} or array of shape (k, n_features)
+        How landmarks are chosen: k-means on a sample, k-means over all rows, random rows, or given.
+    bandwidth : float or "auto"
+        σ of the Gaussian kernel, after scaling of the features.
+    alpha : float or "auto"
+        Share of a row's score that comes from its neighbours, in (0, 1).
+    class_balance : {"auto", "mass", "none"} or array of shape (n_classes,)
+        "mass" makes classes equally heavy, an array gives their priors, "auto" chooses the prior
+        by leave-one-out.
+    scaling : {"auto", "none", "standard", "minmax"}
+        Scaling of the features, learnt from a sample of the rows.
+    solver : {"closed_form", "iterative"}
+        Exact solution, or Algorithm S.5 of the paper.
+    max_iter, tol : int, float
+        Most iterations and relative tolerance of the iterative solver.
+    engine : {"serial", "threads", "mpi", "dask"} or Engine
+        Who does the work.
+    device : str
+        "cpu", or "cuda" to do the arithmetic on a GPU.
+    memory : str or int
+        Memory budget, such as "4GB"; "auto" is half of what is free.
+    factor_params : dict, optional
+        Finer settings of the factor: ``n_nearest`` for anchors; ``start``, ``max_iter`` and
+        ``tol`` for GLNP.
+    random_state : int, RandomState, Generator or None
+        Seed; None is 0. The answer does not depend on the number of threads or processes.
+    verbose : bool
+        Log the progress of each sweep.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_rows,)
+        Label of every training row.
+    label_distributions_ : ndarray of shape (n_rows, n_classes)
+        Class probabilities of every training row.
+    report_ : dict
+        What was chosen (factor, landmarks, bandwidth, alpha, prior) and found (rank, repaired
+        rows, rows that no label reaches, leave-one-out accuracy of each candidate).
+    n_iter_ : int
+        Iterations of the solver; 1 for the closed form.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from biglp import LowRankLabelPropagation
+    >>> X, truth = load_digits(return_X_y=True)
+    >>> y = truth.copy()
+    >>> y[50:] = -1
+    >>> model = LowRankLabelPropagation(random_state=0).fit(X, y)
+    >>> bool((model.transduction_ == truth).mean() > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        factor: str = "auto",
+        n_landmarks: int | str = "auto",
+        landmarks: Any = "kmeans",
+        bandwidth: float | str = "auto",
+        alpha: float | str = "auto",
+        class_balance: Any = "auto",
+        scaling: str = "auto",
+        solver: str = "closed_form",
+        max_iter: int = 10_000,
+        tol: float = 1e-7,
+        engine: Any = "threads",
+        device: str = "cpu",
+        memory: str | int = "auto",
+        factor_params: dict[str, Any] | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.factor = factor
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.class_balance = class_balance
+        self.scaling = scaling
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.engine = engine
+        self.device = device
+        self.memory = memory
+        self.factor_params = factor_params
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
+        """Return an estimator with the paper's own settings: α = 0.01 and no class balance.
+
+        Parameters
+        ----------
+        method : {"nystrom-random", "nystrom-kmeans", "glnp-mu", "glnp-apgd", "linear"}
+            Low-rank factor.
+        k : int
+            Number of landmarks; the linear kernel has none.
+        **changes
+            Any other parameter of the estimator.
+        """
+        if method not in PAPER_METHODS:
+            raise ParameterError(
+                f"method={method!r} is not one of the paper's; use {', '.join(PAPER_METHODS)}."
+            )
+        settings = {"n_landmarks": k, "alpha": 0.01, "class_balance": "none", "scaling": "none"}
+        return cls(**{**settings, **PAPER_METHODS[method], **changes})
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from all rows and the labels of some.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+            Labels of any type; -1, None, NaN or "" where unknown.
+        """
+        settings = Settings.of(self)
+        engine = self._engine()
+        source = self._source(X, reset=True)
+        labels = encode_labels(y, source.n_rows)
+        try:
+            self._fit(engine, source, labels, settings)
+        except NonFiniteRowsError:
+            explain_bad_rows(source)
+        return self
+
+    def _fit(self, engine: Engine, source: Source, labels: Labels, settings: Settings) -> None:
+        rows = prepare_rows(source, settings)
+        factor = build_factor(engine, rows, settings)
+        normalisation = sweep_degrees(engine, rows.blocks, factor)
+        sums, scale = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
+        spectrum = Spectrum.of(sums)
+        labelled = None
+        if wants_leave_one_out(labels, settings):
+            labelled = labelled_rows(
+                engine,
+                rows.blocks,
+                factor,
+                normalisation,
+                labels,
+                scale,
+                MAX_LABELLED,
+                settings.seed,
+            )
+        choice = choose(spectrum, labels, labelled, settings)
+        decision, self.n_iter_ = decide(spectrum, labels, choice, settings, scale)
+        sink = ArraySink(source.n_rows, labels.n_classes, rows.source.dtype)
+        unreached = sweep_labels(engine, rows.blocks, factor, normalisation, decision, sink, labels)
+        self.classes_ = labels.classes
+        self.label_distributions_ = sink.probabilities
+        self.transduction_ = self.classes_[sink.codes]
+        self.report_ = {
+            **factor.describe(),
+            **choice.describe(),
+            "scaling": rows.source.scaling.kind,
+            "rows": source.n_rows,
+            "labelled_rows": len(labels.rows),
+            "repaired_rows": sums.n_repaired,
+            "unreached_rows": unreached,
+            "spectral_radius": spectrum.radius,
+        }
+        self._model = Model(
+            self.classes_,
+            factor,
+            normalisation,
+            decision,
+            rows.source.scaling,
+            rows.source.dtype,
+            source.n_features,
+            self.report_,
+        )
+        self._warn(sums.n_repaired, unreached, source.n_rows)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row.  (n_rows,)."""
+        return self.classes_[self._score(X).codes]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
+        return self._score(X).probabilities
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file of arrays and JSON, without pickle."""
+        check_is_fitted(self)
+        self._model.save(Path(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model written by :meth:`save`; it predicts but holds no training rows."""
+        model = Model.load(Path(path))
+        estimator = cls()
+        estimator._model = model
+        estimator.classes_ = model.classes
+        estimator.report_ = model.report
+        estimator.n_features_in_ = model.n_features
+        return estimator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _score(self, X: Any) -> ArraySink:
+        check_is_fitted(self)
+        source = self._source(X, reset=False)
+        model = self._model
+        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
+        budget = parse_memory(self.memory) // BUDGET_SHARES
+        sink = ArraySink(source.n_rows, len(self.classes_), model.dtype)
+        try:
+            rows_each = rows_per_block(row_bytes, budget, device=self.device)
+            model.score(self._engine(), source, sink, rows_each, self.device)
+        except NonFiniteRowsError:
+            explain_bad_rows(source)
+        return sink
+
+    def _engine(self) -> Engine:
+        engine = make_engine(self.engine)
+        if self.verbose:
+            engine.progress = LogProgress()
+        return engine
+
+    def _source(self, X: Any, *, reset: bool) -> Source:
+        if not isinstance(X, (Source, str, os.PathLike)):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        source = as_source(X)
+        if reset:
+            self.n_features_in_ = source.n_features
+        return source
+
+    def _warn(self, n_repaired: int, n_unreached: int, n_rows: int) -> None:
+        if n_repaired:
+            warnings.warn(
+                f"{n_repaired:,} of {n_rows:,} rows have a degree of zero or less in the low-rank "
+                "graph; it was repaired. Use more landmarks "
+                f"(n_landmarks={self.n_landmarks!r} now) or a wider bandwidth to avoid this.",
+                DegreeWarning,
+                stacklevel=4,
+            )
+        if n_unreached:
+            warnings.warn(
+                f"{n_unreached:,} of {n_rows:,} rows are reached by no label and got the class "
+                "prior; label rows near them, or use more landmarks or a larger alpha.",
+                UnreachedRowsWarning,
+                stacklevel=4,
+            )
+
+
+class ArraySink:
+    """Answers kept in memory: the class code and the probabilities of every row."""
+
+    def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
+        self.codes = np.empty(n_rows, dtype=np.int32)
+        self.probabilities = np.empty((n_rows, n_classes), dtype=dtype)
+
+    def write(self, start: int, probabilities: np.ndarray) -> None:
+        """Keep the answers of the rows from ``start`` on."""
+        stop = start + len(probabilities)
+        self.probabilities[start:stop] = probabilities
+        self.codes[start:stop] = probabilities.argmax(axis=1)
