@@ -8,6 +8,7 @@ here; a tensor can only exist when somebody else has imported it.
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,49 @@ def like(array: Rows, constant: np.ndarray) -> Array:
         dtype = array.dtype if array.dtype.is_floating_point else None
         return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
     return np.asarray(constant, dtype=array.dtype)
+
+
+class Shelf(threading.local):
+    """Long-lived copies of blocks, packed into a few large arrays for each thread.
+
+    Thousands of separate arrays of a megabyte would each be given fresh pages by the system, four
+    kilobytes at a time; filling those costs more than computing the features. Large arrays get
+    large pages. A shelf board is freed when the last copy on it is.
+    """
+
+    BOARD_BYTES = 64 << 20
+
+    def __init__(self) -> None:
+        self._board: np.ndarray | None = None
+        self._used = 0
+
+    def keep(self, array: Array) -> Array:
+        """Return a copy that may be kept; sparse matrices and tensors are kept as they are."""
+        if not isinstance(array, np.ndarray):
+            return array
+        if self._board is None or self._used + array.nbytes > self._board.nbytes:
+            self._board = np.empty(max(self.BOARD_BYTES, array.nbytes), dtype=np.uint8)
+            self._used = 0
+        place = self._board[self._used : self._used + array.nbytes]
+        self._used += -(-array.nbytes // 64) * 64  # the next copy starts on a cache line
+        copy = place.view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+
+def column_sums(array: Array) -> Array:
+    """Sum of every column.  (b, r) → (r,)."""
+    if sparse.issparse(array):
+        return np.asarray(array.sum(axis=0)).ravel()
+    # A product with ones is several times faster than NumPy's sum over the first axis.
+    return namespace(array).ones_like(array[:, 0]) @ array
+
+
+def largest_column(array: np.ndarray) -> np.ndarray:
+    """Column of the largest entry of each row, the first of equals.  (b, c) → (b,)."""
+    if array.shape[1] == 2:  # NumPy's argmax is slow along a short axis
+        return (array[:, 1] > array[:, 0]).astype(np.int32)
+    return array.argmax(axis=1).astype(np.int32)
 
 
 def to_numpy(array: Any) -> Any:

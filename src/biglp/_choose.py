@@ -13,6 +13,7 @@ from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
 from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.statistics import apply_mixing
 from biglp._settings import Settings
 
 ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -74,12 +75,11 @@ def decide(
     labels: Labels,
     choice: Choice,
     settings: Settings,
-    column_scale: np.ndarray,
+    mixing: np.ndarray,
 ) -> tuple[Decision, int]:
     """Propagate with the chosen α and balance the classes; also return the iterations used.
 
-    ``column_scale`` (Λ^(−1/2) of an anchor graph) goes into the coefficients, so that the label
-    sweep works on the features as they come.
+    ``mixing`` goes into the coefficients, so that the label sweep works on features as they come.
     """
     alpha, n_iter = choice.alpha, 1
     if settings.solver == "iterative":
@@ -94,8 +94,8 @@ def decide(
     prior = power_prior(labels.counts, 1.0)
     if not isinstance(settings.class_balance, str):
         prior = given_prior(settings.class_balance, labels.n_classes)
-    coefficients = coefficients * column_scale[:, None] * weights
-    return Decision(coefficients, (1.0 - alpha) * weights, prior), n_iter
+    unmixed = apply_mixing((coefficients * weights).T, mixing.T).T
+    return Decision(unmixed, (1.0 - alpha) * weights, prior), n_iter
 
 
 def balance_weights(

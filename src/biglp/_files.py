@@ -144,6 +144,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def sync_files(folder: Path) -> None:
+    """Force every file of a folder to disk."""
+    for path in folder.iterdir():
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+
+
 def free_space(folder: Path) -> int:
     """Bytes that may still be written below ``folder`` (which need not exist yet)."""
     for place in (folder.absolute(), *folder.absolute().parents):

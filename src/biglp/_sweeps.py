@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, like, to_numpy
+from biglp._arrays import Array, column_sums, like, to_dense, to_numpy
 from biglp._blocks import Block
 from biglp._engines import Engine
 from biglp._labels import Labels
@@ -29,7 +29,7 @@ from biglp._lowrank.base import Factor
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.statistics import GramSums
+from biglp._propagate.statistics import GramSums, apply_mixing
 
 
 class Sink(Protocol):
@@ -45,7 +45,9 @@ def sweep_degrees(engine: Engine, blocks: Sequence[Block], factor: Factor) -> No
     if factor.unit_degrees:
         return Normalisation(None, n_rows)
     (sums,) = engine.sum_blocks(partial(_column_sums, factor=factor), blocks, label="degrees")
-    return Normalisation(sums, n_rows)
+    if factor.mixing is not None:
+        sums = apply_mixing(sums, factor.mixing)
+    return Normalisation(sums, n_rows, factor.mixing)
 
 
 def sweep_gram(
@@ -55,16 +57,17 @@ def sweep_gram(
     normalisation: Normalisation,
     labels: Labels,
 ) -> tuple[GramSums, np.ndarray]:
-    """H, B and t over all rows, and the scale of the feature columns that they are made with."""
+    """H, B and t over all rows, and the mixing T that turns a row's features into theirs."""
     function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
     gram, targets, totals, repaired = engine.sum_blocks(function, blocks, label="Gram")
     gram = gram.toarray() if sparse.issparse(gram) else gram
     sums = GramSums(gram, targets, totals, labels.counts, labels.n_rows, int(repaired))
-    if not factor.unit_degrees:
-        return sums, np.ones(factor.rank)
-    # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
-    scale = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
-    return sums.scaled(scale), scale
+    if factor.unit_degrees:
+        # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
+        mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
+    else:
+        mixing = np.ones(len(totals)) if factor.mixing is None else factor.mixing
+    return sums.mixed(mixing), mixing
 
 
 def labelled_rows(
@@ -73,7 +76,7 @@ def labelled_rows(
     factor: Factor,
     normalisation: Normalisation,
     labels: Labels,
-    column_scale: np.ndarray,
+    mixing: np.ndarray,
     max_rows: int,
     seed: int,
 ) -> LabelledRows:
@@ -86,7 +89,7 @@ def labelled_rows(
     holding = [block for block in blocks if len(part.within(block.start, block.stop)[0])]
     function = partial(_labelled, factor=factor, normalisation=normalisation, labels=part)
     features = np.concatenate(engine.map_blocks(function, holding, label="labelled rows"))
-    return LabelledRows(features * column_scale, part.codes)
+    return LabelledRows(apply_mixing(features, mixing), part.codes)
 
 
 def sweep_labels(
@@ -114,30 +117,36 @@ def sweep_labels(
 
 
 def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
-    return (factor.block_features(block).sum(0),)
+    return (column_sums(factor.block_features(block)),)
+
+
+def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> tuple[Array, int]:
+    """Normalised features of a block, which take the place of the features it remembers."""
+    kept = block.memory.get("normalised")
+    if kept is None:
+        features = factor.block_features(block)
+        kept = normalisation.apply(features, in_place=factor.fresh_features)
+        if block.memory.pop("features", None) is not None:
+            block.memory["normalised"] = kept
+    return kept
 
 
 def _gram(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
 ) -> tuple[Any, ...]:
-    features, repaired = normalisation.apply(factor.block_features(block))
+    features, repaired = _normalised(block, factor, normalisation)
     rows, codes = labels.within(block.start, block.stop)
-    one_hot = labels.one_hot(codes)
-    targets = features[rows].T @ like(features, one_hot)
+    targets = features[rows].T @ like(features, labels.one_hot(codes))
     gram = features.T @ features  # the same array twice: BLAS does half the work
-    totals = features.sum(0)
-    if sparse.issparse(features):
-        totals = np.asarray(totals).ravel()
-    return gram, targets, totals, np.array(repaired)
+    return gram, targets, column_sums(features), np.array(repaired)
 
 
 def _labelled(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
 ) -> np.ndarray:
     rows, _ = labels.within(block.start, block.stop)
-    features, _ = normalisation.apply(factor.block_features(block)[rows])
-    dense = features.toarray() if sparse.issparse(features) else to_numpy(features)
-    return np.asarray(dense, dtype=np.float64)
+    features, _ = _normalised(block, factor, normalisation)
+    return to_dense(features[rows]).astype(np.float64)
 
 
 def _label(
@@ -148,7 +157,7 @@ def _label(
     labels: Labels | None,
     sink: Sink,
 ) -> int:
-    features, _ = normalisation.apply(factor.block_features(block))
+    features, _ = _normalised(block, factor, normalisation)
     own = labels.within(block.start, block.stop) if labels is not None else None
     probabilities, unreached = decision.probabilities(features, own)
     sink.write(block.start, to_numpy(probabilities))

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from biglp._arrays import largest_column
 from biglp._blocks import parse_memory, rows_per_block
 from biglp._choose import MAX_LABELLED, choose, decide, wants_leave_one_out
 from biglp._engines import Engine, make_engine
@@ -183,7 +184,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         rows = prepare_rows(source, settings)
         factor = build_factor(engine, rows, settings)
         normalisation = sweep_degrees(engine, rows.blocks, factor)
-        sums, scale = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
+        sums, mixing = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
         spectrum = Spectrum.of(sums)
         labelled = None
         if wants_leave_one_out(labels, settings):
@@ -198,7 +199,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
                 settings.seed,
             )
         choice = choose(spectrum, labels, labelled, settings)
-        decision, self.n_iter_ = decide(spectrum, labels, choice, settings, scale)
+        decision, self.n_iter_ = decide(spectrum, labels, choice, settings, mixing)
         sink = ArraySink(source.n_rows, labels.n_classes, rows.source.dtype)
         unreached = sweep_labels(engine, rows.blocks, factor, normalisation, decision, sink, labels)
         self.classes_ = labels.classes
@@ -228,7 +229,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row.  (n_rows,)."""
-        return self.classes_[self._score(X).codes]
+        codes = self._score(X).codes
+        return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
@@ -279,9 +281,9 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         return engine
 
     def _source(self, X: Any, *, reset: bool) -> Source:
+        source = as_source(X)  # first, because its messages about shapes say more
         if not isinstance(X, (Source, str, os.PathLike)):
             validate_data(self, X, skip_check_array=True, reset=reset)
-        source = as_source(X)
         if reset:
             self.n_features_in_ = source.n_features
         return source
@@ -315,4 +317,4 @@ class ArraySink:
         """Keep the answers of the rows from ``start`` on."""
         stop = start + len(probabilities)
         self.probabilities[start:stop] = probabilities
-        self.codes[start:stop] = probabilities.argmax(axis=1)
+        self.codes[start:stop] = largest_column(probabilities)

@@ -5,9 +5,9 @@ every block once, in any order and anywhere, and return the same thing on every 
 
 Sums have the same bits on every engine, with any number of threads, ranks or workers. Blocks are
 gathered into runs of neighbours by the number of blocks alone; a run is added in block order in
-float64 by whoever owns it, and the runs are added exactly (see :mod:`biglp._engines.exact`), so that
-it does not matter who owns which. A run is up to 16 blocks long because exact addition costs some
-20 times as much as plain addition: 16 times more seldom, it costs about the same.
+float64 by whoever owns it, and the runs are added exactly (see :mod:`biglp._engines.exact`), so
+that it does not matter who owns which. A run is up to 16 blocks long because exact addition costs
+some 20 times as much as plain addition: 16 times more seldom, it costs about the same.
 
 An engine promises one thing more: a block goes back to the worker that holds its memory. Owners are
 therefore chosen by a block's place in its plan, also when a sweep visits only some of the blocks.
@@ -75,7 +75,7 @@ class Engine(ABC):
         """Do something on one process and return its result, or raise its error, on every one."""
         return action()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  engines that hold nothing have nothing to do
         """Give back what the engine holds; it cannot be used afterwards."""
 
     def __enter__(self) -> Engine:
@@ -99,7 +99,7 @@ class Run:
         return count_rows(self.blocks)
 
     def owner(self, n_owners: int) -> int:
-        """Which of ``n_owners`` the run belongs to: each has neighbours, and as many as the next."""
+        """Return which of ``n_owners`` the run belongs to; each owns neighbours."""
         return min(self.number * n_owners // self.n_runs, n_owners - 1)
 
 

@@ -233,7 +233,7 @@ def _levels(values: np.ndarray) -> np.ndarray:
 
 
 def _units(levels: np.ndarray) -> np.ndarray:
-    """Unit of each level, made from its exponent bits."""
+    """Make the unit of each level from its exponent bits."""
     return ((levels.astype(np.int64) * WIDTH + 1023) << 52).view(np.float64)
 
 

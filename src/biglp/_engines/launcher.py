@@ -57,10 +57,10 @@ def end_together_on_errors(mpi: Any, comm: Any) -> None:
 
 
 def end_together(say: Callable[[], None]) -> None:
-    """Call ``say`` on one rank when all are ending, or here and stop the job when this one is alone.
+    """End the job with one message.
 
-    Without it a rank that raises leaves the others waiting for it, and an error that all ranks
-    raise is printed by each. Return when the process may exit as usual.
+    When all ranks are ending, rank 0 says why and every process may exit as usual. When this one is
+    alone, it says why and stops the job, because the others would wait for it for ever.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def end_together(say: Callable[[], None]) -> None:
 
 
 def poll(ready: Callable[[], bool], patience: float = float("inf")) -> bool:
-    """Wait until ``ready()``, sleeping longer and longer up to a millisecond; False when too late."""
+    """Wait until ``ready()``, sleeping up to 1 ms at a time; return False when out of patience."""
     began, pause = time.monotonic(), 1e-6
     while not ready():
         if time.monotonic() - began > patience:

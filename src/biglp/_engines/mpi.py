@@ -4,22 +4,19 @@ A sum costs each rank two collective calls whatever the number of rows: the high
 number (1 byte), then its three slices (24 bytes); see :mod:`biglp._engines.exact`. Both are plain
 MPI maxima and sums, exact in any order, so MPI may reduce as it likes and the bits stay the same.
 
-Before that the ranks agree that all went well: each reports to rank 0, which also draws progress
-for all, and rank 0 announces the outcome. When one rank fails the others are told to stop after the
-block they are at, and the same error is raised on every rank.
+Before that the ranks agree that all went well (see :mod:`biglp._engines.agreement`); when one rank
+fails, its error is raised on every rank.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import socket
-import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,15 +25,13 @@ from scipy import sparse
 
 from biglp._arrays import to_numpy
 from biglp._blocks import Block
-from biglp._engines.base import BlockFunction, Engine, EngineError, T, count_rows, cut_runs, sum_run
+from biglp._engines.agreement import Report, Watch, pack
+from biglp._engines.base import BlockFunction, Engine, T, count_rows, cut_runs, sum_run
 from biglp._engines.exact import ExactSum, Layout, Slices
-from biglp._engines.launcher import check_launcher, end_together_on_errors, poll, speaks_for_launcher
+from biglp._engines.launcher import check_launcher, end_together_on_errors, speaks_for_launcher
 from biglp._engines.local import ThreadEngine, available_cores
 from biglp._errors import MissingExtraError
-from biglp._progress import Progress, Task
-
-_REPORT, _STOP = 1, 2  # message tags
-_SECONDS_BETWEEN_COUNTS = 0.2
+from biglp._progress import Progress
 
 
 class MpiEngine(Engine):
@@ -59,9 +54,10 @@ class MpiEngine(Engine):
     def __init__(self, comm: Any = None, n_threads: int | None = None) -> None:
         self._mpi = load_mpi()
         world = self._mpi.COMM_WORLD
-        end_together_on_errors(self._mpi, world if comm is None else comm)
+        # One for the sweeps and one for the end, which may come in the middle of a sweep.
+        self._comm, ending = _private_copies(self._mpi, world if comm is None else comm)
+        end_together_on_errors(self._mpi, ending)
         check_launcher(world.Get_size())
-        self._comm = _private(self._mpi, world if comm is None else comm)
         self.rank, self.n_ranks = self._comm.Get_rank(), self._comm.Get_size()
         self.is_root = self.rank == 0 and speaks_for_launcher(world)
         super().__init__()
@@ -105,7 +101,9 @@ class MpiEngine(Engine):
         self, func: BlockFunction, blocks: Sequence[Block], label: str = "map"
     ) -> list[Any]:
         """Return ``func(block)`` for every block, in block order."""
-        mine, places, place = [], [], 0
+        mine: list[Block] = []
+        places: list[int] = []
+        place = 0
         for run in cut_runs(blocks):
             if run.owner(self.n_ranks) == self.rank:
                 mine += run.blocks
@@ -128,16 +126,17 @@ class MpiEngine(Engine):
 
     def once(self, action: Callable[[], T]) -> T:
         """Do something on rank 0 and return its result, or raise its error, on every rank."""
-        result, failure, own = None, None, None
+        result: Any = None
+        failure = own = None
         if self.rank == 0:
             try:
                 result = action()
             except Exception as error:
-                own, failure = error, _pack(error)
+                own, failure = error, pack(error)
         result, failure = self._comm.bcast((result, failure), root=0)
         if failure is not None:
             raise self._unpack(failure, 0, socket.gethostname(), own)
-        return result  # type: ignore[return-value]
+        return result
 
     def _sweep(
         self,
@@ -149,11 +148,11 @@ class MpiEngine(Engine):
         take: Callable[[Any], None],
         finish: Callable[[], Any],
     ) -> Any:
-        """Work on this rank's share; return what the first rank that has something ``finish``-es with."""
-        report = _Report(socket.gethostname(), f"{verb} {label!r} over {len(blocks)} blocks")
+        """Work on this rank's share; return what ``finish`` gave on the first rank that had any."""
+        report = Report(socket.gethostname(), f"{verb} {label!r} over {len(blocks)} blocks")
         own = None
         with self.progress.task(label, count_rows(blocks)) as task:
-            watch = _Watch(self._mpi, self._comm, task)
+            watch = Watch(self._mpi, self._comm, task)
             try:
                 report.rows, report.fingerprint = self._identify(blocks)
                 with closing(self._threads.results(func, mine)) as results:  # type: ignore[type-var]
@@ -163,7 +162,7 @@ class MpiEngine(Engine):
                             break
                 report.finding = finish()
             except Exception as error:
-                own, report.failure = error, _pack(error)
+                own, report.failure = error, pack(error)
             verdict = watch.conclude(report)
             self.bytes_sent["agreement"] += watch.bytes_sent
             if verdict.failure is not None:
@@ -185,7 +184,7 @@ class MpiEngine(Engine):
         return list(self._comm.allgather(keys))
 
     def _identify(self, blocks: Sequence[Block]) -> tuple[str, str]:
-        """What this rank sees: in words, and as a fingerprint that must be the same everywhere."""
+        """Return what this rank sees, in words and as a fingerprint that all ranks must share."""
         if not blocks:
             return "no rows", ""
         source, plan = blocks[0].source, blocks[0].plan
@@ -198,124 +197,14 @@ class MpiEngine(Engine):
         return rows, f"{rows.rpartition(' of ')[0]} {visited} {self._fingerprints[token]}"
 
     def _unpack(self, failure: Any, culprit: int, host: str, own: Exception | None) -> Exception:
-        """Return the error of one rank with a note that says which; its own object where it rose."""
+        """Return the error of one rank with a note that says which one it was."""
         error, text = failure
         if own is not None and culprit == self.rank:
             error, text = own, ""
         if self.n_ranks > 1 and not hasattr(error, "__notes__"):
-            error.add_note(f"This happened on rank {culprit} of {self.n_ranks} ({host}).\n{text}".strip())
+            note = f"This happened on rank {culprit} of {self.n_ranks} ({host}).\n{text}"
+            error.add_note(note.strip())
         return error
-
-
-@dataclass
-class _Report:
-    """What a rank tells rank 0 when its share is done."""
-
-    host: str
-    sweep: str
-    rows: str = ""
-    fingerprint: str = ""
-    finding: Any = None
-    failure: Any = None
-    rows_done: int = 0
-
-
-@dataclass
-class _Verdict:
-    """What rank 0 tells all ranks when every share is done."""
-
-    finding: Any = None
-    failure: Any = None
-    culprit: int = 0
-    host: str = ""
-
-
-class _Watch:
-    """Messages of one sweep: rows done and reports to rank 0, the order to stop from it."""
-
-    def __init__(self, mpi: Any, comm: Any, task: Task) -> None:
-        self._mpi, self._comm, self._task = mpi, comm, task
-        self._reports: dict[int, _Report] = {}
-        self._requests: list[Any] = []
-        self._stopped = False
-        self._unsent, self._last = 0, time.monotonic()
-        self.bytes_sent = 0
-
-    def advance(self, rows: int) -> bool:
-        """Count rows as done; return True when another rank has failed."""
-        if self._comm.rank == 0:
-            self._task.advance(rows)
-            self._receive()
-            return self._stopped
-        self._unsent += rows
-        if time.monotonic() - self._last > _SECONDS_BETWEEN_COUNTS:
-            self._send(self._unsent, 0, _REPORT)
-            self._unsent, self._last = 0, time.monotonic()
-        return bool(self._comm.iprobe(source=0, tag=_STOP))
-
-    def conclude(self, report: _Report) -> _Verdict:
-        """Report, wait for every rank, and return the verdict."""
-        verdict = None
-        if self._comm.rank == 0:
-            self._take(0, report)
-            poll(self._all_reported)
-            verdict = _judge([self._reports[rank] for rank in range(self._comm.size)])
-        else:
-            report.rows_done = self._unsent
-            self._send(report, 0, _REPORT)
-        # Sleeping until all are there leaves the cores to the ranks that still work; a plain
-        # broadcast would spin.
-        poll(self._comm.Ibarrier().Test)
-        verdict, stopped = self._comm.bcast((verdict, self._stopped), root=0)
-        if stopped and self._comm.rank != 0:
-            self._comm.recv(source=0, tag=_STOP)
-        self._mpi.Request.Waitall(self._requests)
-        return verdict  # type: ignore[no-any-return]
-
-    def _all_reported(self) -> bool:
-        self._receive()
-        return len(self._reports) == self._comm.size
-
-    def _receive(self) -> None:
-        status = self._mpi.Status()
-        while self._comm.iprobe(source=self._mpi.ANY_SOURCE, tag=_REPORT, status=status):
-            sender = status.Get_source()
-            self._take(sender, self._comm.recv(source=sender, tag=_REPORT))
-
-    def _take(self, sender: int, message: _Report | int) -> None:
-        if isinstance(message, int):
-            self._task.advance(message)
-            return
-        self._task.advance(message.rows_done)
-        self._reports[sender] = message
-        if message.failure is not None and not self._stopped:
-            self._stopped = True
-            for rank in range(1, self._comm.size):
-                self._send(None, rank, _STOP)
-
-    def _send(self, message: Any, rank: int, tag: int) -> None:
-        self.bytes_sent += len(pickle.dumps(message))
-        self._requests.append(self._comm.isend(message, dest=rank, tag=tag))
-
-
-def _judge(reports: list[_Report]) -> _Verdict:
-    """Decide from all reports whether the sweep went well."""
-    first = reports[0]
-    for rank, report in enumerate(reports):
-        if report.failure is not None:
-            return _Verdict(None, report.failure, rank, report.host)
-    for rank, report in enumerate(reports):
-        if (report.sweep, report.fingerprint) != (first.sweep, first.fingerprint):
-            what = "at the same step" if report.sweep != first.sweep else "given the same rows"
-            error = EngineError(
-                f"the ranks are not {what}: rank 0 ({first.host}) is at {first.sweep} "
-                f"and sees {first.rows}; rank {rank} ({report.host}) is at {report.sweep} "
-                f"and sees {report.rows}. Every rank must make the same calls with the same "
-                "file and parameters; biglp shares out the rows itself."
-            )
-            return _Verdict(None, (error, ""), rank, report.host)
-    findings = [report.finding for report in reports if report.finding is not None]
-    return _Verdict(findings[0] if findings else None)
 
 
 def load_mpi() -> Any:
@@ -333,25 +222,28 @@ def load_mpi() -> Any:
     return MPI
 
 
-def _private(mpi: Any, comm: Any) -> Any:
-    """Return a copy of the communicator for our messages alone, made once and kept with it."""
-    global _copies
-    if _copies is None:
-        _copies = mpi.Comm.Create_keyval(delete_fn=lambda comm, key, copy: copy.Free())
-    copy = comm.Get_attr(_copies)
-    if copy is None:
-        copy = comm.Dup()
-        comm.Set_attr(_copies, copy)
-    return copy
+def _private_copies(mpi: Any, comm: Any) -> tuple[Any, Any]:
+    """Return two copies of a communicator for our messages alone, made once and kept with it."""
+    global _copies_key
+    if _copies_key is None:
+        _copies_key = mpi.Comm.Create_keyval(delete_fn=_free_copies)
+    copies = comm.Get_attr(_copies_key)
+    if copies is None:
+        copies = comm.Dup(), comm.Dup()
+        comm.Set_attr(_copies_key, copies)
+    return copies
 
 
-_copies: int | None = None
+_copies_key: int | None = None
+
+
+def _free_copies(comm: Any, key: int, copies: tuple[Any, Any]) -> None:
+    for copy in copies:
+        copy.Free()
 
 
 def _threads_per_rank(mpi: Any, comm: Any) -> int:
     """Cores of the node over the ranks that share them; ranks that are pinned share none."""
-    import os
-
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     node = comm.Split_type(mpi.COMM_TYPE_SHARED)
     sharing = node.allgather(cores).count(cores)
@@ -370,13 +262,3 @@ def _fingerprint(source: Any) -> str:
         row = np.asarray(row.toarray() if sparse.issparse(row) else row)
         digest.update(f"{row.dtype}{row.shape}".encode() + row.tobytes())
     return digest.hexdigest()
-
-
-def _pack(error: Exception) -> tuple[Exception, str]:
-    """Return an error that can be sent, and its traceback as text."""
-    text = "".join(traceback.format_exception(error))
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = EngineError(f"{type(error).__name__}: {error}")
-    return error, text

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._arrays import Array, Rows, namespace
+from biglp._arrays import Array, Rows, Shelf, namespace
 from biglp._blocks import Block
+
+_shelf = Shelf()
 
 
 class NonFiniteRowsError(Exception):
@@ -22,29 +24,36 @@ class Factor(ABC):
     ----------
     rank : int
         Number of features r.
+    fresh_features : bool
+        True when :meth:`features` makes a new array that may be overwritten.
     unit_degrees : bool
         True when every row's degree is 1 once the columns are scaled (anchor graphs). The sweep
         for the degrees is then not needed.
+    mixing : ndarray of shape (p, r) or None
+        T with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards is
+        cheaper than multiplying every row. None when :meth:`features` returns φ itself.
     remember : bool
         Keep the features of each block between sweeps. They are computed again otherwise.
     """
 
     kind: ClassVar[str]
+    fresh_features: ClassVar[bool] = True
     unit_degrees: ClassVar[bool] = False
     rank: int
+    mixing: np.ndarray | None = None
     remember: bool = False
 
     @abstractmethod
     def features(self, rows: Rows) -> Array:
-        """Return the low-rank features of any rows.  (b, m) → (b, r)."""
+        """Return the features of any rows, before mixing.  (b, m) → (b, p)."""
 
     def block_features(self, block: Block) -> Array:
-        """Return the low-rank features of a training block, remembered where allowed."""
+        """Return the features of a training block, remembered where allowed.  (b, p)."""
         features = block.memory.get("features")
         if features is None:
             features = self.features(block.rows())
             if self.remember:
-                block.memory["features"] = features
+                features = block.memory["features"] = _shelf.keep(features)
         return features
 
     def bytes_per_row(self, n_features: int, itemsize: int) -> int:

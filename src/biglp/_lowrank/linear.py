@@ -28,6 +28,7 @@ class LinearFactor(Factor):
     """
 
     kind = "linear"
+    fresh_features = False  # without a shift they are the caller's own rows
 
     def __init__(self, offsets: np.ndarray) -> None:
         self.offsets = offsets

@@ -6,6 +6,10 @@ W ≈ C·G⁺·Cᵀ = F·Fᵀ with F = C·V_r·diag(λ_r)^(−1/2).
 The text of the paper takes an element-wise root of G⁺, which is not a factor and is NaN wherever
 G⁺ is negative; its Algorithm 2 has the eigen form used here. Unlike Algorithm 2, eigenvalues below
 a cut-off are dropped: repeated landmarks and low-dimensional data make some of them zero or less.
+
+T = V_r·diag(λ_r)^(−1/2) can be applied to every row, or once to the sums over all rows. The second
+saves a k × k product a row, but multiplies the rounding errors of the sums by the condition number
+of G, so it is done only where that is small.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ import numpy as np
 from biglp._arrays import Array, Rows, like
 from biglp._lowrank.base import Factor, check_finite
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
+
+MAX_MIXING_CONDITION = 30.0
+"""Largest condition number of G at which mixing is left to the sums."""
 
 
 class NystromFactor(Factor):
@@ -38,14 +45,16 @@ class NystromFactor(Factor):
         kernel = gaussian_matrix(landmarks, bandwidth)
         values, vectors = np.linalg.eigh(kernel)
         keep = values > eigenvalue_cutoff(len(landmarks), landmarks.dtype) * values[-1]
-        self.whitening = vectors[:, keep] / np.sqrt(values[keep])  # V_r·diag(λ_r)^(−1/2), (k, r)
+        self._root = vectors[:, keep] / np.sqrt(values[keep])  # T = V_r·diag(λ_r)^(−1/2), (k, r)
         self.rank = int(keep.sum())
+        if values[-1] <= MAX_MIXING_CONDITION * values[keep][0]:
+            self.mixing = self._root
 
     def features(self, rows: Rows) -> Array:
-        """F = C·V_r·diag(λ_r)^(−1/2).  (b, m) → (b, r)."""
+        """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
         kernel, norms = gaussian(rows, self.landmarks, self.bandwidth)
         check_finite(norms)
-        return kernel @ like(kernel, self.whitening)
+        return kernel if self.mixing is not None else kernel @ like(kernel, self._root)
 
     def state(self) -> dict[str, np.ndarray]:
         """Landmarks and bandwidth: the rest follows."""

@@ -52,13 +52,15 @@ class Decision:
         if labelled is not None and len(labelled[0]):
             rows, codes = labelled
             scores[rows, codes] += like(scores, self.own_label[codes])
-        scores = scores.clip(min=0)  # a score below zero says "unlike every label of this class"
-        totals = scores.sum(1)
-        unreached = ~(totals > 0)
+        xp = namespace(scores)
+        # A score below zero says "unlike every label of this class".
+        scores = scores.clip(min=0)
+        totals = scores @ xp.ones_like(scores[0])
+        # A total so small that its reciprocal overflows tells as little as none at all.
+        unreached = ~(totals > xp.finfo(scores.dtype).tiny)
         n_unreached = int(unreached.sum())
         if n_unreached:
             scores[unreached] = like(scores, self.prior)
-            totals = scores.sum(1)
-        # Two steps, because the smallest positive totals have no finite reciprocal.
-        scores /= totals[:, None]
-        return namespace(scores).nan_to_num(scores, nan=0.0), n_unreached
+            totals[unreached] = 1.0
+        scores *= (1.0 / totals)[:, None]
+        return scores, n_unreached

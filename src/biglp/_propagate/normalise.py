@@ -1,7 +1,8 @@
 """Normalisation by degrees (Eq. 2.2, Algorithm S.2), with repair.
 
 d = F·(Fᵀ1) holds the degrees and F̄ = D^(−1/2)·F, so that S = F̄·F̄ᵀ. With s = Fᵀ1 a row needs only
-its own features: d_i = f_i · s.
+its own features: d_i = f_i · s. Where a factor hands out F before mixing, F = P·T, the same is
+d_i = p_i · (T·s), and F̄ is found as D^(−1/2)·P.
 
 A low-rank factor with negative entries (Nyström) can give degrees of zero or less, of which the
 root would be NaN. A row is repaired when its degree is both far below the mean degree and tiny
@@ -14,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from biglp._arrays import Array, like, namespace
 
@@ -33,40 +33,44 @@ class Normalisation:
         s = Fᵀ1; None when the features are used as they are (degrees are 1).
     n_rows : int
         Rows behind the column sums.
+    mixing : ndarray of shape (p, r) or None
+        T, when features come before mixing.
     """
 
     column_sums: np.ndarray | None
     n_rows: int
+    mixing: np.ndarray | None = None
 
-    def apply(self, features: Array) -> tuple[Array, int]:
-        """Return F̄ of a block and the number of its rows that were repaired."""
+    def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
+        """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
         if self.column_sums is None:
             return features, 0
         sums = self.column_sums
         length = float(np.linalg.norm(sums))
-        degrees = features @ like(features, sums)
+        weights = sums if self.mixing is None else self.mixing @ sums
+        degrees = features @ like(features, weights)
         suspects = degrees < SUSPECT_SHARE * length**2 / self.n_rows
         n_repaired = 0
         if bool(suspects.any()):
-            n_repaired = _repair(features, degrees, suspects, length)
-        if sparse.issparse(features):
-            return sparse.diags(1.0 / np.sqrt(degrees)) @ features, n_repaired
-        return features / namespace(degrees).sqrt(degrees)[:, None], n_repaired
+            n_repaired = self._repair(features, degrees, suspects, length)
+        factors = (1.0 / namespace(degrees).sqrt(degrees))[:, None]
+        if in_place:
+            features *= factors
+            return features, n_repaired
+        return features * factors, n_repaired
 
-
-def _repair(features: Array, degrees: Array, suspects: Array, length: float) -> int:
-    """Lift suspect degrees to their floor, in place; return how many were lifted."""
-    xp = namespace(degrees)
-    part = features[suspects]
-    if sparse.issparse(part):
-        norms = np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).ravel())
-    else:
+    def _repair(self, features: Array, degrees: Array, suspects: Array, length: float) -> int:
+        """Lift suspect degrees to their floor, in place; return how many were lifted."""
+        xp = namespace(degrees)
+        part = features[suspects]
+        if self.mixing is not None:
+            part = part @ like(part, self.mixing)
         norms = xp.sqrt((part * part).sum(1))
-    floor = (REPAIR_COSINE * length) * norms
-    low = degrees[suspects]
-    lifted = low < floor
-    empty = norms == 0
-    low = xp.where(lifted, floor, low)
-    # A row without features has nothing to divide: any positive degree leaves it at zero.
-    degrees[suspects] = xp.where(empty, xp.ones_like(low), low)
-    return int((lifted & ~empty).sum())
+        floor = (REPAIR_COSINE * length) * norms
+        low = degrees[suspects]
+        lifted = low < floor
+        empty = norms == 0
+        low = xp.where(lifted, floor, low)
+        # A row without features has nothing to divide: any positive degree leaves it at zero.
+        degrees[suspects] = xp.where(empty, xp.ones_like(low), low)
+        return int((lifted & ~empty).sum())

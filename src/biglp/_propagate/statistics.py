@@ -34,13 +34,19 @@ class GramSums:
     n_rows: int
     n_repaired: int = 0
 
-    def scaled(self, column_scale: np.ndarray) -> GramSums:
-        """The same sums for features whose columns are multiplied by ``column_scale``."""
+    def mixed(self, mixing: np.ndarray) -> GramSums:
+        """The same sums for the features Φ̄·T, where T is a matrix or the diagonal of one."""
+        gram = apply_mixing(apply_mixing(self.gram, mixing).T, mixing)
         return GramSums(
-            self.gram * column_scale[:, None] * column_scale,
-            self.targets * column_scale[:, None],
-            self.totals * column_scale,
+            (gram + gram.T) / 2.0,
+            apply_mixing(self.targets.T, mixing).T,
+            apply_mixing(self.totals, mixing),
             self.counts,
             self.n_rows,
             self.n_repaired,
         )
+
+
+def apply_mixing(features: np.ndarray, mixing: np.ndarray) -> np.ndarray:
+    """Multiply features by a mixing matrix T, or by the diagonal of one.  (..., p) → (..., r)."""
+    return features * mixing if mixing.ndim == 1 else features @ mixing

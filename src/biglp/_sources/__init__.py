@@ -1,43 +1,87 @@
-"""Where rows come from. :func:`as_source` is the only door."""
+"""Where rows come from. :func:`as_source` is the only door.
+
+=====================  ================================================================
+``array``, CSR, frame  in memory
+``.npy``               read by position (:mod:`.npy`)
+Parquet, Arrow, CSV    tables with named columns (:mod:`.table`, :mod:`.tabular`)
+LIBSVM                 sparse text (:mod:`.libsvm`)
+``sim:…``              made up when read (:mod:`.simulated`)
+=====================  ================================================================
+
+Text and Parquet are converted once to raw rows in a temporary folder (:mod:`.cache`).
+"""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import hashlib
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biglp._errors import BadRowsError
-from biglp._sources.arrays import ArraySource, CsrSource, open_npy
+from biglp._sources.arrays import ArraySource, CsrSource
 from biglp._sources.base import Source
+from biglp._sources.filled import fill_missing
+from biglp._sources.opening import is_path, open_frame, open_source
+from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import PreparedSource, Scaling, working_dtype
 
-__all__ = ["PreparedSource", "Scaling", "Source", "as_source", "working_dtype"]
+__all__ = [
+    "PreparedSource",
+    "ReadOptions",
+    "Scaling",
+    "Source",
+    "as_source",
+    "fingerprint",
+    "open_source",
+    "working_dtype",
+]
 
 
-def as_source(X: Any) -> Source:
-    """Accept an array, a sparse matrix, a data frame, a path or a source, and return a source."""
+def as_source(X: Any, **options: Any) -> Source:
+    """Accept rows in any form and return a source.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, data frame, path, paths or Source
+        Paths may be files, lists of files, folders, patterns (``part-*.parquet``) or ``sim:…``.
+    **options
+        See :class:`ReadOptions`.
+    """
     if isinstance(X, Source):
         return X
-    if isinstance(X, (str, os.PathLike)):
-        return open_path(Path(X))
+    if is_path(X):
+        return open_source(X, **options)
+    chosen = ReadOptions(**options)
+    if hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__"):
+        frame = open_frame(X, chosen)
+        if frame is not None:
+            return frame
+    chosen.refuse("an array", "columns", "label_column", "drop", "categorical")
     if sparse.issparse(X):
-        return CsrSource(X)
+        return fill_missing(CsrSource(X), chosen)
     array = np.asarray(X)
     if array.dtype.kind in "OUS":
         array = _numbers_from_objects(array)
-    return ArraySource(array)
+    return fill_missing(ArraySource(array), chosen)
 
 
-def open_path(path: Path) -> Source:
-    """Open a file of rows by its ending."""
-    if not path.exists():
-        raise BadRowsError(f"there is no file {path}; check the path (relative to {Path.cwd()}).")
-    if path.suffix == ".npy":
-        return open_npy(path)
-    raise BadRowsError(f"{path}: files ending in {path.suffix!r} cannot be read; use .npy.")
+def fingerprint(source: Source) -> dict[str, Any]:
+    """Facts, ready for JSON, that change when the rows of a source may have changed."""
+    if isinstance(source, PreparedSource):
+        return fingerprint(source.inner)
+    own = getattr(source, "fingerprint", None)
+    if own is not None:
+        return dict(own())
+    probe = source.take(np.unique(np.linspace(0, source.n_rows - 1, 1000).astype(np.int64)))
+    values = probe.data if sparse.issparse(probe) else np.ascontiguousarray(probe)
+    return {
+        "kind": "memory",
+        "shape": [source.n_rows, source.n_features],
+        "dtype": np.dtype(source.dtype).str,
+        "probe": hashlib.sha256(values.tobytes()).hexdigest(),
+    }
 
 
 def _numbers_from_objects(array: np.ndarray) -> np.ndarray:

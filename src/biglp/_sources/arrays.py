@@ -85,13 +85,13 @@ def _checked_shape(array: Any, name: str) -> Any:
         )
     if array.shape[0] == 0:
         raise BadRowsError(
-            f"Found array with 0 sample(s) (shape={array.shape}) in {name} "
-            "while a minimum of 1 is required."
+            f"Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
+            f"required: {name} holds no rows. Check how it was filtered or read."
         )
     if array.shape[1] == 0:
         raise BadRowsError(
-            f"Found array with 0 feature(s) (shape={array.shape}) in {name} "
-            "while a minimum of 1 is required."
+            f"Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
+            f"required: {name} holds no columns. Check which columns were chosen."
         )
     if array.dtype.kind not in "fiub":
         raise BadRowsError(

@@ -13,7 +13,7 @@ from biglp._errors import ParameterError
 from biglp._sources.base import Source
 
 SCALINGS = ("auto", "none", "standard", "minmax")
-CENTRING_RATIO = 100.0
+CENTRING_RATIO = 3.0
 """A feature whose mean is more than this many spreads from zero would lose its digits in
 ‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for."""
 

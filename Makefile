@@ -1,0 +1,39 @@
+# Two commands set everything up on a machine with Python 3.11 or newer: make demo, make test.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# One stamp file a set of extras, renewed when the project's requirements change.
+READY       := $(VENV)/.ready
+READY_TESTS := $(VENV)/.ready-tests
+
+.PHONY: demo test lint bench clean
+
+demo: $(READY)
+	$(BIN)/biglp demo
+
+test: $(READY_TESTS)
+	$(BIN)/python -m pytest -q
+
+lint: $(READY_TESTS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY_TESTS)
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf $(VENV) build dist bench-out demo-out
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(READY_TESTS): pyproject.toml constraints.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu]"
+	@touch $@

@@ -1,0 +1,95 @@
+"""Missing values of plain arrays replaced by their feature's mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biglp._arrays import Rows
+from biglp._errors import BadRowsError, ParameterError
+from biglp._sources.base import Source
+from biglp._sources.encoding import Encoding
+from biglp._sources.options import ReadOptions
+
+_PASS_BYTES = 8 << 20
+
+
+class FilledSource(Source):
+    """Another source's rows, with NaN replaced.
+
+    Parameters
+    ----------
+    inner : Source
+    means : ndarray of shape (m,)
+    """
+
+    def __init__(self, inner: Source, means: np.ndarray) -> None:
+        self.inner = inner
+        self.n_rows, self.n_features, self.dtype = inner.n_rows, inner.n_features, inner.dtype
+        self.feature_names = getattr(inner, "feature_names", None)
+        self._means = means.astype(inner.dtype)
+        self.encoding = Encoding(None, inner.n_features, self.dtype.str, means=tuple(means.tolist()))
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return filled rows."""
+        return self._filled(self.inner.read(start, stop))
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return filled rows."""
+        return self._filled(self.inner.take(indices))
+
+    @property
+    def name(self) -> str:
+        """As the inner source."""
+        return self.inner.name
+
+    def fingerprint(self) -> dict[str, Any]:
+        """As the inner source's, with the means."""
+        inner = getattr(self.inner, "fingerprint", dict)()
+        return {**inner, "encoding": self.encoding.to_json()}
+
+    def _filled(self, rows: Rows) -> Rows:
+        holes = np.isnan(rows)
+        return np.where(holes, self._means, rows) if holes.any() else rows
+
+
+def fill_missing(source: Source, options: ReadOptions) -> Source:
+    """Fill missing values as the options or an earlier encoding say; else return the source."""
+    known = options.encoding
+    if known is not None:
+        if known.n_features != source.n_features or known.categories:
+            raise BadRowsError(
+                f"{source.name} has {source.n_features} features without names, but the model was "
+                f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table with "
+                "the same columns."
+            )
+        means = known.means
+        if means is None or source.dtype.kind != "f":
+            return source
+        return FilledSource(source, np.array(means))
+    if options.missing != "mean" or source.dtype.kind != "f":
+        return source
+    if source.is_sparse:
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name}: what a sparse matrix leaves out "
+            "is 0, not missing."
+        )
+    return FilledSource(source, _means(source))
+
+
+def _means(source: Source) -> np.ndarray:
+    sums, counts = np.zeros(source.n_features), np.zeros(source.n_features)
+    each = max(_PASS_BYTES // (source.n_features * source.dtype.itemsize), 1)
+    for start in range(0, source.n_rows, each):
+        rows = source.read(start, min(start + each, source.n_rows))
+        there = ~np.isnan(rows)
+        sums += np.sum(rows, axis=0, where=there, dtype=np.float64)
+        counts += there.sum(axis=0)
+    empty = np.flatnonzero(counts == 0)
+    if empty.size:
+        raise BadRowsError(
+            f"{source.name}: features {', '.join(map(str, empty[:8]))} (counted from 0) have no value "
+            "at all, so there is no mean to fill them with; leave them out."
+        )
+    return np.asarray(sums / counts)

@@ -1,0 +1,198 @@
+"""Labels as they are gathered: a small integer code for each row, and the class of each code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biglp._errors import LabelError
+
+MAX_CLASSES = 100_000
+
+
+class LabelCodes:
+    """Codes of the labels seen so far; -1 is unlabelled.
+
+    Parameters
+    ----------
+    n_rows : int or None
+        Rows that there must be labels for, where known.
+    name : str
+        What messages call the labels.
+    unlabelled : int or str
+        What marks a row without a label, beside empty, null and NaN.
+    """
+
+    def __init__(self, n_rows: int | None, name: str, unlabelled: int | str = -1) -> None:
+        self.n_rows = n_rows
+        self._name = name
+        self._unlabelled = {unlabelled, str(unlabelled)}
+        self._classes: dict[Any, int] = {}
+        self._pieces: list[np.ndarray] = []
+        self._rows: list[np.ndarray] = []
+        self._length = 0
+        self._in_pairs = False
+        self._text = False
+
+    def expect(self, length: int) -> None:
+        """Refuse labels for another number of rows than there are."""
+        if self.n_rows is not None and length != self.n_rows:
+            raise LabelError(
+                f"{self._name} has {length:,} labels, but there are {self.n_rows:,} rows; give one "
+                "label a row (-1 or empty where it is unknown), or 'row,label' pairs."
+            )
+
+    def append(self, column: Any, *, text: bool = False) -> None:
+        """Add the labels of the next rows, an Arrow array."""
+        self._text |= text
+        codes = self._encoded(column)
+        self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
+        self._length += len(codes)
+
+    def put(self, rows: np.ndarray, column: Any, *, text: bool = False) -> None:
+        """Add labels of the given rows."""
+        self._text |= text
+        self._in_pairs = True
+        outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
+        if outside.size:
+            raise LabelError(
+                f"{self._name} has a label for row {outside[0]:,}, but the rows are 0 to "
+                f"{(self.n_rows or 0) - 1:,}; count rows from 0."
+            )
+        codes = self._encoded(column)
+        self._pieces.append(codes[codes >= 0])
+        self._rows.append(rows[codes >= 0])
+
+    def dense(self) -> np.ndarray:
+        """Labels of all rows."""
+        if not self._in_pairs:
+            self.expect(self._length)
+            codes = np.concatenate(self._pieces or [np.empty(0, dtype=np.int8)])
+        else:
+            if self.n_rows is None:
+                raise LabelError(f"{self._name} holds 'row,label' pairs; the number of rows is needed.")
+            rows, pairs = self._sorted_pairs()
+            codes = np.full(self.n_rows, -1, dtype=np.min_scalar_type(-len(self._classes) - 1))
+            codes[rows] = pairs
+        classes = self._final_classes()
+        if classes.dtype == object:
+            return np.append(classes, None)[codes]
+        table = np.append(classes, -1)
+        return table.astype(_smallest(table))[codes]
+
+    def sparse(self) -> tuple[np.ndarray, np.ndarray]:
+        """Labelled rows, increasing, and their labels."""
+        if self._in_pairs:
+            rows, codes = self._sorted_pairs()
+        else:
+            self.expect(self._length)
+            starts = np.cumsum([0, *map(len, self._pieces)])
+            found = [np.flatnonzero(piece >= 0) for piece in self._pieces]
+            empty = [np.empty(0, dtype=np.int64)]
+            rows = np.concatenate(
+                empty + [start + at for start, at in zip(starts, found, strict=False)]
+            )
+            codes = np.concatenate(
+                empty + [piece[at] for piece, at in zip(self._pieces, found, strict=True)]
+            ).astype(np.int64)
+        return rows, self._final_classes()[codes]
+
+    def refuse_plus_minus_one(self) -> None:
+        """Raise where -1 is likelier to be a class than to mean unlabelled."""
+        ambiguous = -1 in self._unlabelled and self._final_classes().tolist() == [1]
+        if ambiguous and any(bool((piece < 0).any()) for piece in self._pieces):
+            raise LabelError(
+                f"{self._name} has the labels -1 and 1 only. -1 means unlabelled here; if it is a "
+                "class, say what marks unlabelled rows instead, for example unlabelled=0."
+            )
+
+    def _encoded(self, column: Any) -> np.ndarray:
+        """Code of each label; new classes get the next code."""
+        encoded = column.dictionary_encode()
+        if hasattr(encoded, "combine_chunks"):
+            encoded = encoded.combine_chunks()
+        distinct = encoded.dictionary.to_pylist()
+        if len(distinct) > MAX_CLASSES:
+            raise LabelError(
+                f"{self._name} has more than {MAX_CLASSES:,} different labels (such as "
+                f"{distinct[0]!r}, {distinct[1]!r}); are these measurements and not classes?"
+            )
+        codes = np.array([self._code(value) for value in distinct] + [-1], dtype=np.int64)
+        places = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        return codes[places]
+
+    def _code(self, value: Any) -> int:
+        if isinstance(value, bool):
+            value = int(value)
+        if isinstance(value, float):
+            if np.isnan(value):
+                return -1
+            if value != np.floor(value):
+                raise LabelError(
+                    f"{self._name} holds {value}, a measurement and not a class; "
+                    "labels must be integers or text."
+                )
+            value = int(value)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", errors="replace")
+        if isinstance(value, str):
+            value = value.strip()
+        if value is None or value == "" or value in self._unlabelled:
+            return -1
+        if self._text and _whole_number(value) in self._unlabelled:  # "-1.0"
+            return -1
+        if not isinstance(value, (int, str)):
+            raise LabelError(
+                f"{self._name} holds {value!r} ({type(value).__name__}); use integers or text."
+            )
+        return self._classes.setdefault(value, len(self._classes))
+
+    def _final_classes(self) -> np.ndarray:
+        """Class of each code: integers where all are, also when they came as text."""
+        classes = list(self._classes)
+        if self._text:
+            whole = [_whole_number(value) for value in classes]
+            if all(number is not None for number in whole):
+                classes = whole
+        numbers = all(isinstance(value, int) for value in classes)
+        if numbers and -1 not in classes:
+            return np.array(classes, dtype=np.int64)
+        # Where -1 is a class, integers would be taken for unlabelled: such classes become text.
+        out = np.empty(len(classes), dtype=object)
+        out[:] = [str(value) for value in classes]
+        return out
+
+    def _sorted_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        empty = np.empty(0, dtype=np.int64)
+        rows = np.concatenate([empty, *self._rows])
+        codes = np.concatenate([empty, *self._pieces])
+        order = np.argsort(rows, kind="stable")
+        rows, codes = rows[order], codes[order]
+        twice = np.flatnonzero((rows[1:] == rows[:-1]) & (codes[1:] != codes[:-1]))
+        if twice.size:
+            classes = self._final_classes()
+            first, second = classes[codes[twice[0]]], classes[codes[twice[0] + 1]]
+            raise LabelError(
+                f"{self._name} gives row {rows[twice[0]]:,} two labels, {first} and {second}; "
+                "keep one of them."
+            )
+        keep = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+        return rows[keep], codes[keep]
+
+
+def _whole_number(text: Any) -> int | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return int(value) if np.isfinite(value) and value == int(value) else None
+
+
+def _smallest(values: np.ndarray) -> np.dtype[Any]:
+    """The smallest signed type that holds all values."""
+    for kind in (np.int8, np.int16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= values.min() and values.max() <= limits.max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)

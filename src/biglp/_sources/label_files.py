@@ -1,0 +1,236 @@
+"""Labels from files: a column of the table, one label a row, or ``row,label`` pairs.
+
+Only the labels are read, a piece at a time, and what is kept is a small code for each row. A row is
+unlabelled where its label is -1, empty, null or NaN.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Literal, overload
+
+import numpy as np
+import pyarrow as pa
+
+from biglp._errors import LabelError, ParameterError
+from biglp._files import FileStamp
+from biglp._sources.encoding import some
+from biglp._sources.label_codes import LabelCodes
+from biglp._sources.libsvm import ENDINGS as LIBSVM_ENDINGS
+from biglp._sources.libsvm import label_chunks
+from biglp._sources.opening import DELIMITED, TABLES, ending, find_files, open_tables
+from biglp._sources.options import ReadOptions
+from biglp._sources.rawfile import RawFile
+from biglp._sources.simulated import PREFIX, SimulatedSource, Simulation
+from biglp._sources.table import TableFile, stream
+from biglp._sources.textfiles import open_text
+
+PIECE_ROWS = 1 << 20
+ROW_NAMES = ("row", "rows", "index", "row_index")
+LABEL_NAMES = ("label", "labels", "y", "class", "target")
+
+
+@overload
+def read_labels(
+    path: Any,
+    n_rows: int | None = ...,
+    *,
+    column: str | None = ...,
+    unlabelled: int | str = ...,
+    sparse: Literal[False] = ...,
+) -> np.ndarray: ...
+
+
+@overload
+def read_labels(
+    path: Any,
+    n_rows: int | None = ...,
+    *,
+    column: str | None = ...,
+    unlabelled: int | str = ...,
+    sparse: Literal[True],
+) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+def read_labels(
+    path: Any,
+    n_rows: int | None = None,
+    *,
+    column: str | None = None,
+    unlabelled: int | str = -1,
+    sparse: bool = False,
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    """Read labels.
+
+    Parameters
+    ----------
+    path : path
+        ``.npy`` of one label a row; ``.txt`` of one a line; a table (CSV, Parquet, Arrow) with one
+        column of labels or with columns ``row`` and ``label``; the table of the features itself,
+        with ``column``; a LIBSVM file, whose lines begin with the label; or ``sim:…``.
+    n_rows : int, optional
+        Rows that there must be labels for; needed for ``row,label`` pairs.
+    column : str, optional
+        Column that holds the labels.
+    unlabelled : int or str
+        What marks a row without a label, beside empty, null and NaN.
+    sparse : bool
+        Return the labelled rows only.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_rows,)
+        Small integers with -1 for unlabelled, or texts (dtype object) with None for unlabelled.
+    rows, values : ndarrays of shape (n_labelled,)
+        With ``sparse``: the labelled rows, increasing, and their labels.
+
+    Raises
+    ------
+    LabelError
+        When the number of labels is not ``n_rows``, a row is out of range, or a row has two labels.
+    """
+    codes = LabelCodes(n_rows, str(path), unlabelled)
+    if isinstance(path, str) and path.startswith(PREFIX):
+        _simulated(codes, Simulation.parse(path))
+    else:
+        _from_files(codes, path, column)
+    return codes.sparse() if sparse else codes.dense()
+
+
+def _from_files(codes: LabelCodes, path: Any, column: str | None) -> None:
+    files = find_files(path)
+    kind = ending(files[0])
+    if kind in TABLES:
+        tables = open_tables(files, ReadOptions())
+        if column is None and kind in DELIMITED and len(tables[0].schema.names) == 1:
+            _lines(codes, files[0])
+            return
+        _table(codes, tables, column)
+        return
+    if column is not None:
+        raise ParameterError(f"column={column!r} means nothing for {files[0]}, which is no table.")
+    if kind == ".npy":
+        _array(codes, files[0])
+    elif kind == ".txt":
+        _lines(codes, files[0])
+    elif kind in LIBSVM_ENDINGS:
+        _libsvm(codes, files[0])
+    else:
+        raise LabelError(
+            f"{files[0]}: labels cannot be read from files ending in {kind!r}; use .npy, .txt, "
+            f"{', '.join((*TABLES, *LIBSVM_ENDINGS))}."
+        )
+
+
+def _array(codes: LabelCodes, path: str) -> None:
+    file = RawFile(path)
+    if len(file.shape) != 1:
+        raise LabelError(f"{path} has shape {file.shape}; labels need one dimension, one a row.")
+    if file.dtype.kind not in "iufbUS":
+        raise LabelError(f"{path} holds {file.dtype}; labels must be integers or text.")
+    codes.expect(file.shape[0])
+    for start in range(0, file.shape[0], PIECE_ROWS):
+        piece = file.read(start, min(start + PIECE_ROWS, file.shape[0]))
+        if piece.dtype.kind == "S":
+            piece = piece.astype("U")
+        piece = piece.astype(piece.dtype.newbyteorder("="), copy=False)
+        codes.append(pa.array(piece.astype(object) if piece.dtype.kind == "U" else piece))
+
+
+def _lines(codes: LabelCodes, path: str) -> None:
+    """One label a line; one line more than there are rows means that the first is a name."""
+    stamp = FileStamp.of(path)
+    n_lines = _count_lines(path)
+    skip = codes.n_rows is not None and n_lines == codes.n_rows + 1
+    if codes.n_rows is None:
+        with open_text(path) as file:
+            skip = file.readline().decode("utf-8-sig", "replace").strip() in LABEL_NAMES
+    codes.expect(n_lines - skip)
+    for piece in _line_pieces(path):
+        codes.append(pa.array(piece[1:] if skip else piece, type=pa.string()), text=True)
+        skip = False
+    stamp.check()
+
+
+def _line_pieces(path: str) -> Iterator[list[str]]:
+    with open_text(path) as file:
+        while lines := file.readlines(8 << 20):
+            texts = [line.decode("utf-8-sig", errors="replace").strip() for line in lines]
+            yield [text[1:-1] if text[:1] == text[-1:] == '"' else text for text in texts]
+
+
+def _count_lines(path: str) -> int:
+    count, last = 0, b"\n"
+    with open_text(path) as file:
+        while piece := file.read(1 << 22):
+            count += piece.count(b"\n")
+            last = piece[-1:]
+    return count + (last != b"\n")
+
+
+def _libsvm(codes: LabelCodes, path: str) -> None:
+    for labels in label_chunks(path):
+        codes.append(pa.array(labels, type=pa.string()), text=True)
+    codes.refuse_plus_minus_one()
+
+
+def _simulated(codes: LabelCodes, simulation: Simulation) -> None:
+    source = SimulatedSource(simulation)
+    codes.expect(source.n_rows)
+    for start in range(0, source.n_rows, PIECE_ROWS):
+        codes.append(pa.array(source.labels(start, min(start + PIECE_ROWS, source.n_rows))))
+
+
+def _table(codes: LabelCodes, tables: list[TableFile], column: str | None) -> None:
+    names = tables[0].schema.names
+    row_column = _row_column(names) if column is None else None
+    if column is None:
+        rest = [name for name in names if name != row_column]
+        if len(rest) != 1:
+            raise LabelError(
+                f"{tables[0].name} has columns {some(names)}; say which holds the labels with column= "
+                "(--label-column), or give a file with the columns 'row' and 'label'."
+            )
+        column = rest[0]
+    elif column not in names:
+        raise ParameterError(
+            f"label column: {tables[0].name} has no column {column!r}; it has {some(names, 20)}."
+        )
+    text = ending(tables[0].name) in DELIMITED
+    if text:  # classes are read as they are written, whatever they look like
+        tables = [_as_text(table, column) for table in tables]
+    if row_column is None:
+        for batch in stream(tables, [column]):
+            codes.append(batch.column(column), text=text)
+        return
+    for batch in stream(tables, [row_column, column]):
+        rows = batch.column(row_column)
+        if rows.null_count:
+            raise LabelError(f"{tables[0].name}: column {row_column!r} has empty entries.")
+        codes.put(_whole(rows, tables[0].name), batch.column(column), text=text)
+
+
+def _row_column(names: list[str]) -> str | None:
+    if len(names) != 2:
+        return None
+    named = [name for name in names if name.lower() in ROW_NAMES]
+    return named[0] if named else names[0] if names == ["f0", "f1"] else None
+
+
+def _as_text(table: TableFile, column: str) -> TableFile:
+    place = table.schema.get_field_index(column)
+    table.schema = table.schema.set(place, pa.field(column, pa.string()))
+    return table
+
+
+def _whole(column: Any, name: str) -> np.ndarray:
+    values = np.asarray(column.to_numpy(zero_copy_only=False))
+    if values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
+        raise LabelError(f"{name}: row numbers must be whole numbers, counted from 0.")
+    return values.astype(np.int64)
+
+
+def label_path_is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has named columns, one of which can be the label column."""
+    return ending(os.fspath(path)) in TABLES

@@ -1,0 +1,36 @@
+"""One test body, every engine.
+
+``engine`` gives the same test an engine of each kind. Under ``mpiexec`` (see test_engines_mpi.py)
+BIGLP_TEST_ENGINE=mpi leaves only the MPI engine, with all ranks of the job.
+"""
+
+import os
+
+import pytest
+
+from biglp._engines import SerialEngine, ThreadEngine
+
+ALL = ("serial", "threads-1", "threads-2", "threads-5", "mpi", "dask-1", "dask-3")
+CHOSEN = tuple(filter(None, [os.environ.get("BIGLP_TEST_ENGINE")])) or ALL
+
+
+@pytest.fixture(scope="session", params=CHOSEN)
+def engine(request):
+    """An engine of each kind; a session's tests share it."""
+    kind, _, count = request.param.partition("-")
+    if kind == "serial":
+        made = SerialEngine()
+    elif kind == "threads":
+        made = ThreadEngine(int(count))
+    elif kind == "mpi":
+        pytest.importorskip("mpi4py")
+        from biglp._engines.mpi import MpiEngine
+
+        made = MpiEngine(n_threads=2)
+    else:
+        pytest.importorskip("distributed")
+        from biglp._engines.dask import DaskEngine
+
+        made = DaskEngine(n_workers=int(count))
+    with made:
+        yield made
