@@ -232,7 +232,7 @@ class TestMakeEngine:
     def test_extra_not_installed(self, monkeypatch, engine, package, line):
         monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.delitem(sys.modules, f"biglp._engines.{engine}", raising=False)
-        with pytest.raises(MissingExtraError, match=f"pip install \"{line}\""):
+        with pytest.raises(MissingExtraError, match=f'pip install "{line}"'):
             make_engine(engine)
 
     def test_an_engine_is_a_context_manager(self):

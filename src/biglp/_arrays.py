@@ -8,7 +8,6 @@ here; a tensor can only exist when somebody else has imported it.
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any
 
 import numpy as np
@@ -39,34 +38,6 @@ def like(array: Rows, constant: np.ndarray) -> Array:
         dtype = array.dtype if array.dtype.is_floating_point else None
         return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
     return np.asarray(constant, dtype=array.dtype)
-
-
-class Shelf(threading.local):
-    """Long-lived copies of blocks, packed into a few large arrays for each thread.
-
-    Thousands of separate arrays of a megabyte would each be given fresh pages by the system, four
-    kilobytes at a time; filling those costs more than computing the features. Large arrays get
-    large pages. A shelf board is freed when the last copy on it is.
-    """
-
-    BOARD_BYTES = 64 << 20
-
-    def __init__(self) -> None:
-        self._board: np.ndarray | None = None
-        self._used = 0
-
-    def keep(self, array: Array) -> Array:
-        """Return a copy that may be kept; sparse matrices and tensors are kept as they are."""
-        if not isinstance(array, np.ndarray):
-            return array
-        if self._board is None or self._used + array.nbytes > self._board.nbytes:
-            self._board = np.empty(max(self.BOARD_BYTES, array.nbytes), dtype=np.uint8)
-            self._used = 0
-        place = self._board[self._used : self._used + array.nbytes]
-        self._used += -(-array.nbytes // 64) * 64  # the next copy starts on a cache line
-        copy = place.view(array.dtype).reshape(array.shape)
-        copy[...] = array
-        return copy
 
 
 def column_sums(array: Array) -> Array:

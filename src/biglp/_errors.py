@@ -9,6 +9,7 @@
     │   └── ParameterError                   a parameter outside its range
     ├── MemoryBudgetError     (MemoryError)  the work does not fit the memory that was given
     ├── ModelFileError        (ValueError)   a model file that is damaged or of another version
+    ├── CheckpointError       (ValueError)   a run that cannot be resumed
     └── MissingExtraError     (ImportError)  an optional part that is not installed
 
     BigLPWarning (UserWarning)
@@ -51,6 +52,10 @@ class MemoryBudgetError(BigLPError, MemoryError):
 
 class ModelFileError(BigLPError, ValueError):
     """A model file is damaged, not a model file, or of an unknown version."""
+
+
+class CheckpointError(BigLPError, ValueError):
+    """An interrupted run cannot be resumed."""
 
 
 class MissingExtraError(BigLPError, ImportError):

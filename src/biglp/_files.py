@@ -49,7 +49,8 @@ class FileStamp:
             )
         if not os.access(path, os.R_OK):
             raise BadRowsError(
-                f"{os.fspath(path)} may not be read by this user; change its permissions (chmod u+r)."
+                f"{os.fspath(path)} may not be read by this user; "
+                "change its permissions (chmod u+r)."
             )
         facts = os.stat(path)
         return cls(os.fspath(path), facts.st_size, facts.st_mtime_ns)
@@ -65,8 +66,8 @@ class FileStamp:
             ) from error
         if (facts.st_size, facts.st_mtime_ns) != (self.size, self.mtime_ns):
             raise BadRowsError(
-                f"{self.path} changed while it was being worked on: it had {self.size:,} bytes when "
-                f"the work began and has {facts.st_size:,} now, or was written again. "
+                f"{self.path} changed while it was being worked on: it had {self.size:,} bytes "
+                f"when the work began and has {facts.st_size:,} now, or was written again. "
                 "Let no other program write to it, and run again."
             )
 

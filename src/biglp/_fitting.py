@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import to_numpy
+from biglp._arrays import Rows, to_numpy
 from biglp._blocks import Block, cut_rows, format_bytes, rows_per_block
+from biglp._checkpoint import Checkpoint
 from biglp._engines import Engine
 from biglp._errors import BadRowsError, MemoryBudgetError
+from biglp._files import free_space
+from biglp._lowrank import FACTORS
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import Factor
+from biglp._lowrank.kernels import check_bandwidth, squared_norms
 from biglp._lowrank.landmarks import choose_landmarks, landmark_spacing
 from biglp._lowrank.linear import LinearFactor
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.sampling import sample_rows
 from biglp._settings import Settings
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
+from biglp._stores import DiskStore, FeatureStore, MemoryStore, NoStore
 
 SAMPLE_ROWS = 20_000
 """Rows behind the scaling and the automatic bandwidth."""
@@ -85,15 +92,36 @@ def check_small_arrays(rank: int, budget: int) -> None:
         )
 
 
-def build_factor(engine: Engine, rows: PreparedRows, settings: Settings) -> Factor:
+def build_factor(
+    engine: Engine, rows: PreparedRows, settings: Settings, checkpoint: Checkpoint
+) -> Factor:
     """Build the low-rank factor and decide whether its features are remembered."""
-    factor = _make_factor(engine, rows, settings)
-    stored = factor.rank * rows.source.dtype.itemsize
-    if isinstance(factor, AnchorFactor):
-        stored = factor.n_nearest * (rows.source.dtype.itemsize + 4)
-    needed = stored * rows.source.n_rows
-    factor.remember = settings.device == "cpu" and needed <= settings.memory // 2
+    if settings.factor in ("glnp", "glnp-mu"):
+        # The rows of F live with the blocks; a resumed run has to find them again.
+        factor = _make_factor(engine, rows, settings)
+    else:
+        state = checkpoint.step("factor", lambda: _make_factor(engine, rows, settings).state())
+        factor = FACTORS[settings.factor].from_state(state)
+    factor.store = choose_store(factor, rows.source, settings)
     return factor
+
+
+def choose_store(factor: Factor, source: Source, settings: Settings) -> FeatureStore:
+    """Remember features in half of the budget, else in a temporary file where that is faster."""
+    itemsize = source.dtype.itemsize
+    a_row = factor.stored_bytes_per_row(itemsize)
+    needed = a_row * source.n_rows
+    if settings.device != "cpu" or not factor.fresh_features:
+        return NoStore()
+    if needed <= settings.memory // 2:
+        return MemoryStore()
+    # Rows in memory are as near as features in a file would be; rows in files are not.
+    from_files = hasattr(source.inner if isinstance(source, PreparedSource) else source, "stamp")
+    if from_files and a_row < source.n_features * itemsize:
+        folder = Path(tempfile.gettempdir())
+        if free_space(folder) > 1.2 * needed:
+            return DiskStore(str(folder))
+    return NoStore()
 
 
 def _make_factor(engine: Engine, rows: PreparedRows, settings: Settings) -> Factor:
@@ -119,50 +147,55 @@ def _make_factor(engine: Engine, rows: PreparedRows, settings: Settings) -> Fact
         k=rows.n_landmarks,
         seed=settings.seed,
     )
+    nearest, share = 1, NYSTROM_BANDWIDTH
+    if settings.factor == "anchors":
+        nearest = settings.factor_params.get("n_nearest", ANCHOR_NEIGHBOURS)
+        share = ANCHOR_BANDWIDTH
+    if settings.bandwidth is None:
+        sigma = share * landmark_spacing(rows.sample, landmarks, nearest)
+    else:
+        sigma = check_bandwidth(settings.bandwidth, rows.sample)
     if settings.factor == "nystrom":
-        sigma = settings.bandwidth or NYSTROM_BANDWIDTH * landmark_spacing(
-            rows.sample, landmarks, 1
-        )
         return NystromFactor(landmarks, sigma)
-    nearest = int(settings.factor_params.get("n_nearest", ANCHOR_NEIGHBOURS))
-    sigma = settings.bandwidth or ANCHOR_BANDWIDTH * landmark_spacing(
-        rows.sample, landmarks, nearest
-    )
     return AnchorFactor(landmarks, sigma, nearest)
 
 
 def explain_bad_rows(source: Source) -> NoReturn:
     """Count the rows that hold NaN, infinity or too large values, and raise an error saying so."""
-    n_bad, first, overflow = 0, list[int](), 0
+    counts, first = [0, 0], (list[int](), list[int]())
     for block in cut_rows(source, EXPLAIN_ROWS):
-        bad, large = _bad_rows(block.rows())
-        n_bad += len(bad)
-        overflow += large
-        first += [int(block.start + row) for row in bad[: max(0, 5 - len(first))]]
-    if n_bad:
+        for kind, rows in enumerate(_bad_rows(to_numpy(block.rows()))):
+            counts[kind] += len(rows)
+            first[kind].extend(int(block.start + row) for row in rows[: 5 - len(first[kind])])
+    examples = [f"first: rows {', '.join(map(str, rows))}" for rows in first]
+    if counts[0]:
         raise BadRowsError(
-            f"Input X contains NaN or infinity in {n_bad:,} of {source.n_rows:,} rows of "
-            f"{source.name} (first: rows {', '.join(map(str, first))}). Fill them (for example with "
+            f"Input X contains NaN or infinity in {counts[0]:,} of {source.n_rows:,} rows of "
+            f"{source.name} ({examples[0]}). Fill them (for example with "
             "sklearn.impute.SimpleImputer) or drop these rows."
         )
+    dtype = working_dtype(source.dtype)
+    precise = "give X as float64, " if dtype == np.float32 else ""
+    if counts[1]:
+        raise BadRowsError(
+            f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for {dtype} "
+            f"arithmetic, because their squares overflow ({examples[1]}); {precise}divide its "
+            "features by their size, or drop these rows."
+        )
     raise BadRowsError(
-        f"Input X has {overflow:,} of {source.n_rows:,} rows with values too large for "
-        f"{source.dtype} arithmetic (their squares overflow); give X as float64, or scale its "
-        "features (scaling='standard')."
+        f"Input X has rows so far from the others that, once its features are scaled, their squared "
+        f"distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."
     )
 
 
-def _bad_rows(rows: object) -> tuple[np.ndarray, int]:
-    values = to_numpy(rows)
-    if sparse.issparse(values):
-        values = values.tocsr()
-        bad_entries = ~np.isfinite(values.data)
-        bad = np.unique(np.repeat(np.arange(values.shape[0]), np.diff(values.indptr))[bad_entries])
-        return bad, 0
-    values = np.asarray(values)
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+def _bad_rows(values: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with NaN or infinity, and finite rows whose squared length is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        large = ~np.isfinite(
-            np.einsum("ij,ij->i", values, values, dtype=working_dtype(values.dtype))
-        )
-    return bad, int(large.sum()) - len(bad)
+        norms = squared_norms(values.astype(working_dtype(values.dtype), copy=False))
+    if sparse.issparse(values):
+        marks = sparse.csr_matrix(values, dtype=np.float64)
+        marks.data = (~np.isfinite(marks.data)).astype(np.float64)
+        broken = np.asarray(marks.sum(axis=1)).ravel() > 0
+    else:
+        broken = ~np.isfinite(values).all(axis=1)
+    return np.flatnonzero(broken), np.flatnonzero(~np.isfinite(norms) & ~broken)

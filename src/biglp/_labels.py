@@ -80,7 +80,7 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
             values.dtype.kind in "iuf" and (values == -1).any()
         )
         raise LabelError(
-            f"only one class, {classes[0]!r}, is among the {rows.size:,} labelled rows; "
+            f"only one class, {classes.tolist()[0]!r}, is among the {rows.size:,} labelled rows; "
             f"the labels must hold at least two classes.{hint}"
         )
     return Labels(classes, rows, codes, n_rows)
@@ -110,6 +110,8 @@ def _as_column(y: Any) -> np.ndarray:
             "with -1, None, NaN or '' where the label is unknown."
         )
     values = np.asarray(y)
+    if values.dtype.kind in "US" and not hasattr(y, "dtype"):
+        values = np.asarray(y, dtype=object)  # a list of text and NaN or -1 would all become text
     if values.ndim == 2 and values.shape[1] == 1:
         import warnings
 
@@ -142,13 +144,14 @@ def _distinct(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             )
     if labels.dtype.kind != "O":
         return np.unique(labels, return_inverse=True)
-    distinct = list(dict.fromkeys(labels.tolist()))
+    plain = [value.item() if isinstance(value, np.generic) else value for value in labels]
+    distinct = list(dict.fromkeys(plain))
     try:
         distinct.sort()
     except TypeError:
         distinct.sort(key=lambda value: (type(value).__name__, str(value)))
     place = {value: code for code, value in enumerate(distinct)}
-    codes = np.fromiter((place[value] for value in labels), dtype=np.int64, count=len(labels))
+    codes = np.fromiter((place[value] for value in plain), dtype=np.int64, count=len(labels))
     return _narrow(distinct), codes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,6 +134,8 @@ def _balance(value: Any) -> Any:
 
 
 def _factor_params(factor: str, params: Any) -> dict[str, Any]:
+    if params is not None and not isinstance(params, Mapping):
+        raise ParameterError(f"factor_params={params!r} cannot be used; give a dict or None.")
     params = dict(params or {})
     unknown = set(params) - FACTOR_PARAMS[factor]
     if unknown:
@@ -141,4 +144,6 @@ def _factor_params(factor: str, params: Any) -> dict[str, Any]:
             f"factor_params has {', '.join(sorted(map(repr, unknown)))}, which factor={factor!r} "
             f"does not know; allowed: {allowed}."
         )
+    if "n_nearest" in params:
+        params["n_nearest"] = _integer("n_nearest", params["n_nearest"])
     return params

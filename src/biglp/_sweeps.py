@@ -23,6 +23,7 @@ from scipy import sparse
 
 from biglp._arrays import Array, column_sums, like, to_dense, to_numpy
 from biglp._blocks import Block
+from biglp._checkpoint import Checkpoint, Journal
 from biglp._engines import Engine
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
@@ -38,16 +39,14 @@ class Sink(Protocol):
     def write(self, start: int, probabilities: np.ndarray) -> None:
         """Take the class probabilities of the rows from ``start`` on."""
 
+    def sync(self) -> None:
+        """Make sure that what was taken survives a crash."""
 
-def sweep_degrees(engine: Engine, blocks: Sequence[Block], factor: Factor) -> Normalisation:
-    """Column sums of the features, from which every row's degree follows."""
-    n_rows = sum(block.n_rows for block in blocks)
-    if factor.unit_degrees:
-        return Normalisation(None, n_rows)
+
+def sweep_degrees(engine: Engine, blocks: Sequence[Block], factor: Factor) -> np.ndarray:
+    """Column sums s of the features, from which every row's degree follows.  (r,)."""
     (sums,) = engine.sum_blocks(partial(_column_sums, factor=factor), blocks, label="degrees")
-    if factor.mixing is not None:
-        sums = apply_mixing(sums, factor.mixing)
-    return Normalisation(sums, n_rows, factor.mixing)
+    return sums if factor.mixing is None else apply_mixing(sums, factor.mixing)
 
 
 def sweep_gram(
@@ -100,11 +99,16 @@ def sweep_labels(
     decision: Decision,
     sink: Sink,
     labels: Labels | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> int:
     """Write every row's class probabilities to the sink; return how many rows nothing reached.
 
     ``labels`` adds the labelled rows' own labels (training rows); without it the rows are new.
+    Blocks that the checkpoint knows to be written are not done again.
     """
+    checkpoint = checkpoint or Checkpoint()
+    finished = checkpoint.finished_blocks()
+    journal = checkpoint.journal(sink.sync)
     function = partial(
         _label,
         factor=factor,
@@ -112,8 +116,15 @@ def sweep_labels(
         decision=decision,
         labels=labels,
         sink=sink,
+        journal=journal,
     )
-    return sum(engine.map_blocks(function, blocks, label="labels"))
+    todo = [block for block in blocks if block.start not in finished]
+    try:
+        unreached = engine.map_blocks(function, todo, label="labels")
+    finally:
+        if journal is not None:
+            journal.close()
+    return sum(unreached) + sum(finished.values())
 
 
 def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
@@ -121,14 +132,15 @@ def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
 
 
 def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> tuple[Array, int]:
-    """Normalised features of a block, which take the place of the features it remembers."""
-    kept = block.memory.get("normalised")
-    if kept is None:
-        features = factor.block_features(block)
-        kept = normalisation.apply(features, in_place=factor.fresh_features)
-        if block.memory.pop("features", None) is not None:
-            block.memory["normalised"] = kept
-    return kept
+    """Normalised features of a block and its repaired rows; kept features are overwritten."""
+    features = factor.block_features(block)
+    repaired = block.memory.get("repaired")
+    if repaired is not None:
+        return features, repaired  # an earlier sweep has left them normalised
+    features, repaired = normalisation.apply(features, in_place=factor.fresh_features)
+    if factor.fresh_features and factor.store.in_place:
+        block.memory["repaired"] = repaired
+    return features, repaired
 
 
 def _gram(
@@ -156,9 +168,12 @@ def _label(
     decision: Decision,
     labels: Labels | None,
     sink: Sink,
+    journal: Journal | None,
 ) -> int:
     features, _ = _normalised(block, factor, normalisation)
     own = labels.within(block.start, block.stop) if labels is not None else None
     probabilities, unreached = decision.probabilities(features, own)
     sink.write(block.start, to_numpy(probabilities))
+    if journal is not None:
+        journal.note(block.start, unreached)
     return unreached

@@ -13,18 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._arrays import largest_column
 from biglp._blocks import parse_memory, rows_per_block
-from biglp._choose import MAX_LABELLED, choose, decide, wants_leave_one_out
 from biglp._engines import Engine, make_engine
 from biglp._errors import DegreeWarning, ParameterError, UnreachedRowsWarning
-from biglp._fitting import BUDGET_SHARES, build_factor, explain_bad_rows, prepare_rows
-from biglp._labels import Labels, encode_labels
+from biglp._fitting import BUDGET_SHARES, explain_bad_rows
+from biglp._labels import encode_labels
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._model import Model
 from biglp._progress import LogProgress
-from biglp._propagate.spectrum import Spectrum
+from biglp._run import fit_model
 from biglp._settings import Settings
-from biglp._sources import Source, as_source
-from biglp._sweeps import labelled_rows, sweep_degrees, sweep_gram, sweep_labels
+from biglp._sources import Source, as_source, working_dtype
 
 PAPER_METHODS: dict[str, dict[str, Any]] = {
     "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
@@ -171,61 +169,17 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
             Labels of any type; -1, None, NaN or "" where unknown.
         """
         settings = Settings.of(self)
-        engine = self._engine()
         source = self._source(X, reset=True)
         labels = encode_labels(y, source.n_rows)
-        try:
-            self._fit(engine, source, labels, settings)
-        except NonFiniteRowsError:
-            explain_bad_rows(source)
-        return self
-
-    def _fit(self, engine: Engine, source: Source, labels: Labels, settings: Settings) -> None:
-        rows = prepare_rows(source, settings)
-        factor = build_factor(engine, rows, settings)
-        normalisation = sweep_degrees(engine, rows.blocks, factor)
-        sums, mixing = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
-        spectrum = Spectrum.of(sums)
-        labelled = None
-        if wants_leave_one_out(labels, settings):
-            labelled = labelled_rows(
-                engine,
-                rows.blocks,
-                factor,
-                normalisation,
-                labels,
-                scale,
-                MAX_LABELLED,
-                settings.seed,
-            )
-        choice = choose(spectrum, labels, labelled, settings)
-        decision, self.n_iter_ = decide(spectrum, labels, choice, settings, mixing)
-        sink = ArraySink(source.n_rows, labels.n_classes, rows.source.dtype)
-        unreached = sweep_labels(engine, rows.blocks, factor, normalisation, decision, sink, labels)
+        sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
+        result = fit_model(self._engine(), source, labels, settings, sink)
+        self._model, self.n_iter_ = result.model, result.n_iter
         self.classes_ = labels.classes
+        self.report_ = result.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = self.classes_[sink.codes]
-        self.report_ = {
-            **factor.describe(),
-            **choice.describe(),
-            "scaling": rows.source.scaling.kind,
-            "rows": source.n_rows,
-            "labelled_rows": len(labels.rows),
-            "repaired_rows": sums.n_repaired,
-            "unreached_rows": unreached,
-            "spectral_radius": spectrum.radius,
-        }
-        self._model = Model(
-            self.classes_,
-            factor,
-            normalisation,
-            decision,
-            rows.source.scaling,
-            rows.source.dtype,
-            source.n_features,
-            self.report_,
-        )
-        self._warn(sums.n_repaired, unreached, source.n_rows)
+        self._warn(result.n_repaired, result.n_unreached, source.n_rows)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row.  (n_rows,)."""
@@ -266,7 +220,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         model = self._model
         row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
         budget = parse_memory(self.memory) // BUDGET_SHARES
-        sink = ArraySink(source.n_rows, len(self.classes_), model.dtype)
+        sink = ArraySink(self.classes_, source.n_rows, model.dtype)
         try:
             rows_each = rows_per_block(row_bytes, budget, device=self.device)
             model.score(self._engine(), source, sink, rows_each, self.device)
@@ -309,12 +263,15 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
 class ArraySink:
     """Answers kept in memory: the class code and the probabilities of every row."""
 
-    def __init__(self, n_rows: int, n_classes: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, classes: np.ndarray, n_rows: int, dtype: np.dtype[Any]) -> None:
         self.codes = np.empty(n_rows, dtype=np.int32)
-        self.probabilities = np.empty((n_rows, n_classes), dtype=dtype)
+        self.probabilities = np.empty((n_rows, len(classes)), dtype=dtype)
 
     def write(self, start: int, probabilities: np.ndarray) -> None:
         """Keep the answers of the rows from ``start`` on."""
         stop = start + len(probabilities)
         self.probabilities[start:stop] = probabilities
         self.codes[start:stop] = largest_column(probabilities)
+
+    def sync(self) -> None:
+        """Nothing to do: memory does not survive a crash anyway."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from biglp._engines.base import EngineError
+from biglp._engines.exact import cannot_be_added
 from biglp._engines.launcher import poll
 from biglp._progress import Task
 
@@ -25,7 +26,7 @@ class Report:
     """What a rank tells rank 0 when its share is done."""
 
     host: str
-    sweep: str
+    step: str
     rows: str = ""
     fingerprint: str = ""
     finding: Any = None
@@ -118,17 +119,26 @@ def _judge(reports: list[Report]) -> Verdict:
         if report.failure is not None:
             return Verdict(None, report.failure, rank, report.host)
     for rank, report in enumerate(reports):
-        if (report.sweep, report.fingerprint) != (first.sweep, first.fingerprint):
-            what = "at the same step" if report.sweep != first.sweep else "given the same rows"
-            error = EngineError(
-                f"the ranks are not {what}: rank 0 ({first.host}) is at {first.sweep} "
-                f"and sees {first.rows}; rank {rank} ({report.host}) is at {report.sweep} "
-                f"and sees {report.rows}. Every rank must make the same calls with the same "
-                "file and parameters; biglp shares out the rows itself."
-            )
-            return Verdict(None, (error, ""), rank, report.host)
-    findings = [report.finding for report in reports if report.finding is not None]
-    return Verdict(findings[0] if findings else None)
+        one, other = f"rank 0 ({first.host})", f"rank {rank} ({report.host})"
+        if report.step != first.step:
+            problem = f"{one} is at {first.step}, {other} at {report.step}"
+        elif report.rows != first.rows:
+            problem = f"{one} sees {first.rows}, {other} sees {report.rows}"
+        elif report.fingerprint != first.fingerprint:
+            problem = f"{one} and {other} both see {first.rows}, but not the same numbers in them"
+        else:
+            continue
+        error = EngineError(
+            f"the ranks do not agree: {problem}. Every rank must make the same calls with the same "
+            "file and parameters; biglp shares out the rows itself."
+        )
+        return Verdict(None, (error, ""), rank, report.host)
+    found = [rank for rank, report in enumerate(reports) if report.finding is not None]
+    for rank in found:
+        if reports[rank].finding != reports[found[0]].finding:
+            unlike = cannot_be_added(reports[found[0]].finding, reports[rank].finding)
+            return Verdict(None, (unlike, ""), rank, reports[rank].host)
+    return Verdict(reports[found[0]].finding if found else None)
 
 
 def pack(error: Exception) -> tuple[Exception, str]:

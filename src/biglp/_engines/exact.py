@@ -178,10 +178,7 @@ class ExactSum:
             self.keyed = {i: KeyedSlices() for i, part in enumerate(layout) if part.keyed}
             self.layout = layout
         elif layout != self.layout:
-            raise ValueError(
-                f"blocks gave arrays that cannot be added: {self.layout} and {layout}; "
-                "a block function must return the same shapes for every block."
-            )
+            raise cannot_be_added(self.layout, layout)
 
     def add(self, parts: tuple[Any, ...]) -> None:
         """Add a tuple of float64 arrays."""
@@ -217,6 +214,15 @@ class ExactSum:
             if part.sparse_class:
                 sums[i] = getattr(sparse, part.sparse_class)(sums[i])
         return tuple(sums)
+
+
+def cannot_be_added(one: Any, other: Any) -> ValueError:
+    """Make the error for tuples of different layouts."""
+    shapes = [[part.shape for part in layout] for layout in (one, other)]
+    return ValueError(
+        f"blocks gave arrays that cannot be added: shapes {shapes[0]} and {shapes[1]}; "
+        "a block function must return the same shapes for every block."
+    )
 
 
 def _layout(array: Any) -> Layout:

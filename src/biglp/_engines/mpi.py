@@ -31,7 +31,7 @@ from biglp._engines.exact import ExactSum, Layout, Slices
 from biglp._engines.launcher import check_launcher, end_together_on_errors, speaks_for_launcher
 from biglp._engines.local import ThreadEngine, available_cores
 from biglp._errors import MissingExtraError
-from biglp._progress import Progress
+from biglp._progress import Progress, Task
 
 
 class MpiEngine(Engine):
@@ -64,7 +64,8 @@ class MpiEngine(Engine):
         self.n_threads = n_threads or _threads_per_rank(self._mpi, self._comm)
         self._threads = ThreadEngine(self.n_threads)
         self.bytes_sent: Counter[str] = Counter()
-        self._fingerprints: dict[str, str] = {}
+        self._fingerprints: dict[str, str] = {}  # of plans
+        self._agreed: set[str] = set()  # plans that all ranks see in the same way
 
     @property
     def progress(self) -> Progress:
@@ -149,24 +150,39 @@ class MpiEngine(Engine):
         finish: Callable[[], Any],
     ) -> Any:
         """Work on this rank's share; return what ``finish`` gave on the first rank that had any."""
-        report = Report(socket.gethostname(), f"{verb} {label!r} over {len(blocks)} blocks")
-        own = None
+
+        def work(watch: Watch) -> Any:
+            with closing(self._threads.results(func, mine)) as results:  # type: ignore[type-var]
+                for item, result in zip(mine, results, strict=True):
+                    take(result)
+                    if watch.advance(item.n_rows):
+                        break
+            return finish()
+
+        token = blocks[0].plan.token if blocks and blocks[0].plan else ""
+        if token not in self._agreed:
+            # Before any work: a rank that sees other rows should not be found out hours later.
+            self._together(f"the start of {label!r}", blocks, Task("", 0), _nothing)
+            self._agreed.add(token)
         with self.progress.task(label, count_rows(blocks)) as task:
-            watch = Watch(self._mpi, self._comm, task)
-            try:
-                report.rows, report.fingerprint = self._identify(blocks)
-                with closing(self._threads.results(func, mine)) as results:  # type: ignore[type-var]
-                    for item, result in zip(mine, results, strict=True):
-                        take(result)
-                        if watch.advance(item.n_rows):
-                            break
-                report.finding = finish()
-            except Exception as error:
-                own, report.failure = error, pack(error)
-            verdict = watch.conclude(report)
-            self.bytes_sent["agreement"] += watch.bytes_sent
-            if verdict.failure is not None:
-                raise self._unpack(verdict.failure, verdict.culprit, verdict.host, own)
+            step = f"{verb} {label!r} over {len(blocks)} blocks"
+            return self._together(step, blocks, task, work)
+
+    def _together(
+        self, step: str, blocks: Sequence[Block], task: Task, work: Callable[[Watch], Any]
+    ) -> Any:
+        """Do a step on every rank, and end it together: with a result or the same error."""
+        report, own = Report(socket.gethostname(), step), None
+        watch = Watch(self._mpi, self._comm, task)
+        try:
+            report.rows, report.fingerprint = self._identify(blocks)
+            report.finding = work(watch)
+        except Exception as error:
+            own, report.failure = error, pack(error)
+        verdict = watch.conclude(report)
+        self.bytes_sent["agreement"] += watch.bytes_sent
+        if verdict.failure is not None:
+            raise self._unpack(verdict.failure, verdict.culprit, verdict.host, own)
         return verdict.finding
 
     def _reduce(self, total: Slices, label: str) -> None:
@@ -189,12 +205,12 @@ class MpiEngine(Engine):
             return "no rows", ""
         source, plan = blocks[0].source, blocks[0].plan
         token = plan.token if plan else ""
-        if not token or token not in self._fingerprints:
+        if token not in self._fingerprints:
             self._fingerprints[token] = _fingerprint(source)
         name = getattr(source, "name", type(source).__name__)
-        rows = f"{source.n_rows:,} rows in {plan.n_blocks if plan else '?'} blocks of {name}"
-        visited = (count_rows(blocks), blocks[0].index, blocks[-1].index)
-        return rows, f"{rows.rpartition(' of ')[0]} {visited} {self._fingerprints[token]}"
+        rows = f"{count_rows(blocks):,} of {source.n_rows:,} rows in {len(blocks):,} blocks"
+        # The name is not compared: nodes may have the same file under different paths.
+        return rows, f"{name}|{self._fingerprints[token]} {blocks[0].index} {blocks[-1].index}"
 
     def _unpack(self, failure: Any, culprit: int, host: str, own: Exception | None) -> Exception:
         """Return the error of one rank with a note that says which one it was."""
@@ -205,6 +221,10 @@ class MpiEngine(Engine):
             note = f"This happened on rank {culprit} of {self.n_ranks} ({host}).\n{text}"
             error.add_note(note.strip())
         return error
+
+
+def _nothing(watch: Watch) -> None:
+    """Do no work: the step is there for the agreement."""
 
 
 def load_mpi() -> Any:

@@ -14,10 +14,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._arrays import Array, Rows, namespace
 from biglp._lowrank.base import Factor, check_finite
 from biglp._lowrank.kernels import nearest, relative_distances, scatter
+from biglp._stores import Packed
 
 
 class AnchorFactor(Factor):
@@ -54,6 +56,29 @@ class AnchorFactor(Factor):
         weights = namespace(squared).exp(squared * (-0.5 / self.bandwidth**2))
         weights /= weights.sum(1)[:, None]
         return scatter(columns, weights, self.rank)
+
+    def pack(self, features: Array) -> Packed:
+        """Landmark numbers in as few bytes as they need, and weights."""
+        if not sparse.issparse(features):
+            return (features,)
+        shape = (features.shape[0], self.n_nearest)
+        columns = features.indices.astype(self._index_type).reshape(shape)
+        return columns, features.data.reshape(shape)
+
+    def unpack(self, packed: Packed) -> Array:
+        """CSR matrix from landmark numbers and weights."""
+        if len(packed) == 1:
+            return packed[0]
+        columns, weights = packed
+        return scatter(columns.astype(np.int32), weights, self.rank)
+
+    @property
+    def _index_type(self) -> Any:
+        return np.min_scalar_type(self.rank - 1)
+
+    def stored_bytes_per_row(self, itemsize: int) -> int:
+        """Bytes of one row in the store."""
+        return self.n_nearest * (itemsize + np.dtype(self._index_type).itemsize)
 
     def bytes_per_row(self, n_features: int, itemsize: int) -> int:
         """Distances to all landmarks and the few that are kept."""

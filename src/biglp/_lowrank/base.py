@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._arrays import Array, Rows, Shelf, namespace
+from biglp._arrays import Array, Rows, namespace
 from biglp._blocks import Block
-
-_shelf = Shelf()
+from biglp._stores import FeatureStore, NoStore, Packed
 
 
 class NonFiniteRowsError(Exception):
@@ -32,8 +31,8 @@ class Factor(ABC):
     mixing : ndarray of shape (p, r) or None
         T with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards is
         cheaper than multiplying every row. None when :meth:`features` returns φ itself.
-    remember : bool
-        Keep the features of each block between sweeps. They are computed again otherwise.
+    store : FeatureStore
+        Where the features of a block wait between sweeps.
     """
 
     kind: ClassVar[str]
@@ -41,7 +40,7 @@ class Factor(ABC):
     unit_degrees: ClassVar[bool] = False
     rank: int
     mixing: np.ndarray | None = None
-    remember: bool = False
+    store: FeatureStore = NoStore()
 
     @abstractmethod
     def features(self, rows: Rows) -> Array:
@@ -49,12 +48,28 @@ class Factor(ABC):
 
     def block_features(self, block: Block) -> Array:
         """Return the features of a training block, remembered where allowed.  (b, p)."""
-        features = block.memory.get("features")
-        if features is None:
+        kept = block.memory.get("features")
+        if kept is None:
             features = self.features(block.rows())
-            if self.remember:
-                features = block.memory["features"] = _shelf.keep(features)
-        return features
+            kept = self.store.keep(self.pack(features))
+            if kept is None:
+                return features
+            block.memory["features"] = kept
+            if not self.store.in_place:
+                return features
+        return self.unpack(self.store.load(kept))
+
+    def pack(self, features: Array) -> Packed:
+        """Turn features into plain arrays for the store."""
+        return (features,)
+
+    def unpack(self, packed: Packed) -> Array:
+        """Undo :meth:`pack`."""
+        return packed[0]
+
+    def stored_bytes_per_row(self, itemsize: int) -> int:
+        """Bytes of one row in the store."""
+        return itemsize * (self.rank if self.mixing is None else len(self.mixing))
 
     def bytes_per_row(self, n_features: int, itemsize: int) -> int:
         """Working memory of one row while its block is processed."""

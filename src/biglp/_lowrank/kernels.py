@@ -10,6 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from biglp._arrays import Array, Rows, is_torch, like, namespace
+from biglp._errors import ParameterError
+from biglp._lowrank.base import check_finite
+
+
+WIDEST = 1e150
+"""Widest bandwidth: its square is still a number."""
 
 
 def squared_norms(rows: Rows) -> Array:
@@ -21,22 +27,52 @@ def squared_norms(rows: Rows) -> Array:
 
 def products(rows: Rows, matrix: np.ndarray) -> Array:
     """X·Mᵀ, dense, for dense or CSR rows.  (b, m), (k, m) → (b, k)."""
-    # Asking for (k, m)ᵀ rather than a copy lets BLAS read the small matrix as it is.
-    return rows @ like(rows, matrix).T
+    # Rows that are not finite are found out by what comes of them, and explained then.
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Asking for (k, m)ᵀ rather than a copy lets BLAS read the small matrix as it is.
+        return rows @ like(rows, matrix).T
 
 
-def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> tuple[Array, Array]:
-    """Gaussian kernel between rows and landmarks, and ‖x‖² of the rows.
+def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
+    """Gaussian kernel between rows and landmarks.  (b, m), (k, m) → (b, k).
 
     The exponent −γ(‖x‖² − 2x·l + ‖l‖²) with γ = 1/2σ² is built in place from one matrix product.
     """
     gamma = 0.5 / bandwidth**2
     norms = squared_norms(rows)
+    check_finite(norms)
     exponent = products(rows, landmarks * (2.0 * gamma))
     exponent -= like(exponent, gamma * np.einsum("ij,ij->i", landmarks, landmarks))
     exponent -= (norms * gamma)[:, None]
-    namespace(exponent).exp(exponent, out=exponent)
-    return exponent, norms
+    xp = namespace(exponent)
+    if gamma * float(norms.max()) * float(xp.finfo(exponent.dtype).eps) > 1e-3:
+        # A row far out loses the digits of its distance to a landmark near it, which may then come
+        # out negative: without this its kernel could be infinite.
+        xp.clip(exponent, None, 0, out=exponent)
+    xp.exp(exponent, out=exponent)
+    return exponent
+
+
+def check_bandwidth(bandwidth: float, sample: Rows) -> float:
+    """Refuse a bandwidth that the precision of the rows cannot resolve.
+
+    Raises
+    ------
+    ParameterError
+        Naming the narrowest and widest bandwidth allowed.
+    """
+    limits = np.finfo(sample.dtype)
+    norms = squared_norms(sample).astype(np.float64)
+    rounding = 4.0 * float(limits.eps) * float(np.median(norms))
+    overflow = 8.0 * float(norms.max()) / float(limits.max)
+    narrowest = float(np.sqrt(max(rounding, overflow, float(limits.tiny))))
+    if not narrowest <= bandwidth <= WIDEST:
+        raise ParameterError(
+            f"bandwidth={bandwidth:g} is outside [{narrowest:.2g}, {WIDEST:g}]: {sample.dtype} rows "
+            f"of this size (‖x‖ = {np.sqrt(np.median(norms)):.2g}, after scaling) cannot resolve it. "
+            "Use 'auto', or a bandwidth of the size of the distance between neighbouring rows."
+        )
+    return bandwidth
 
 
 def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:

@@ -36,6 +36,7 @@ def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
     size = min(sample.shape[0], START_ROWS_PER_CENTRE * k)
     pool = sample[np.sort(rng.permutation(sample.shape[0])[:size])]
     norms = squared_norms(pool)
+    check_finite(norms)
     chosen = [int(rng.integers(size))]
     squared = np.full(size, np.inf)
     fresh = chosen

@@ -12,6 +12,7 @@ from biglp._arrays import Rows, to_dense, to_device, to_numpy
 from biglp._blocks import Block, cut_rows
 from biglp._engines import Engine
 from biglp._errors import BadRowsError, LandmarkWarning, ParameterError
+from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
 from biglp._lowrank.kmeans import kmeans_start, lloyd
 from biglp._lowrank.sampling import sample_rows
@@ -66,7 +67,9 @@ def choose_landmarks(
         )
         k = source.n_rows
     if strategy == "random":
-        return _distinct(to_dense(sample_rows(source, k, seed)))
+        chosen = to_dense(sample_rows(source, k, seed))
+        check_finite(squared_norms(chosen))
+        return _distinct(chosen)
     sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
     start = kmeans_start(sample, k, seed)
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
@@ -84,12 +87,17 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     whole data set, not the distance over which labels agree.
     """
     neighbour = min(neighbour, len(landmarks))
-    _, values = nearest(relative_distances(sample, landmarks), neighbour)
-    squared = np.maximum(to_numpy(values)[:, -1] + to_numpy(squared_norms(sample)), 0.0)
-    positive = squared[squared > 0]
-    if positive.size == 0:
-        return 1.0  # all rows sit on landmarks; any bandwidth gives the same graph
-    return float(np.sqrt(np.mean(positive, dtype=np.float64)))
+    norms = to_numpy(squared_norms(sample))
+    _, values = nearest(relative_distances(sample, landmarks), min(neighbour + 1, len(landmarks)))
+    squared = to_numpy(values) + norms[:, None]
+    # Rounding leaves a row that sits on a landmark at a distance that is not quite zero.
+    noise = 16 * np.finfo(squared.dtype).eps * (norms + squared_norms(landmarks).max())
+    # Where all rows sit on landmarks, the next one tells how far apart rows are.
+    for distances in squared[:, neighbour - 1 :].T:
+        apart = distances[distances > noise]
+        if apart.size:
+            return float(np.sqrt(np.mean(apart, dtype=np.float64)))
+    return 1.0  # one landmark, and all rows on it: any bandwidth gives the same graph
 
 
 class _SampleSource(Source):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from biglp._arrays import Array, Rows, like
-from biglp._lowrank.base import Factor, check_finite
+from biglp._lowrank.base import Factor
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 
 MAX_MIXING_CONDITION = 30.0
@@ -52,8 +52,7 @@ class NystromFactor(Factor):
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
-        kernel, norms = gaussian(rows, self.landmarks, self.bandwidth)
-        check_finite(norms)
+        kernel = gaussian(rows, self.landmarks, self.bandwidth)
         return kernel if self.mixing is not None else kernel @ like(kernel, self._root)
 
     def state(self) -> dict[str, np.ndarray]:

@@ -49,7 +49,7 @@ class Normalisation:
         length = float(np.linalg.norm(sums))
         weights = sums if self.mixing is None else self.mixing @ sums
         degrees = features @ like(features, weights)
-        suspects = degrees < SUSPECT_SHARE * length**2 / self.n_rows
+        suspects = degrees <= SUSPECT_SHARE * length**2 / self.n_rows
         n_repaired = 0
         if bool(suspects.any()):
             n_repaired = self._repair(features, degrees, suspects, length)

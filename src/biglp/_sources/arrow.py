@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from biglp._errors import BadRowsError
 from biglp._files import FileStamp
+from biglp._sources.encoding import is_number
 from biglp._sources.table import TableFile, check_names
 
 
@@ -79,7 +81,23 @@ class FrameTable(TableFile):
 
 def is_frame(value: Any) -> bool:
     """Whether an object is a data frame with named columns."""
-    return hasattr(value, "__arrow_c_stream__") or isinstance(value, pa.RecordBatch)
+    speaks_arrow = hasattr(value, "__arrow_c_stream__") and hasattr(value, "columns")
+    return speaks_arrow or _is_pandas(value) or isinstance(value, (pa.Table, pa.RecordBatch))
+
+
+def plain_numbers(frame: Any) -> bool:
+    """Whether a data frame is a NumPy array with names on its columns."""
+    if _is_pandas(frame):
+        dtypes = list(frame.dtypes)
+        return all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
+    table = _arrow_table(frame)
+    numbers = all(is_number(field.type) for field in table.schema)
+    return numbers and all(column.null_count == 0 for column in table.columns)
+
+
+def _is_pandas(value: Any) -> bool:
+    pandas = type(value).__module__.partition(".")[0] == "pandas"
+    return pandas and hasattr(value, "columns")
 
 
 def pieces(batch: Any, rows: int = 1 << 16) -> Iterator[Any]:
@@ -92,7 +110,7 @@ def _arrow_table(frame: Any) -> Any:
     try:
         if isinstance(frame, pa.RecordBatch):
             table = pa.Table.from_batches([frame])
-        elif type(frame).__module__.partition(".")[0] == "pandas":
+        elif _is_pandas(frame):
             table = pa.Table.from_pandas(frame, preserve_index=False)
         else:
             table = pa.table(frame)

@@ -100,8 +100,8 @@ class CachedSource(FileSource):
         if self._original is not None:
             return self._original
         raise BadRowsError(
-            f"{self.name} was converted to raw rows in {self.folder}, which is gone or cannot be seen "
-            "from this machine; name a folder that all machines share with cache= (--cache)."
+            f"{self.name} was converted to raw rows in {self.folder}, which is gone or cannot be "
+            "seen from this machine; name a folder that all machines share with cache= (--cache)."
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
         both = [name for name in options.columns if name in left_out]
         if both:
             raise ParameterError(
-                f"{some(both)} cannot be a feature column and the label column (or dropped) at once."
+                f"{some(both)} cannot be a feature and the label column (or dropped) at once."
             )
         return options.columns
     chosen = tuple(name for name in available if name not in left_out)
@@ -87,8 +87,8 @@ def _check_kinds(files: Sequence[TableFile], columns: Sequence[str]) -> None:
         wrong = [column for column in columns if is_category(file.schema.field(column).type)]
         if wrong:
             raise BadRowsError(
-                f"{file.name}: columns {some(wrong)} hold text where numbers are expected; give the "
-                "same kind of table as the model was fitted on, or as the other files are."
+                f"{file.name}: columns {some(wrong)} hold text where numbers are expected; give "
+                "the same kind of table as the model was fitted on, or as the other files are."
             )
 
 
@@ -105,7 +105,10 @@ def _refuse_unusable(
     file: TableFile, columns: Sequence[str], texts: Sequence[str], options: ReadOptions
 ) -> None:
     def kinds(names: Sequence[str]) -> str:
-        shown = [f"{name!r} ({file.schema.field(name).type})" for name in names[:8]]
+        shown = [
+            f"{name!r} ({file.schema.field(name).type}{file.text_example(name)})"
+            for name in names[:8]
+        ]
         return ", ".join(shown) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
     other = [
@@ -123,9 +126,9 @@ def _refuse_unusable(
         )
     if texts and options.categorical == "error":
         raise BadRowsError(
-            f"{file.name}: columns {kinds(texts)} hold text, and features must be numbers. Turn each "
-            "category into a feature of its own with categorical='onehot' (--categorical onehot), "
-            "or leave the columns out (drop=, --drop)."
+            f"{file.name}: columns {kinds(texts)} hold text, and features must be numbers. Turn "
+            "each category into a feature of its own with categorical='onehot' "
+            "(--categorical onehot), or leave the columns out (drop=, --drop)."
         )
 
 
@@ -138,8 +141,8 @@ def _scan(
     if not needed:
         return {}, None
     found: dict[str, set[str]] = {column: set() for column in texts}
-    sums = {column: 0.0 for column in columns}
-    counts = {column: 0 for column in columns}
+    sums = dict.fromkeys(columns, 0.0)
+    counts = dict.fromkeys(columns, 0)
     for batch in stream(files, needed):
         for column in needed:
             values = batch.column(column)
@@ -177,8 +180,8 @@ def _check_few(found: set[str], column: str, name: str) -> None:
 
 def _too_many(column: str, name: str) -> None:
     raise BadRowsError(
-        f"{name}: column {column!r} has more than {MAX_CATEGORIES:,} different texts, too many for a "
-        "feature each; it may be a name or a number of the row. Leave it out (drop=, --drop)."
+        f"{name}: column {column!r} has more than {MAX_CATEGORIES:,} different texts, too many for "
+        "a feature each; it may be a name or a number of the row. Leave it out (drop=, --drop)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Sparse rows in three ``.npy`` files: where rows begin, which features they have, and the values."""
+"""Sparse rows in three ``.npy`` files: where rows begin, their features, and the values."""
 
 from __future__ import annotations
 

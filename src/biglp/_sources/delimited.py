@@ -70,6 +70,16 @@ class DelimitedTable(TableFile):
         except pa.ArrowException as error:
             raise self._explained(error, types) from error
 
+    def text_example(self, column: str) -> str:
+        """Name the first entry of a column that is not a number, and its line."""
+        place, skip = self._layout.names.index(column), self._layout.header
+        for line, row in numbered_lines(self.name, self._layout.delimiter):
+            cell = row[place].strip() if place < len(row) else ""
+            if not skip and cell not in MISSING_TEXTS and not is_number_text(cell):
+                return f", such as {_shortened(cell)!r} in line {line}"
+            skip = False
+        return ""
+
     def _find_types(self, encoding: Encoding | None) -> Any:
         """Numbers are float64; a column that begins with anything else is text.
 
@@ -141,11 +151,12 @@ class DelimitedTable(TableFile):
                 )
             for index, name in numbers:
                 cell = row[index].strip()
-                fits = cell.lower() in TRUTH_TEXTS if types[name] == pa.bool_() else is_number_text(cell)
+                truth = types[name] == pa.bool_()
+                fits = cell.lower() in TRUTH_TEXTS if truth else is_number_text(cell)
                 if cell not in MISSING_TEXTS and not fits:
                     return BadRowsError(
                         f"{self.name}, line {line}: {_shortened(cell)!r} in column {name!r} is not "
-                        f"{'true or false' if types[name] == pa.bool_() else 'a number'}, as the "
+                        f"{'true or false' if truth else 'a number'}, as the "
                         "first rows of that column are. Repair that line, or leave "
                         "the column out (drop=, --drop)."
                     )

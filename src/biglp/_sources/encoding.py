@@ -51,7 +51,8 @@ class Encoding:
         """Features of each column."""
         if self.columns is None:
             return [1] * self.n_inputs
-        return [len(self.categories[name]) if name in self.categories else 1 for name in self.columns]
+        one = [""]
+        return [len(self.categories.get(name, one)) for name in self.columns]
 
     @property
     def n_features(self) -> int:
@@ -70,7 +71,9 @@ class Encoding:
             names += [column] if values is None else [f"{column}={value}" for value in values]
         return tuple(names)
 
-    def encode(self, batch: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingTally) -> None:
+    def encode(
+        self, batch: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingTally
+    ) -> None:
         """Fill ``out``, of shape (features, rows), from a batch of Arrow columns.
 
         Missing values are filled when the encoding has means, and counted in ``missing`` when not.
@@ -87,18 +90,23 @@ class Encoding:
             place += width
 
     def _encode_numbers(
-        self, index: int, column: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingTally
+        self,
+        index: int,
+        column: Any,
+        out: np.ndarray,
+        rows: int | np.ndarray,
+        missing: MissingTally,
     ) -> None:
         assert self.columns is not None
         if column.null_count and out.dtype.kind != "f":
-            missing.add(self.columns[index], _numbered(rows, column.is_null().to_numpy()))
+            missing.add(self.columns[index], _numbered(rows, column.is_null()))
             return
         try:
             out[:] = numbers(column)
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise BadRowsError(
-                f"column {self.columns[index]!r} must hold numbers and holds {column.type}: {error}. "
-                "Give the same kind of table as the model was fitted on."
+                f"column {self.columns[index]!r} must hold numbers and holds {column.type}: "
+                f"{error}. Give the same kind of table as the model was fitted on."
             ) from error
         if out.dtype.kind != "f":
             return
@@ -114,7 +122,7 @@ class Encoding:
         self, name: str, column: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingTally
     ) -> None:
         if column.null_count and self.means is None:
-            missing.add(name, _numbered(rows, column.is_null().to_numpy()))
+            missing.add(name, _numbered(rows, column.is_null()))
         values = pa.array(self.categories[name], type=pa.string())
         found = pc.index_in(text(column), value_set=values, skip_nulls=True)
         codes = found.fill_null(-1).to_numpy()
@@ -165,9 +173,9 @@ class Encoding:
         )
 
 
-def _numbered(rows: int | np.ndarray, where: np.ndarray) -> np.ndarray:
+def _numbered(rows: int | np.ndarray, where: Any) -> np.ndarray:
     """Row numbers of the places where ``where`` is true."""
-    positions = np.flatnonzero(where)
+    positions = np.flatnonzero(np.asarray(where))
     return rows[positions] if isinstance(rows, np.ndarray) else rows + positions
 
 

@@ -29,7 +29,8 @@ class FilledSource(Source):
         self.n_rows, self.n_features, self.dtype = inner.n_rows, inner.n_features, inner.dtype
         self.feature_names = getattr(inner, "feature_names", None)
         self._means = means.astype(inner.dtype)
-        self.encoding = Encoding(None, inner.n_features, self.dtype.str, means=tuple(means.tolist()))
+        filling = tuple(means.tolist())
+        self.encoding = Encoding(None, inner.n_features, self.dtype.str, means=filling)
 
     def read(self, start: int, stop: int) -> Rows:
         """Return filled rows."""
@@ -46,7 +47,7 @@ class FilledSource(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """As the inner source's, with the means."""
-        inner = getattr(self.inner, "fingerprint", dict)()
+        inner: dict[str, Any] = getattr(self.inner, "fingerprint", dict)()
         return {**inner, "encoding": self.encoding.to_json()}
 
     def _filled(self, rows: Rows) -> Rows:
@@ -61,8 +62,8 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
         if known.n_features != source.n_features or known.categories:
             raise BadRowsError(
                 f"{source.name} has {source.n_features} features without names, but the model was "
-                f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table with "
-                "the same columns."
+                f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table "
+                "with the same columns."
             )
         means = known.means
         if means is None or source.dtype.kind != "f":
@@ -89,7 +90,7 @@ def _means(source: Source) -> np.ndarray:
     empty = np.flatnonzero(counts == 0)
     if empty.size:
         raise BadRowsError(
-            f"{source.name}: features {', '.join(map(str, empty[:8]))} (counted from 0) have no value "
-            "at all, so there is no mean to fill them with; leave them out."
+            f"{source.name}: features {', '.join(map(str, empty[:8]))} (counted from 0) have no "
+            "value at all, so there is no mean to fill them with; leave them out."
         )
     return np.asarray(sums / counts)

@@ -71,13 +71,17 @@ class LabelCodes:
             codes = np.concatenate(self._pieces or [np.empty(0, dtype=np.int8)])
         else:
             if self.n_rows is None:
-                raise LabelError(f"{self._name} holds 'row,label' pairs; the number of rows is needed.")
+                raise LabelError(
+                    f"{self._name} holds 'row,label' pairs; the number of rows is needed."
+                )
             rows, pairs = self._sorted_pairs()
             codes = np.full(self.n_rows, -1, dtype=np.min_scalar_type(-len(self._classes) - 1))
             codes[rows] = pairs
         classes = self._final_classes()
         if classes.dtype == object:
-            return np.append(classes, None)[codes]
+            table = np.full(len(classes) + 1, None, dtype=object)  # code -1 is the last: None
+            table[:-1] = classes
+            return np.asarray(table[codes])
         table = np.append(classes, -1)
         return table.astype(_smallest(table))[codes]
 

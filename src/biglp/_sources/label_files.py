@@ -22,7 +22,8 @@ from biglp._sources.libsvm import label_chunks
 from biglp._sources.opening import DELIMITED, TABLES, ending, find_files, open_tables
 from biglp._sources.options import ReadOptions
 from biglp._sources.rawfile import RawFile
-from biglp._sources.simulated import PREFIX, SimulatedSource, Simulation
+from biglp._sources.simulated import SimulatedSource
+from biglp._sources.simulation import PREFIX, Simulation
 from biglp._sources.table import TableFile, stream
 from biglp._sources.textfiles import open_text
 
@@ -189,8 +190,8 @@ def _table(codes: LabelCodes, tables: list[TableFile], column: str | None) -> No
         rest = [name for name in names if name != row_column]
         if len(rest) != 1:
             raise LabelError(
-                f"{tables[0].name} has columns {some(names)}; say which holds the labels with column= "
-                "(--label-column), or give a file with the columns 'row' and 'label'."
+                f"{tables[0].name} has columns {some(names)}; say which holds the labels with "
+                "column= (--label-column), or give a file with the columns 'row' and 'label'."
             )
         column = rest[0]
     elif column not in names:

@@ -143,7 +143,9 @@ def _chunks(path: str) -> Iterator[tuple[bytes, int]]:
         ) from error
 
 
-def _parse(chunk: bytes, first_line: int, path: str, dtype: np.dtype[Any]) -> tuple[Any, np.ndarray]:
+def _parse(
+    chunk: bytes, first_line: int, path: str, dtype: np.dtype[Any]
+) -> tuple[Any, np.ndarray]:
     try:
         # Counted as they stand; whether that is from 0 or from 1 is known at the end only.
         return load_svmlight_file(io.BytesIO(chunk), dtype=dtype, zero_based=True)
@@ -154,8 +156,8 @@ def _parse(chunk: bytes, first_line: int, path: str, dtype: np.dtype[Any]) -> tu
             except (ValueError, OverflowError) as reason:
                 shown = line.decode("ascii", errors="replace")
                 raise BadRowsError(
-                    f"{path}, line {first_line + number}: {reason} ({shown[:60]!r}). A line must read "
-                    "'label feature:value feature:value …', features increasing. "
+                    f"{path}, line {first_line + number}: {reason} ({shown[:60]!r}). A line must "
+                    "read 'label feature:value feature:value …', features increasing. "
                     "Repair or delete that line."
                 ) from reason
         raise BadRowsError(f"{path}, from line {first_line}: {error}.") from error
@@ -164,8 +166,9 @@ def _parse(chunk: bytes, first_line: int, path: str, dtype: np.dtype[Any]) -> tu
 def _count_from_zero(path: Path, found: _Found, name: str) -> None:
     if found.least == 0:
         raise BadRowsError(
-            f"{name} has a feature 0, but its features were to be counted from 1 (zero_based=False); "
-            "give zero_based=True, or a file made like the one that the model was fitted on."
+            f"{name} has a feature 0, but its features were to be counted from 1 "
+            "(zero_based=False); give zero_based=True, or a file made like the one that the model "
+            "was fitted on."
         )
     indices = np.load(path, mmap_mode="r+")
     for start in range(0, len(indices), 1 << 22):

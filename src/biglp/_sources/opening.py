@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._errors import BadRowsError, ParameterError
+from biglp._errors import BadRowsError
 from biglp._files import FileStamp
-from biglp._sources.arrow import ArrowTable, FrameTable, is_frame
+from biglp._sources.arrow import ArrowTable, FrameTable, is_frame, plain_numbers
 from biglp._sources.base import Source
 from biglp._sources.cache import open_table
 from biglp._sources.columns import make_encoding
 from biglp._sources.delimited import DelimitedTable
-from biglp._sources.encoding import is_number
 from biglp._sources.filled import fill_missing
 from biglp._sources.libsvm import ENDINGS as LIBSVM_ENDINGS
 from biglp._sources.libsvm import open_libsvm
 from biglp._sources.npy import NpySource
 from biglp._sources.options import ReadOptions
 from biglp._sources.parquet import ParquetTable
-from biglp._sources.simulated import PREFIX, SimulatedSource, Simulation
+from biglp._sources.simulated import SimulatedSource
+from biglp._sources.simulation import PREFIX, Simulation
 from biglp._sources.table import TableFile
 from biglp._sources.tabular import TabularSource
 from biglp._sources.textfiles import PACKED
@@ -111,18 +111,16 @@ def ending(path: str) -> str:
 
 def open_frame(frame: Any, options: ReadOptions) -> Source | None:
     """Open a data frame as a table; None for one of plain numbers, which is as good an array."""
-    if not is_frame(frame):
+    no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
+    if not is_frame(frame) or (no_options and plain_numbers(frame)):
         return None
-    plain = ReadOptions(cache=options.cache, progress=options.progress) == options
     table = FrameTable(frame)
-    if plain and all(is_number(field.type) for field in table.schema):
-        return None
     options.refuse("a data frame", "delimiter", "header", "zero_based", "n_features")
     return TabularSource([table], make_encoding([table], options))
 
 
 def _files_in(folder: str) -> list[str]:
-    """Data files of a folder and its folders, leaving out hidden ones and markers (``_SUCCESS``)."""
+    """Tables in a folder and its folders, without hidden files and markers (``_SUCCESS``)."""
     found = [
         str(path)
         for path in sorted(Path(folder).rglob("*"))
@@ -135,9 +133,3 @@ def _files_in(folder: str) -> list[str]:
             f"the folder {folder} holds no file that is a table; looked for {', '.join(TABLES)}."
         )
     return found
-
-
-def check_label_column(column: str | None, available: Sequence[str], name: str) -> None:
-    """Raise when a table has no such column."""
-    if column is not None and column not in available:
-        raise ParameterError(f"label_column: {name} has no column {column!r}.")

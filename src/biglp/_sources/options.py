@@ -75,8 +75,9 @@ class ReadOptions:
         _one_of("missing", self.missing, ("error", "mean"))
         if self.dtype is not None:
             _one_of("dtype", np.dtype(self.dtype).name, ("float32", "float64"))
-        if isinstance(self.encoding, dict):
-            object.__setattr__(self, "encoding", Encoding.from_json(self.encoding))
+        encoding: Any = self.encoding
+        if isinstance(encoding, dict):
+            object.__setattr__(self, "encoding", Encoding.from_json(encoding))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ParameterError(f"delimiter={self.delimiter!r} must be a single character.")
 

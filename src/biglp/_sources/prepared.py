@@ -15,7 +15,10 @@ from biglp._sources.base import Source
 SCALINGS = ("auto", "none", "standard", "minmax")
 CENTRING_RATIO = 3.0
 """A feature whose mean is more than this many spreads from zero would lose its digits in
-‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for."""
+‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for: float32 keeps 7 of them, and
+the answer wants 5."""
+SMALLEST_DIFFERENCE = 1e4
+"""Rows whose difference is this many times smaller than themselves can still be told apart."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,14 @@ class Scaling:
             far = np.abs(mean) > CENTRING_RATIO * spread
             # Centring is a translation: distances do not change, only their rounding does.
             offset = np.where(far, mean, 0.0) if dense and far.any() else None
-            # Beyond this size squared distances would overflow; one common factor keeps their ratios.
+            # Outside these sizes squared distances would overflow, or vanish; one common factor
+            # keeps their ratios.
             size = float(max(np.abs(low).max(), np.abs(high).max()))
-            limit = np.sqrt(np.finfo(sample.dtype).max) / (4.0 * len(low))
-            factor = np.full(len(low), 1.0 / size) if size > limit else None
+            limits = np.finfo(sample.dtype)
+            largest = np.sqrt(limits.max) / (4.0 * len(low))
+            smallest = SMALLEST_DIFFERENCE * np.sqrt(limits.tiny)
+            in_range = size == 0 or smallest <= size <= largest
+            factor = None if in_range else np.full(len(low), 1.0 / max(size, float(limits.tiny)))
             return cls(kind, offset, factor)
         if kind == "minmax":
             width = high - low

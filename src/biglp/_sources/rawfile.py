@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import deque
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ class RawFile:
         self.shape: tuple[int, ...] = mapped.shape
         self.dtype: np.dtype[Any] = mapped.dtype
         self._offset = int(mapped.offset)
+        self._handle: int | None = None
+        self._mapped: np.ndarray | None = None
         self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
         self._begin()
 
@@ -93,7 +96,7 @@ class RawFile:
         groups = (indices - indices[0]) // max(JOINED_BYTES // size, 1)
         cuts = np.flatnonzero(far | (np.diff(groups) > 0)) + 1
         bounds = [0, *cuts.tolist(), len(indices)]
-        return list(zip(bounds[:-1], bounds[1:], strict=True))
+        return list(pairwise(bounds))
 
     @property
     def ndim(self) -> int:
@@ -108,11 +111,11 @@ class RawFile:
         view = out.reshape(-1).view(np.uint8)
         handle, done = self._open(), 0
         while done < len(view):
-            got = os.preadv(handle, [view[done:]], position + done)
+            got = os.preadv(handle, [view[done:].data], position + done)
             if got == 0:
                 raise BadRowsError(
-                    f"{self.stamp.path} ends at byte {position + done:,}, in the middle of its rows; "
-                    "it was cut short while being read. Write it again and run again."
+                    f"{self.stamp.path} ends at byte {position + done:,}, in the middle of its "
+                    "rows; it was cut short while being read. Write it again and run again."
                 )
             done += got
 
@@ -144,8 +147,8 @@ class RawFile:
         return self._mapped
 
     def _begin(self) -> None:
-        self._handle: int | None = None
-        self._mapped: np.ndarray | None = None
+        self._handle = None
+        self._mapped = None
         self._ends: deque[int] = deque(maxlen=32)
         self._asked = 0
 

@@ -108,9 +108,9 @@ class CacheStore:
         free = free_space(self.path)
         if needed + RESERVE_BYTES <= free:
             return None
+        where = self.path if self.kept else self.path.parent
         return (
-            f"about {format_bytes(needed)} are needed in {self.path.parent if not self.kept else self.path}"
-            f" and {format_bytes(free)} are free"
+            f"about {format_bytes(needed)} are needed in {where} and {format_bytes(free)} are free"
         )
 
     def _folder(self, name: str, facts: dict[str, Any]) -> Path:

@@ -59,6 +59,10 @@ class TableFile(ABC):
         """Memory that the largest part takes when it is read; 0 when it is not copied."""
         return 0
 
+    def text_example(self, column: str) -> str:
+        """Say where a column holds text, for formats whose columns have no declared type."""
+        return ""
+
     def check_unchanged(self) -> None:
         """Raise when the file is no longer what it was."""
         if self.stamp is not None:

@@ -27,8 +27,11 @@ def open_text(path: str) -> IO[bytes]:
 
 def guess_rows(path: str, size: int) -> int:
     """Estimate the number of lines from the length of the first ones; at least 1."""
-    with open_text(path) as file:
-        look = file.read(_LOOK_BYTES)
+    try:
+        with open_text(path) as file:
+            look = file.read(_LOOK_BYTES)
+    except (OSError, EOFError):  # whoever parses the file will say what is wrong with it
+        return 1
     if os.path.splitext(path)[1].lower() in PACKED:
         size *= 4  # what text is usually packed by
     if len(look) < _LOOK_BYTES:

@@ -1,0 +1,180 @@
+"""What every sink offers, and the one that keeps answers in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from biglp._errors import BigLPError, ParameterError
+
+OUTPUTS = ("label", "confidence", "probabilities")
+
+Answers = Mapping[str, np.ndarray] | np.ndarray
+"""What a block gives: class probabilities (b, c), or columns by name (see :meth:`Sink.write`)."""
+
+
+class Sink(ABC):
+    """Takes answers block by block.
+
+    Used as a context manager it opens on entry, commits on success and aborts on an error.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows that there will be answers for.
+    classes : array of shape (c,)
+        Class of each code.
+    outputs : sequence of {"label", "confidence", "probabilities"}
+        What to keep.
+    top : int, optional
+        Keep the probabilities of the ``top`` likeliest classes of each row instead of all.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        classes: Any,
+        outputs: Sequence[str] = ("label",),
+        top: int | None = None,
+    ) -> None:
+        unknown = [name for name in outputs if name not in OUTPUTS]
+        if unknown or not outputs:
+            raise ParameterError(f"outputs={list(outputs)!r}: use some of {', '.join(OUTPUTS)}.")
+        if top is not None and not 1 <= top <= len(classes):
+            raise ParameterError(f"top={top} must be between 1 and the {len(classes)} classes.")
+        self.n_rows = n_rows
+        self.classes = _plain_classes(classes)
+        self.outputs = tuple(name for name in OUTPUTS if name in outputs)
+        self.top = top
+
+    @property
+    def columns(self) -> dict[str, tuple[np.dtype[Any], int]]:
+        """Name, type and width of what is kept; a width of 0 is one number a row."""
+        known = {
+            "label": {"label": (self.classes.dtype, 0)},
+            "confidence": {"confidence": (np.dtype(np.float32), 0)},
+            "probabilities": {"probabilities": (np.dtype(np.float32), len(self.classes))},
+        }
+        if self.top is not None:
+            known["probabilities"] = {
+                "top_classes": (self.classes.dtype, self.top),
+                "top_probabilities": (np.dtype(np.float32), self.top),
+            }
+        return {name: facts for output in self.outputs for name, facts in known[output].items()}
+
+    def write(self, start: int, answers: Answers) -> None:
+        """Take the answers of the rows from ``start`` on.
+
+        Parameters
+        ----------
+        start : int
+            First row.
+        answers : ndarray of shape (b, c) or mapping
+            Class probabilities, or columns: "label" (codes of classes) and "confidence", both of
+            shape (b,), and "probabilities", of shape (b, c). What is wanted and not given is
+            derived from the probabilities.
+        """
+        given = {"probabilities": answers} if isinstance(answers, np.ndarray) else dict(answers)
+        columns = {name: self._column(name, given) for name in self.columns}
+        rows = {len(values) for values in columns.values()}
+        if len(rows) != 1 or start < 0 or start + max(rows) > self.n_rows:
+            raise ParameterError(
+                f"answers for rows from {start:,} have lengths {sorted(rows)}; the sink has "
+                f"{self.n_rows:,} rows."
+            )
+        self._put(start, columns)
+
+    @abstractmethod
+    def open(self, *, resume: bool = False) -> None:
+        """Make room; with ``resume`` keep what an interrupted run has written."""
+
+    @abstractmethod
+    def _put(self, start: int, columns: dict[str, np.ndarray]) -> None:
+        """Store the columns of a block."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Make the answers final."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Leave nothing behind."""
+
+    def __enter__(self) -> Sink:
+        self.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+    def _column(self, name: str, given: dict[str, np.ndarray]) -> np.ndarray:
+        if name == "label":
+            codes = given.get("label")
+            return self.classes[_probabilities(given).argmax(axis=1) if codes is None else codes]
+        if name == "confidence":
+            confidence = given.get("confidence")
+            return _probabilities(given).max(axis=1) if confidence is None else confidence
+        probabilities = _probabilities(given)
+        if name == "probabilities":
+            return probabilities
+        assert self.top is not None
+        best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.top]
+        if name == "top_classes":
+            return self.classes[best]
+        return np.take_along_axis(probabilities, best, axis=1)
+
+
+class ArraySink(Sink):
+    """Answers in memory: ``arrays["label"]`` and so on."""
+
+    def open(self, *, resume: bool = False) -> None:
+        """Make the arrays."""
+        self.arrays = {
+            name: np.zeros((self.n_rows, width) if width else self.n_rows, dtype=dtype)
+            for name, (dtype, width) in self.columns.items()
+        }
+
+    def _put(self, start: int, columns: dict[str, np.ndarray]) -> None:
+        for name, values in columns.items():
+            self.arrays[name][start : start + len(values)] = values
+
+    def commit(self) -> None:
+        """Nothing to do: the arrays are final."""
+
+    def abort(self) -> None:
+        """Let go of the arrays."""
+        self.arrays = {}
+
+
+def _probabilities(given: dict[str, np.ndarray]) -> np.ndarray:
+    probabilities = given.get("probabilities")
+    if probabilities is None:
+        raise ParameterError(
+            f"answers hold {sorted(given)} only; the outputs asked for need probabilities."
+        )
+    if not np.isfinite(probabilities).all():
+        raise BigLPError(
+            "some class probabilities are NaN or infinite; nothing is written for such rows. "
+            "Please report this with the settings of the run."
+        )
+    return probabilities
+
+
+def _plain_classes(classes: Any) -> np.ndarray:
+    """Classes in a type that a file can hold: numbers or text, never objects."""
+    array = np.asarray(classes)
+    if array.dtype.kind in "biufU":
+        return array
+    return np.array([str(value) for value in array.tolist()])

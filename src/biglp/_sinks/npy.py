@@ -1,0 +1,144 @@
+"""Answers in ``.npy`` files, written at their place from any thread or process."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biglp._files import (
+    NPY_HEADER_BYTES,
+    PART,
+    explained_writing,
+    npy_header,
+    rename_into_place,
+)
+from biglp._sinks.base import Sink
+
+
+class NpySink(Sink):
+    """Answers in a folder: ``labels.npy``, ``confidence.npy``, ``probabilities.npy``.
+
+    Parameters
+    ----------
+    folder : path
+    n_rows, classes, outputs, top
+        As for :class:`Sink`.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        n_rows: int,
+        classes: Any,
+        outputs: Sequence[str] = ("label",),
+        top: int | None = None,
+    ) -> None:
+        super().__init__(n_rows, classes, outputs, top)
+        self.folder = Path(folder)
+        self._handles: dict[str, int] = {}
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """Final name of each column's file."""
+        return {name: self.folder / f"{_plural(name)}.npy" for name in self.columns}
+
+    @property
+    def parts(self) -> dict[str, Path]:
+        """Name of each column's file while it is being written."""
+        return {name: path.with_name(path.name + PART) for name, path in self.paths.items()}
+
+    def open(self, *, resume: bool = False) -> None:
+        """Reserve the disk space of all files, so that a full disk shows before the work begins."""
+        with explained_writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            for name, part in self.parts.items():
+                size = self._size(name)
+                if resume and part.exists() and part.stat().st_size == size:
+                    continue
+                with explained_writing(self.paths[name]), open(part, "wb") as file:
+                    reserve(file.fileno(), size)
+                    file.write(npy_header(self.columns[name][0], self._shape(name)))
+        except BaseException:
+            self.abort()
+            raise
+
+    def _put(self, start: int, columns: dict[str, np.ndarray]) -> None:
+        for name, values in columns.items():
+            dtype, width = self.columns[name]
+            block = np.ascontiguousarray(values, dtype=dtype).reshape(-1).view(np.uint8)
+            position = NPY_HEADER_BYTES + start * dtype.itemsize * max(width, 1)
+            with explained_writing(self.paths[name]):
+                write_at(self._handle(name), block, position)
+
+    def sync(self) -> None:
+        """Force what was written to disk, for a run that wants to resume from here."""
+        for name in self.columns:
+            with explained_writing(self.paths[name]):
+                os.fsync(self._handle(name))
+
+    def commit(self) -> None:
+        """Force the files to disk and give them their final names."""
+        self.sync()
+        self._close()
+        for name, part in self.parts.items():
+            rename_into_place(part, self.paths[name])
+
+    def abort(self) -> None:
+        """Remove the unfinished files."""
+        self._close()
+        for part in self.parts.values():
+            with suppress(OSError):
+                part.unlink()
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        width = self.columns[name][1]
+        return (self.n_rows, width) if width else (self.n_rows,)
+
+    def _size(self, name: str) -> int:
+        itemsize = self.columns[name][0].itemsize
+        return NPY_HEADER_BYTES + itemsize * int(np.prod(self._shape(name), dtype=np.int64))
+
+    def _handle(self, name: str) -> int:
+        # Threads may both open the file; both handles work and the spare one is closed at once.
+        if name not in self._handles:
+            handle = os.open(self.parts[name], os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+            if self._handles.setdefault(name, handle) != handle:
+                os.close(handle)
+        return self._handles[name]
+
+    def _close(self) -> None:
+        while self._handles:
+            os.close(self._handles.popitem()[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Other processes open the files themselves."""
+        return {**self.__dict__, "_handles": {}}
+
+
+def reserve(handle: int, size: int) -> None:
+    """Make a file ``size`` bytes long, on disk and not in name only where the system can."""
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except (AttributeError, OSError) as error:  # macOS; file systems that cannot
+        unable = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+        if isinstance(error, OSError) and error.errno not in unable:
+            raise
+        os.ftruncate(handle, size)
+
+
+def write_at(handle: int, block: np.ndarray, position: int) -> None:
+    """Write all bytes of a block at a place in a file."""
+    done = 0
+    while done < len(block):
+        done += os.pwrite(handle, block[done:].data, position + done)
+
+
+def _plural(name: str) -> str:
+    return "labels" if name == "label" else name

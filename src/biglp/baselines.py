@@ -1,0 +1,316 @@
+"""What low-rank propagation is compared with: exact propagation, and nearest neighbours.
+
+:class:`DensePropagation` is label propagation on the whole n × n graph (Eq. 2.1 and 2.3 of the
+paper): the method that :class:`biglp.LowRankLabelPropagation` approximates, for as many rows as fit
+in memory. :class:`NearestNeighbours` looks at the labelled rows only.
+
+Notation: W the graph, D its degrees, S = D^(−1/2)·W·D^(−1/2), Y the labels, F the scores.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from biglp._arrays import Rows, to_numpy
+from biglp._blocks import format_bytes, parse_memory
+from biglp._errors import MemoryBudgetError, StoppedShortWarning
+from biglp._fitting import explain_bad_rows
+from biglp._labels import Labels, encode_labels
+from biglp._lowrank.kernels import check_bandwidth
+from biglp._lowrank.landmarks import landmark_spacing
+from biglp._lowrank.shift import shifted
+from biglp._propagate.class_balance import given_prior, power_prior
+from biglp._settings import (
+    SOLVERS,
+    auto_or_positive,
+    fraction,
+    one_of,
+    positive,
+    positive_integer,
+)
+from biglp._sources import PreparedSource, as_source
+
+KERNELS = ("rbf", "linear")
+BALANCES = ("mass", "none")
+NEIGHBOUR = 7
+"""Neighbour whose mean distance is the automatic bandwidth."""
+BANDWIDTH_ROWS = 500
+"""Rows behind the automatic bandwidth."""
+ROWS_AT_ONCE = 1000
+"""New rows that are scored together."""
+
+
+class _Baseline(ClassifierMixin, BaseEstimator):
+    """What the baselines share: reading rows, naming classes, answering for new rows."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from all rows and the labels of some.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame or path of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+            Labels of any type; -1, None, NaN or "" where unknown.
+        """
+        rows = self._rows(X, reset=True)
+        labels = encode_labels(y, rows.shape[0])
+        self.classes_ = labels.classes
+        self.label_distributions_ = self._fit(rows, labels)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row.  (n_rows,)."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return self._score(self._rows(X, reset=False))
+
+    @abstractmethod
+    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
+        """Learn, and return the class probabilities of the training rows."""
+
+    @abstractmethod
+    def _score(self, rows: Rows) -> np.ndarray:
+        """Class probabilities of new rows."""
+
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        """All rows in float64, checked."""
+        source = as_source(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        rows = to_numpy(PreparedSource(source, np.dtype(np.float64)).read(0, source.n_rows))
+        if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+            explain_bad_rows(source)
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class DensePropagation(_Baseline):
+    """Exact label propagation on the dense n × n graph.
+
+    Memory grows with n² and time with n³ (closed form) or n² an iteration.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear"}
+        Gaussian kernel, or inner products of the rows shifted to be non-negative.
+    bandwidth : float or "auto"
+        σ of the Gaussian kernel; "auto" is the typical distance of a row to its seventh neighbour.
+    alpha : float
+        Share of a row's score that comes from its neighbours, in (0, 1). The paper has 0.01.
+    class_balance : {"mass", "none"} or array of shape (n_classes,)
+        "mass" makes classes equally heavy, an array gives their priors. The paper has "none".
+    solver : {"closed_form", "iterative"}
+        F = (1−α)(I − αS)⁻¹Y, or F ← αSF + (1−α)Y until nothing changes.
+    max_iter, tol : int, float
+        Most iterations and relative tolerance of the iterative solver.
+    memory : str or int
+        Memory that may be used, such as "4GB"; "auto" is half of what is free. More rows than fit
+        are refused.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_rows,)
+        Label of every training row.
+    label_distributions_ : ndarray of shape (n_rows, n_classes)
+        Class probabilities of every training row.
+    scores_ : ndarray of shape (n_rows, n_classes)
+        F, before the classes are balanced.
+    bandwidth_ : float
+        σ that was used.
+    n_iter_ : int
+        Iterations of the solver; 1 for the closed form.
+    """
+
+    def __init__(
+        self,
+        kernel: str = "rbf",
+        bandwidth: float | str = "auto",
+        alpha: float = 0.99,
+        class_balance: Any = "mass",
+        solver: str = "closed_form",
+        max_iter: int = 10_000,
+        tol: float = 1e-7,
+        memory: str | int = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.class_balance = class_balance
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.memory = memory
+
+    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
+        self._check(rows, labels)
+        self._training = rows
+        self._offsets = np.minimum(_column_minimums(rows), 0.0)
+        self.bandwidth_ = self._bandwidth(rows)
+        graph = self._kernel(rows)
+        self._degrees = _positive_degrees(graph.sum(axis=1))
+        roots = 1.0 / np.sqrt(self._degrees)
+        graph *= roots
+        graph *= roots[:, None]
+        targets = np.zeros((labels.n_rows, labels.n_classes))
+        targets[labels.rows, labels.codes] = 1.0
+        solve = self._closed_form if self.solver == "closed_form" else self._iterative
+        self.scores_ = solve(graph, targets)
+        self._prior = power_prior(labels.counts, 1.0)
+        self._weights = np.ones(labels.n_classes)
+        if not _is(self.class_balance, "none"):
+            given = not isinstance(self.class_balance, str)
+            prior = given_prior(self.class_balance, labels.n_classes) if given else 1.0
+            self._prior = prior if given else self._prior
+            self._weights = prior / self.scores_.sum(axis=0)
+        return self._probabilities(self.scores_)
+
+    def _closed_form(self, graph: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """F = (1−α)(I − αS)⁻¹Y by Cholesky, in the memory of S."""
+        self.n_iter_ = 1
+        graph *= -self.alpha
+        graph.flat[:: len(graph) + 1] += 1.0
+        # The transpose of a symmetric matrix is itself, in the order that LAPACK works on in place.
+        factor = linalg.cho_factor(graph.T, lower=True, overwrite_a=True, check_finite=False)
+        return (1.0 - self.alpha) * linalg.cho_solve(factor, targets, check_finite=False)
+
+    def _iterative(self, graph: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """F ← αSF + (1−α)Y from F = Y (Eq. 2.1, Algorithm S.5)."""
+        scores, change = targets, np.inf
+        for self.n_iter_ in range(1, self.max_iter + 1):
+            fresh = self.alpha * (graph @ scores) + (1.0 - self.alpha) * targets
+            change = float(np.abs(fresh - scores).max() / np.abs(fresh).max())
+            scores = fresh
+            if change <= self.tol * (1.0 - self.alpha):
+                return scores
+        warnings.warn(
+            f"exact label propagation stopped after max_iter={self.max_iter} iterations with a "
+            f"relative change of {change:.1e} (tolerance {self.tol:.0e}); use "
+            f"solver='closed_form', or a smaller alpha (alpha={self.alpha} now).",
+            StoppedShortWarning,
+            stacklevel=4,
+        )
+        return scores
+
+    def _score(self, rows: Rows) -> np.ndarray:
+        """F of new rows: one more step of Eq. 2.1, α·S(x, ·)·F."""
+        parts = []
+        for start in range(0, rows.shape[0], ROWS_AT_ONCE):
+            graph = self._kernel(rows[start : start + ROWS_AT_ONCE], self._training)
+            graph /= np.sqrt(_positive_degrees(graph.sum(axis=1)))[:, None]
+            graph /= np.sqrt(self._degrees)
+            parts.append(self._probabilities(self.alpha * (graph @ self.scores_)))
+        return np.concatenate(parts)
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        balanced = np.maximum(scores * self._weights, 0.0)
+        totals = balanced.sum(axis=1)
+        reached = totals > np.finfo(np.float64).tiny
+        balanced[~reached] = self._prior
+        totals[~reached] = 1.0
+        return balanced / totals[:, None]
+
+    def _kernel(self, rows: Rows, others: Rows | None = None) -> np.ndarray:
+        """W between rows.  (b, m), (n, m) → (b, n)."""
+        others = rows if others is None else others
+        if self.kernel == "rbf":
+            return rbf_kernel(rows, others, gamma=0.5 / self.bandwidth_**2)
+        moved = (shifted(rows, self._offsets), shifted(others, self._offsets))
+        return np.maximum(linear_kernel(*moved), 0.0)
+
+    def _bandwidth(self, rows: Rows) -> float:
+        if self.kernel == "linear":
+            return 1.0
+        if not _is(self.bandwidth, "auto"):
+            return check_bandwidth(float(self.bandwidth), rows)
+        step = max(1, rows.shape[0] // BANDWIDTH_ROWS)
+        everyone = rows.toarray() if sparse.issparse(rows) else rows
+        return landmark_spacing(everyone[::step], everyone, NEIGHBOUR + 1)
+
+    def _check(self, rows: Rows, labels: Labels) -> None:
+        one_of("kernel", self.kernel, KERNELS)
+        one_of("solver", self.solver, SOLVERS)
+        auto_or_positive("bandwidth", self.bandwidth)
+        fraction("alpha", self.alpha)
+        positive_integer("max_iter", self.max_iter)
+        positive("tol", self.tol)
+        if isinstance(self.class_balance, str):
+            one_of("class_balance", self.class_balance, BALANCES)
+        else:
+            given_prior(self.class_balance, labels.n_classes)
+        n_rows, budget = rows.shape[0], parse_memory(self.memory)
+        needed = 8 * n_rows * (2 * n_rows + 4 * labels.n_classes)  # the kernel is made in two arrays
+        if needed > budget:
+            raise MemoryBudgetError(
+                f"exact label propagation on {n_rows:,} rows needs {format_bytes(needed)} for its "
+                f"{n_rows:,} × {n_rows:,} graph, but memory={format_bytes(budget)} is allowed; use "
+                "fewer rows, allow more memory, or use biglp.LowRankLabelPropagation, whose memory "
+                "does not grow with the square of the rows."
+            )
+
+
+class NearestNeighbours(_Baseline):
+    """Vote of the nearest labelled rows, through scikit-learn; unlabelled rows teach nothing.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Labelled rows that vote; all of them when there are fewer.
+    n_jobs : int, optional
+        Processes of scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_rows,)
+        Label of every training row; a labelled row keeps its own.
+    label_distributions_ : ndarray of shape (n_rows, n_classes)
+        Share of the votes.
+    """
+
+    def __init__(self, n_neighbors: int = 5, n_jobs: int | None = None) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+
+    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
+        count = min(positive_integer("n_neighbors", self.n_neighbors), len(labels.rows))
+        self._voters = KNeighborsClassifier(count, n_jobs=self.n_jobs)
+        self._voters.fit(rows[labels.rows], labels.codes)
+        shares = self._score(rows)
+        shares[labels.rows] = labels.one_hot(labels.codes)
+        return shares
+
+    def _score(self, rows: Rows) -> np.ndarray:
+        return self._voters.predict_proba(rows)
+
+
+def _column_minimums(rows: Rows) -> np.ndarray:
+    if sparse.issparse(rows):
+        return np.asarray(rows.min(axis=0).toarray()).ravel()
+    return np.asarray(rows.min(axis=0))
+
+
+def _positive_degrees(degrees: np.ndarray) -> np.ndarray:
+    """Degrees, with 1 for a row that is tied to nothing: its scores are 0 whatever it is."""
+    return np.where(degrees > 0, degrees, 1.0)
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value == name
