@@ -1,15 +1,16 @@
-"""A program for mpiexec: one scenario, by name. Every rank runs it; test_engines_mpi.py looks on."""
+"""A program for mpiexec: one scenario, by name, on every rank; test_engines_mpi.py looks on."""
 
 import os
 import signal
 import sys
 import time
+from functools import partial
 
 import numpy as np
 
 from biglp._blocks import cut_rows
 from biglp._engines import end_together, make_engine
-from biglp._errors import BadRowsError
+from biglp._errors import BadRowsError, BigLPError
 from biglp._lowrank.kmeans import lloyd
 from biglp._progress import LogProgress
 from biglp._sources import as_source
@@ -17,82 +18,99 @@ from biglp._sources import as_source
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)
 
 
+def column_sums(block):
+    return (block.rows().sum(0),)
+
+
+def slow(block):
+    time.sleep(0.5)
+    return (np.ones(2),)
+
+
+def mark_failure():
+    print(f"failing at {time.time()}.", file=sys.stderr, flush=True)
+
+
+def bad(block, engine):
+    if engine.rank == 1:
+        mark_failure()
+        raise BadRowsError("row 7 is NaN")
+    return slow(block)
+
+
+def killed(block, engine):
+    if engine.rank == 1:
+        mark_failure()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return slow(block)
+
+
+def say(engine, *words):
+    engine.once(lambda: print(*words, flush=True))
+
+
+def all_well(engine, blocks):
+    """Bytes, threads, progress, and engines on parts of the job."""
+    from mpi4py import MPI
+
+    lloyd(engine, blocks, ROWS[:5], ROWS, max_iter=2, tol=-1.0)
+    many = cut_rows(as_source(np.tile(ROWS, (20, 1))), 10)
+    for label, chosen in (("few", blocks[:2]), ("many", many)):
+        engine.sum_blocks(lambda block: (np.ones((30, 20)), np.ones(7)), chosen, label=label)
+    sent, one_each = dict(engine.bytes_sent), cut_rows(as_source(ROWS[: engine.n_ranks]), 1)
+    for numbers in engine.map_blocks(lambda block: sent, one_each):
+        say(engine, "sent", numbers)
+    for threads in engine.map_blocks(lambda block: engine.n_threads, one_each):
+        say(engine, "threads", threads)
+    engine.progress = LogProgress()
+    engine.sum_blocks(column_sums, blocks, label="sweep")
+    halves = MPI.COMM_WORLD.Split(engine.rank % 2)
+    with make_engine(halves) as half:
+        (total,) = half.sum_blocks(column_sums, blocks)
+    halves.Free()
+    (whole,) = engine.sum_blocks(column_sums, blocks)
+    assert total.tobytes() == whole.tobytes()
+
+
+def disagree(engine, blocks):
+    """Errors that are raised on all ranks; the job goes on after each."""
+    shorter = cut_rows(as_source(ROWS[: 600 - 10 * engine.rank]), 10)
+    other = cut_rows(as_source(ROWS + engine.rank), 10)
+    for attempt in (
+        partial(engine.sum_blocks, slow, shorter),
+        partial(engine.sum_blocks, slow, other),
+        partial(engine.map_blocks, slow, blocks[:2], label=f"step {engine.rank}"),
+        partial(engine.map_blocks, partial(bad, engine=engine), blocks),
+    ):
+        try:
+            attempt()
+        except BigLPError as error:
+            say(engine, type(error).__name__, error, error.__notes__[0].splitlines()[0])
+
+
 def main(scenario):
     engine = make_engine("mpi")
     blocks = cut_rows(as_source(ROWS), 10)
-
-    def slow(block):
-        time.sleep(1.0)
-        return (np.ones(2),)
-
-    def bad(block):
-        if engine.rank == 1:
-            raise BadRowsError("row 7 is NaN")
-        return slow(block)
-
-    def killed(block):
-        if engine.rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return slow(block)
-
-    if scenario == "fail-in-block":
-        engine.sum_blocks(bad, blocks)
-    elif scenario == "fail-in-block-caught":
-        try:
-            engine.map_blocks(bad, blocks)
-        except BadRowsError as error:
-            notes = str(error.__notes__[0]).splitlines()[0]
-            engine.map_blocks(lambda block: 0, blocks)
-            engine.once(lambda: print(f"caught: {error} {notes}"))
+    if scenario == "all-well":
+        all_well(engine, blocks)
+    elif scenario == "disagree":
+        disagree(engine, blocks)
+    elif scenario == "fail-in-block":
+        engine.sum_blocks(partial(bad, engine=engine), blocks)
     elif scenario == "fail-alone":
         if engine.rank == 1:
+            mark_failure()
             raise BadRowsError("this rank has no such file")
         engine.sum_blocks(slow, blocks)
-    elif scenario == "fail-all":
-        raise BadRowsError("alpha=2 is not allowed")
     elif scenario == "fail-as-command":
         try:
-            engine.sum_blocks(bad, blocks)
+            engine.sum_blocks(partial(bad, engine=engine), blocks)
         except BadRowsError as error:
             message = f"Error: {error}"
             end_together(lambda: print(message, file=sys.stderr))
             raise SystemExit(2) from None
     elif scenario == "killed":
-        engine.sum_blocks(killed, blocks)
-    elif scenario == "other-length":
-        blocks = cut_rows(as_source(ROWS[: 600 - 10 * engine.rank]), 10)
-        engine.sum_blocks(slow, blocks[:6])
-    elif scenario == "other-rows":
-        blocks = cut_rows(as_source(ROWS + engine.rank), 10)
-        engine.sum_blocks(slow, blocks[:6])
-    elif scenario == "other-step":
-        engine.map_blocks(slow, blocks[:6], label=f"step {engine.rank}")
-    elif scenario == "numbers":
-        lloyd(engine, blocks, ROWS[:5], ROWS, max_iter=2, tol=-1.0)
-        few, many = blocks[:2], cut_rows(as_source(np.tile(ROWS, (20, 1))), 10)
-        for label, chosen in (("few", few), ("many", many)):
-            engine.sum_blocks(lambda block: (np.ones((30, 20)), np.ones(7)), chosen, label=label)
-        sent = dict(engine.bytes_sent)
-        for rank, (numbers, threads) in enumerate(
-            engine.map_blocks(
-                lambda block: (sent, engine.n_threads),
-                cut_rows(as_source(ROWS[: engine.n_ranks]), 1),
-            )
-        ):
-            engine.once(lambda r=rank, n=numbers, t=threads: print("rank", r, n, "threads", t))
-    elif scenario == "progress":
-        engine.progress = LogProgress()
-        engine.sum_blocks(lambda block: (np.ones(2),), blocks, label="sweep")
-    elif scenario == "own-communicator":
-        from mpi4py import MPI
-
-        halves = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
-        with make_engine(halves) as half:
-            (total,) = half.sum_blocks(lambda block: (block.rows().sum(0),), blocks)
-        halves.Free()
-        (whole,) = engine.sum_blocks(lambda block: (block.rows().sum(0),), blocks)
-        assert total.tobytes() == whole.tobytes()
-        engine.once(lambda: print("same"))
+        engine.sum_blocks(partial(killed, engine=engine), blocks)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class CountingProgress(Progress):
 
 
 class TestEveryEngine:
-    @pytest.mark.parametrize(("n_rows", "rows_per_block"), [(1, 1), (3, 1), (1000, 40), (3000, 5)])
+    @pytest.mark.parametrize(("n_rows", "rows_per_block"), [(1, 1), (3, 1), (1000, 40), (1500, 5)])
     def test_sums_have_the_same_bits(self, engine, n_rows, rows_per_block):
         blocks = blocks_of(n_rows, rows_per_block)
         sums = engine.sum_blocks(moments, blocks, label="moments")

@@ -38,7 +38,7 @@ class RowReader(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """One cut of a source into blocks; its token tells workers elsewhere which cut a block is of."""
+    """One cut of a source into blocks; the token tells workers elsewhere which cut it is."""
 
     n_blocks: int
     token: str = field(default_factory=lambda: uuid4().hex)

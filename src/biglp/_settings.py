@@ -54,19 +54,19 @@ class Settings:
             Naming the parameter, the value found and the values allowed.
         """
         get = estimator.get_params(deep=False)
-        factor = _one_of("factor", get["factor"], FACTOR_NAMES)
+        factor = one_of("factor", get["factor"], FACTOR_NAMES)
         factor = "anchors" if factor == "auto" else factor
         return cls(
             factor=factor,
             n_landmarks=_auto_or_integer("n_landmarks", get["n_landmarks"]),
             landmarks=get["landmarks"],
-            bandwidth=_auto_or_positive("bandwidth", get["bandwidth"]),
+            bandwidth=auto_or_positive("bandwidth", get["bandwidth"]),
             alpha=_auto_or_fraction("alpha", get["alpha"]),
             class_balance=_balance(get["class_balance"]),
             scaling=get["scaling"],
-            solver=_one_of("solver", get["solver"], SOLVERS),
-            max_iter=_integer("max_iter", get["max_iter"]),
-            tol=_positive("tol", get["tol"]),
+            solver=one_of("solver", get["solver"], SOLVERS),
+            max_iter=positive_integer("max_iter", get["max_iter"]),
+            tol=positive("tol", get["tol"]),
             device=require_device(get["device"]),
             memory=parse_memory(get["memory"]),
             seed=seed_from(get["random_state"]),
@@ -90,38 +90,47 @@ def seed_from(random_state: Any) -> int:
     )
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Check a name."""
     if not isinstance(value, str) or value not in allowed:
         raise ParameterError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}.")
     return value
 
 
 def _auto_or_integer(name: str, value: Any) -> int | None:
-    return None if isinstance(value, str) and value == "auto" else _integer(name, value)
+    return None if isinstance(value, str) and value == "auto" else positive_integer(name, value)
 
 
-def _auto_or_positive(name: str, value: Any) -> float | None:
-    return None if isinstance(value, str) and value == "auto" else _positive(name, value)
+def auto_or_positive(name: str, value: Any) -> float | None:
+    """Check a finite number above 0; None for "auto"."""
+    return None if isinstance(value, str) and value == "auto" else positive(name, value)
 
 
 def _auto_or_fraction(name: str, value: Any) -> float | None:
     if isinstance(value, str) and value == "auto":
         return None
+    return fraction(name, value, "'auto' or ")
+
+
+def fraction(name: str, value: Any, also: str = "") -> float:
+    """Check a number between 0 and 1, both excluded."""
     if not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
         raise ParameterError(
-            f"{name}={value!r} is outside (0, 1); use 'auto' or a number between 0 and 1, "
+            f"{name}={value!r} is outside (0, 1); use {also}a number between 0 and 1, "
             "both excluded (0.99 spreads far, 0.01 hardly at all)."
         )
     return float(value)
 
 
-def _integer(name: str, value: Any) -> int:
+def positive_integer(name: str, value: Any) -> int:
+    """Check an integer of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 1:
         raise ParameterError(f"{name}={value!r} cannot be used; give an integer of 1 or more.")
     return int(value)
 
 
-def _positive(name: str, value: Any) -> float:
+def positive(name: str, value: Any) -> float:
+    """Check a finite number above 0."""
     if not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
         raise ParameterError(f"{name}={value!r} cannot be used; give a finite number above 0.")
     return float(value)
@@ -129,7 +138,7 @@ def _positive(name: str, value: Any) -> float:
 
 def _balance(value: Any) -> Any:
     if isinstance(value, str):
-        return _one_of("class_balance", value, BALANCES)
+        return one_of("class_balance", value, BALANCES)
     return value  # priors are checked once the number of classes is known
 
 
@@ -145,5 +154,5 @@ def _factor_params(factor: str, params: Any) -> dict[str, Any]:
             f"does not know; allowed: {allowed}."
         )
     if "n_nearest" in params:
-        params["n_nearest"] = _integer("n_nearest", params["n_nearest"])
+        params["n_nearest"] = positive_integer("n_nearest", params["n_nearest"])
     return params

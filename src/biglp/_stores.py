@@ -114,7 +114,8 @@ class DiskStore(FeatureStore):
             contiguous = np.ascontiguousarray(array)
             with self._lock:
                 if self._file is None:
-                    self._file = tempfile.TemporaryFile(dir=self.folder, prefix="biglp-")
+                    # Open as long as the store: closed, and so removed, with it.
+                    self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
                 start, self._end = self._end, self._end + contiguous.nbytes
             data, position = contiguous.reshape(-1).view(np.uint8).data, start
             while data:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._arrays import Rows, to_numpy
@@ -26,7 +26,6 @@ from biglp._errors import MemoryBudgetError, StoppedShortWarning
 from biglp._fitting import explain_bad_rows
 from biglp._labels import Labels, encode_labels
 from biglp._lowrank.kernels import check_bandwidth
-from biglp._lowrank.landmarks import landmark_spacing
 from biglp._lowrank.shift import shifted
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._settings import (
@@ -233,16 +232,19 @@ class DensePropagation(_Baseline):
         if self.kernel == "rbf":
             return rbf_kernel(rows, others, gamma=0.5 / self.bandwidth_**2)
         moved = (shifted(rows, self._offsets), shifted(others, self._offsets))
-        return np.maximum(linear_kernel(*moved), 0.0)
+        graph = linear_kernel(*moved)
+        return np.maximum(graph, 0.0, out=graph)  # a new row may lie below the training minimum
 
     def _bandwidth(self, rows: Rows) -> float:
         if self.kernel == "linear":
             return 1.0
         if not _is(self.bandwidth, "auto"):
             return check_bandwidth(float(self.bandwidth), rows)
+        neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
         step = max(1, rows.shape[0] // BANDWIDTH_ROWS)
-        everyone = rows.toarray() if sparse.issparse(rows) else rows
-        return landmark_spacing(everyone[::step], everyone, NEIGHBOUR + 1)
+        distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself
+        apart = distances[distances > 0]
+        return float(np.sqrt(np.mean(apart**2))) if apart.size else 1.0
 
     def _check(self, rows: Rows, labels: Labels) -> None:
         one_of("kernel", self.kernel, KERNELS)
@@ -256,7 +258,7 @@ class DensePropagation(_Baseline):
         else:
             given_prior(self.class_balance, labels.n_classes)
         n_rows, budget = rows.shape[0], parse_memory(self.memory)
-        needed = 8 * n_rows * (2 * n_rows + 4 * labels.n_classes)  # the kernel is made in two arrays
+        needed = 8 * n_rows * (n_rows + 8 * labels.n_classes)  # the graph, and a few n × c arrays
         if needed > budget:
             raise MemoryBudgetError(
                 f"exact label propagation on {n_rows:,} rows needs {format_bytes(needed)} for its "

@@ -28,6 +28,7 @@ class Report:
     host: str
     step: str
     rows: str = ""
+    name: str = ""  # not compared: nodes may have the same file under different paths
     fingerprint: str = ""
     finding: Any = None
     failure: Any = None
@@ -123,9 +124,15 @@ def _judge(reports: list[Report]) -> Verdict:
         if report.step != first.step:
             problem = f"{one} is at {first.step}, {other} at {report.step}"
         elif report.rows != first.rows:
-            problem = f"{one} sees {first.rows}, {other} sees {report.rows}"
+            problem = (
+                f"{one} sees {first.rows} of {first.name}, "
+                f"{other} sees {report.rows} of {report.name}"
+            )
         elif report.fingerprint != first.fingerprint:
-            problem = f"{one} and {other} both see {first.rows}, but not the same numbers in them"
+            problem = (
+                f"{one} and {other} both see {first.rows}, but with other numbers in {first.name} "
+                f"than in {report.name}"
+            )
         else:
             continue
         error = EngineError(

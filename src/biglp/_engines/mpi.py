@@ -175,7 +175,7 @@ class MpiEngine(Engine):
         report, own = Report(socket.gethostname(), step), None
         watch = Watch(self._mpi, self._comm, task)
         try:
-            report.rows, report.fingerprint = self._identify(blocks)
+            self._identify(blocks, report)
             report.finding = work(watch)
         except Exception as error:
             own, report.failure = error, pack(error)
@@ -199,18 +199,17 @@ class MpiEngine(Engine):
         self.bytes_sent[label] += keys.nbytes
         return list(self._comm.allgather(keys))
 
-    def _identify(self, blocks: Sequence[Block]) -> tuple[str, str]:
-        """Return what this rank sees, in words and as a fingerprint that all ranks must share."""
+    def _identify(self, blocks: Sequence[Block], report: Report) -> None:
+        """Put into the report what this rank sees: all ranks must see the same."""
         if not blocks:
-            return "no rows", ""
+            return
         source, plan = blocks[0].source, blocks[0].plan
         token = plan.token if plan else ""
         if token not in self._fingerprints:
             self._fingerprints[token] = _fingerprint(source)
-        name = getattr(source, "name", type(source).__name__)
-        rows = f"{count_rows(blocks):,} of {source.n_rows:,} rows in {len(blocks):,} blocks"
-        # The name is not compared: nodes may have the same file under different paths.
-        return rows, f"{name}|{self._fingerprints[token]} {blocks[0].index} {blocks[-1].index}"
+        report.name = str(getattr(source, "name", type(source).__name__))
+        report.rows = f"{count_rows(blocks):,} of {source.n_rows:,} rows in {len(blocks):,} blocks"
+        report.fingerprint = f"{blocks[0].index} {blocks[-1].index} {self._fingerprints[token]}"
 
     def _unpack(self, failure: Any, culprit: int, host: str, own: Exception | None) -> Exception:
         """Return the error of one rank with a note that says which one it was."""

@@ -69,6 +69,7 @@ class GlnpFactor(Factor):
     """
 
     kind = "glnp"
+    fresh_features = False  # the rows of F stay with their blocks for the next sweep
 
     def __init__(self, P: np.ndarray, offsets: np.ndarray, iterate: Iterate | None = None) -> None:
         self.P, self.offsets = P, offsets

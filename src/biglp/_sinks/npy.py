@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -41,7 +43,7 @@ class NpySink(Sink):
     ) -> None:
         super().__init__(n_rows, classes, outputs, top)
         self.folder = Path(folder)
-        self._handles: dict[str, int] = {}
+        self._begin()
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -86,13 +88,13 @@ class NpySink(Sink):
     def commit(self) -> None:
         """Force the files to disk and give them their final names."""
         self.sync()
-        self._close()
+        self.close()
         for name, part in self.parts.items():
             rename_into_place(part, self.paths[name])
 
     def abort(self) -> None:
         """Remove the unfinished files."""
-        self._close()
+        self.close()
         for part in self.parts.values():
             with suppress(OSError):
                 part.unlink()
@@ -106,20 +108,34 @@ class NpySink(Sink):
         return NPY_HEADER_BYTES + itemsize * int(np.prod(self._shape(name), dtype=np.int64))
 
     def _handle(self, name: str) -> int:
-        # Threads may both open the file; both handles work and the spare one is closed at once.
-        if name not in self._handles:
-            handle = os.open(self.parts[name], os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
-            if self._handles.setdefault(name, handle) != handle:
-                os.close(handle)
-        return self._handles[name]
+        with self._lock:
+            if name not in self._handles:
+                handle = os.open(self.parts[name], os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+                self._handles[name] = handle
+                self._closers.append(weakref.finalize(self, os.close, handle))
+            return self._handles[name]
 
-    def _close(self) -> None:
-        while self._handles:
-            os.close(self._handles.popitem()[1])
+    def close(self) -> None:
+        """Close the files that this process has open; writing opens them again."""
+        with self._lock:
+            self._handles.clear()
+            while self._closers:
+                self._closers.pop()()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._handles: dict[str, int] = {}
+        self._closers: list[Any] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Other processes open the files themselves."""
-        return {**self.__dict__, "_handles": {}}
+        private = ("_lock", "_handles", "_closers")
+        return {name: value for name, value in self.__dict__.items() if name not in private}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Open nothing yet."""
+        self.__dict__.update(state)
+        self._begin()
 
 
 def reserve(handle: int, size: int) -> None:

@@ -65,14 +65,14 @@ class ParquetSink(Sink):
     def commit(self) -> None:
         """Write the table, whole or not at all; after an error the answers are still there."""
         schema = pa.schema([("row", pa.int64()), *self._fields()])
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        classes = [name for name in schema.names if name.startswith(("label", "class_"))]
         with (
             atomic_write(self.path) as file,
             pq.ParquetWriter(
                 file,
                 schema,
                 # Random digits do not repeat; counting rows is packed as differences of one.
-                use_dictionary=texts or False,
+                use_dictionary=classes or False,
                 column_encoding={"row": "DELTA_BINARY_PACKED"},
             ) as writer,
         ):
