@@ -31,6 +31,6 @@ def engine(request):
         pytest.importorskip("distributed")
         from biglp._engines.dask import DaskEngine
 
-        made = DaskEngine(n_workers=int(count))
+        made = DaskEngine(n_workers=int(count), n_threads=2 if count == "1" else 1)
     with made:
         yield made

@@ -1,10 +1,10 @@
 """The plain truth: label propagation on the dense n × n graph, in float64 and the paper's letters.
 
-Nothing here is fast, blocked or shared with the package except the two constants of the repair rule:
-kernels come from explicit differences, degrees from row sums of W, F* from an n × n solve.
+Nothing here is fast, blocked or shared with the package except the two constants of the repair
+rule: kernels come from explicit differences, degrees from row sums of W, F* from an n × n solve.
 
-Letters: X the rows (n × m), L the landmarks (k × m), W the graph, D its degrees, S = D^(−1/2)WD^(−1/2),
-Y the labels as one-hot rows (n × c), F the scores (n × c).
+Letters: X the rows (n × m), L the landmarks (k × m), W the graph, D its degrees,
+S = D^(−1/2)WD^(−1/2), Y the labels as one-hot rows (n × c), F the scores (n × c).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """GLNP written out in the paper's letters, dense n × n, float64, for comparison only.
 
 Everything is computed from X and F alone, as the paper writes it: no sums over blocks, no shared
-scale, no formula for Q from P and M. The policy of the line search (first step, halving, growing) is
-that of biglp, because a comparison step by step needs the same steps.
+scale, no formula for Q from P and M. The policy of the line search (first step, halving, growing)
+is that of biglp, because a comparison step by step needs the same steps.
 """
 
 import numpy as np

@@ -5,6 +5,7 @@ test_engines_mpi.py runs this file again under mpiexec.
 
 import math
 import sys
+from copy import deepcopy
 from fractions import Fraction
 from functools import partial
 
@@ -238,3 +239,4 @@ class TestMakeEngine:
     def test_an_engine_is_a_context_manager(self):
         with make_engine("serial") as engine:
             assert isinstance(engine, Engine)
+            assert deepcopy(engine) is engine

@@ -3,16 +3,17 @@
 import os
 import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
-import reference_glnp as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.datasets import load_digits
 
+import reference_glnp as reference
 from biglp._arrays import to_numpy
 from biglp._blocks import Block, Plan, cut_rows
 from biglp._engines import SerialEngine, ThreadEngine
@@ -186,11 +187,7 @@ def test_a_step_that_would_raise_the_objective_is_taken_again_with_caution():
             self.accepted += (step,)
 
     descent = Stubborn()
-    assert (
-        glnp_multiplicative.descend_multiplicative(descent, max_iter=1, tol=0.0) is False
-        if hasattr(descent, "settled")
-        else glnp_multiplicative._update(descent)
-    )
+    assert glnp_multiplicative._update(descent)
     assert [step.cautious for step in descent.tried] == [False, True]
     assert descent.accepted == descent.tried[1:]
 
@@ -260,19 +257,18 @@ def test_rows_that_are_rebuilt_exactly_end_the_iteration():
     X = np.outer(np.linspace(1, 2, 40), [1.0, 2.0, 0.5])
     factor, _, F = fitted(X, k=1, max_iter=100)
     assert factor.n_iter_ < 20
-    assert reference.objective(X, F) < 1e-12
+    assert reference.objective(X, F) < 1e-6
 
 
 # Any cut, any number of threads, any memory
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("n_workers", [1, 2, 5])
-def test_same_bits_for_any_number_of_threads(solver, n_workers):
+def test_same_bits_on_every_engine_with_any_number_of_workers(engine, solver):
     X = some_rows(400, dtype=np.float32)
-    params = {"k": 4, "solver": solver, "max_iter": 15, "rows_each": 37}
+    params = {"k": 4, "solver": solver, "max_iter": 8, "rows_each": 37, "start": "uniform"}
     plain, _, F = fitted(X, **params)
-    factor, _, found = fitted(X, engine=ThreadEngine(n_workers), **params)
+    factor, _, found = fitted(X, engine=engine, **params)
     np.testing.assert_array_equal(found, F)
     assert factor.objective_ == plain.objective_
 
@@ -287,7 +283,7 @@ def test_any_cut_into_blocks_gives_the_same_factor(solver, cuts, start):
     _, _, F = fitted(X, rows_each=1500, **params)
     edges = [0, *sorted(cuts), len(X)]
     plan = Plan(len(edges) - 1)
-    pieces = enumerate(zip(edges[:-1], edges[1:], strict=True))
+    pieces = enumerate(pairwise(edges))
     source = prepared(X)
     blocks = [Block(source, i, first, last, plan=plan) for i, (first, last) in pieces]
     assert relative(fitted(X, blocks=blocks, **params)[2], F) < 1e-10
@@ -307,53 +303,43 @@ def test_lost_rows_are_rebuilt_with_the_same_bits(solver):
 
 
 class SendingEngine(SerialEngine):
-    """Sends every function and block by pickle to a worker that keeps the memory of its blocks."""
+    """Sends every function and block by pickle to workers that keep the memory of their blocks."""
 
     def __init__(self, lose=()):
         super().__init__()
+        self.lose = dict(lose)  # sweep: blocks whose memory is gone before it
         self.kept, self.sent, self.most = {}, [], 0
-        self.lose = lose  # (sweep, block) whose memory is gone before the sweep
 
     def results(self, func, items):
-        for sweep, index in self.lose:
-            if sweep == len(self.sent):
-                self.kept.pop(index, None)
+        for index in self.lose.get(len(self.sent), ()):
+            assert self.kept.pop(index)
         message = pickle.dumps(func)
         self.sent.append(len(message))
         for item in items:
             there = pickle.loads(pickle.dumps(item))
             for block in getattr(there, "blocks", [there]):
-                block.memory = self.kept.setdefault((block.plan.token, block.index), {})
+                block.memory = self.kept.setdefault(block.index, {})
             yield pickle.loads(message)(there)
             for memory in self.kept.values():
                 self.most = max(self.most, len(memory.get(MEMORY, ("", {}))[1]))
 
 
-class ForgetfulEngine(SendingEngine):
-    """Loses all memory before some of the sweeps."""
-
-    def results(self, func, items):
-        if len(self.sent) in self.lose:
-            self.kept.clear()
-        saved, self.lose = self.lose, ()
-        yield from super().results(func, items)
-        self.lose = saved
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_blocks_elsewhere_give_the_same_bits_also_when_workers_are_lost(solver):
     X = some_rows(dtype=np.float32)
-    params = {"k": 4, "solver": solver, "max_iter": 15, "tol": 0.0}
+    params = {"k": 4, "solver": solver, "max_iter": 15, "tol": 0.0, "start": X[[1, 30, 60, 80]]}
     _, _, F = fitted(X, **params)
-    faithful, forgetful = SendingEngine(), ForgetfulEngine(lose=(17, 18, 24))
+    faithful = SendingEngine()
+    forgetful = SendingEngine({7: [0], 9: [1, 3], 12: [0, 1, 2, 3]})
     for engine in (faithful, forgetful):
         np.testing.assert_array_equal(fitted(X, engine=engine, **params)[2], F)
     assert faithful.most == (3 if solver == "gradient" else 2)
-    # What a sweep sends does not grow with the number of steps; only a rebuild sends them all.
-    middle = [size for size in faithful.sent[14:-1]]
-    assert max(middle) < 1.5 * np.median(middle)
-    assert len(forgetful.sent) > len(faithful.sent)
-    assert max(forgetful.sent[:-1]) > 2 * max(middle)
+    # A sweep sends as much after 15 steps as after 5. A sweep that finds rows missing is repeated
+    # with the whole recipe, and so is the reading of F at the end.
+    steps = faithful.sent[6:-1]
+    assert max(steps) < 1.4 * min(steps)
+    assert len(forgetful.sent) - len(faithful.sent) == 3
+    assert max(forgetful.sent[:-1]) > 2 * max(steps)
 
 
 def test_a_second_fit_of_the_same_blocks_starts_afresh():
@@ -378,6 +364,14 @@ def test_many_small_problems_agree_with_scipy():
     np.testing.assert_allclose(found, expected, atol=1e-10 * abs(expected).max())
     assert (found[:, 7] == 0).all()
     assert (found >= 0).all()
+
+
+def test_nearly_parallel_prototypes_are_solved_too():
+    rng = np.random.default_rng(3)
+    P, X = 1 + 0.01 * rng.random((20, 60)), rng.random((200, 60))
+    found = nonnegative_least_squares(X @ P.T, P @ P.T)
+    expected = np.array([nnls(P.T, x, maxiter=10_000)[0] for x in X])
+    assert relative(found, expected) < 1e-8
 
 
 def test_parallel_prototypes_still_give_a_minimum():
@@ -463,8 +457,8 @@ def test_the_size_of_the_numbers_does_not_matter(solver, size):
     factor, _, found = fitted(X * np.float32(size), **params)
     np.testing.assert_allclose(factor.objective_, plain.objective_, rtol=1e-5)
     assert relative(found, F) < 1e-4
-    rows = X[:9]
-    assert relative(factor.features(rows * np.float32(size)), plain.features(rows)) < 1e-3
+    rebuilt = factor.features(X * np.float32(size)) @ factor.P
+    assert relative(rebuilt / np.float32(size), plain.features(X) @ plain.P) < 1e-5
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

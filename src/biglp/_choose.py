@@ -70,6 +70,12 @@ def wants_leave_one_out(labels: Labels, settings: Settings) -> bool:
     return open_questions and int(labels.counts.min()) >= LABELS_TO_CHOOSE
 
 
+def check_prior(labels: Labels, settings: Settings) -> None:
+    """Refuse a class prior that does not fit the classes, before any row is read."""
+    if not isinstance(settings.class_balance, str):
+        given_prior(settings.class_balance, labels.n_classes)
+
+
 def decide(
     spectrum: Spectrum,
     labels: Labels,

@@ -178,13 +178,13 @@ def explain_bad_rows(source: Source) -> NoReturn:
     precise = "give X as float64, " if dtype == np.float32 else ""
     if counts[1]:
         raise BadRowsError(
-            f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for {dtype} "
-            f"arithmetic, because their squares overflow ({examples[1]}); {precise}divide its "
-            "features by their size, or drop these rows."
+            f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for "
+            f"{dtype} arithmetic, because their squares overflow ({examples[1]}); {precise}divide "
+            "its features by their size, or drop these rows."
         )
     raise BadRowsError(
-        f"Input X has rows so far from the others that, once its features are scaled, their squared "
-        f"distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."
+        "Input X has rows so far from the others that, once its features are scaled, their "
+        f"squared distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."
     )
 
 

@@ -121,15 +121,23 @@ class Model:
             When the file is damaged, not a model, or of a newer version.
         """
         header, arrays = _read_archive(path)
+        try:
+            return cls._from_archive(header, arrays)
+        except (LookupError, TypeError, ValueError) as error:
+            raise _damaged(path, error) from error
+
+    @classmethod
+    def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         state = {
             name.removeprefix("factor."): array
             for name, array in arrays.items()
             if name.startswith("factor.")
         }
+        factor = FACTORS[header["factor"]].from_state(state)
         return cls(
             classes=_classes_from_json(header["classes"]),
-            factor=FACTORS[header["factor"]].from_state(state),
-            normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"]),
+            factor=factor,
+            normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing),
             decision=Decision(arrays["coefficients"], arrays["own_label"], arrays["prior"]),
             scaling=Scaling(
                 header["scaling"], arrays.get("scaling.offset"), arrays.get("scaling.factor")
@@ -160,11 +168,15 @@ def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except ModelFileError:
         raise
     except Exception as error:  # a damaged archive can fail in any of its layers
-        raise ModelFileError(
-            f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
-            "copy it again or fit and save it anew."
-        ) from error
+        raise _damaged(path, error) from error
     return header, arrays
+
+
+def _damaged(path: Path, error: Exception) -> ModelFileError:
+    return ModelFileError(
+        f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
+        "copy it again or fit and save it anew."
+    )
 
 
 def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:

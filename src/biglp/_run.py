@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from biglp._checkpoint import Checkpoint
-from biglp._choose import MAX_LABELLED, choose, decide, wants_leave_one_out
+from biglp._choose import MAX_LABELLED, check_prior, choose, decide, wants_leave_one_out
 from biglp._engines import Engine
 from biglp._fitting import PreparedRows, build_factor, explain_bad_rows, prepare_rows
 from biglp._labels import Labels
@@ -73,6 +73,7 @@ def _fit(
     sink: Sink,
     checkpoint: Checkpoint,
 ) -> FitResult:
+    check_prior(labels, settings)
     rows = prepare_rows(source, settings)
     factor = build_factor(engine, rows, settings, checkpoint)
     normalisation = _degrees(engine, rows, factor, checkpoint)

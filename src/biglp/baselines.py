@@ -41,7 +41,9 @@ from biglp._sources import PreparedSource, as_source
 KERNELS = ("rbf", "linear")
 BALANCES = ("mass", "none")
 NEIGHBOUR = 7
-"""Neighbour whose mean distance is the automatic bandwidth."""
+BANDWIDTH_SHARE = 0.3
+"""The automatic bandwidth is this share of the typical distance to that neighbour: the best of
+0.15 to 1 on digits, MNIST and Fashion-MNIST."""
 BANDWIDTH_ROWS = 500
 """Rows behind the automatic bandwidth."""
 ROWS_AT_ONCE = 1000
@@ -110,7 +112,7 @@ class DensePropagation(_Baseline):
     kernel : {"rbf", "linear"}
         Gaussian kernel, or inner products of the rows shifted to be non-negative.
     bandwidth : float or "auto"
-        σ of the Gaussian kernel; "auto" is the typical distance of a row to its seventh neighbour.
+        σ of the Gaussian kernel; "auto" takes it from the distance to the seventh neighbour.
     alpha : float
         Share of a row's score that comes from its neighbours, in (0, 1). The paper has 0.01.
     class_balance : {"mass", "none"} or array of shape (n_classes,)
@@ -172,13 +174,13 @@ class DensePropagation(_Baseline):
         targets[labels.rows, labels.codes] = 1.0
         solve = self._closed_form if self.solver == "closed_form" else self._iterative
         self.scores_ = solve(graph, targets)
-        self._prior = power_prior(labels.counts, 1.0)
         self._weights = np.ones(labels.n_classes)
-        if not _is(self.class_balance, "none"):
-            given = not isinstance(self.class_balance, str)
-            prior = given_prior(self.class_balance, labels.n_classes) if given else 1.0
-            self._prior = prior if given else self._prior
-            self._weights = prior / self.scores_.sum(axis=0)
+        self._prior = power_prior(labels.counts, 1.0)
+        if not isinstance(self.class_balance, str):
+            self._prior = given_prior(self.class_balance, labels.n_classes)
+            self._weights = self._prior / self.scores_.sum(axis=0)
+        elif self.class_balance == "mass":
+            self._weights = 1.0 / self.scores_.sum(axis=0)
         return self._probabilities(self.scores_)
 
     def _closed_form(self, graph: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -193,7 +195,8 @@ class DensePropagation(_Baseline):
     def _iterative(self, graph: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """F ← αSF + (1−α)Y from F = Y (Eq. 2.1, Algorithm S.5)."""
         scores, change = targets, np.inf
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        for iteration in range(1, self.max_iter + 1):
+            self.n_iter_ = iteration
             fresh = self.alpha * (graph @ scores) + (1.0 - self.alpha) * targets
             change = float(np.abs(fresh - scores).max() / np.abs(fresh).max())
             scores = fresh
@@ -238,18 +241,18 @@ class DensePropagation(_Baseline):
     def _bandwidth(self, rows: Rows) -> float:
         if self.kernel == "linear":
             return 1.0
-        if not _is(self.bandwidth, "auto"):
-            return check_bandwidth(float(self.bandwidth), rows)
+        given = auto_or_positive("bandwidth", self.bandwidth)
+        if given is not None:
+            return check_bandwidth(given, rows)
         neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
         step = max(1, rows.shape[0] // BANDWIDTH_ROWS)
         distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself
         apart = distances[distances > 0]
-        return float(np.sqrt(np.mean(apart**2))) if apart.size else 1.0
+        return BANDWIDTH_SHARE * float(np.sqrt(np.mean(apart**2))) if apart.size else 1.0
 
     def _check(self, rows: Rows, labels: Labels) -> None:
         one_of("kernel", self.kernel, KERNELS)
         one_of("solver", self.solver, SOLVERS)
-        auto_or_positive("bandwidth", self.bandwidth)
         fraction("alpha", self.alpha)
         positive_integer("max_iter", self.max_iter)
         positive("tol", self.tol)
@@ -312,7 +315,3 @@ def _column_minimums(rows: Rows) -> np.ndarray:
 def _positive_degrees(degrees: np.ndarray) -> np.ndarray:
     """Degrees, with 1 for a row that is tied to nothing: its scores are 0 whatever it is."""
     return np.where(degrees > 0, degrees, 1.0)
-
-
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, str) and value == name

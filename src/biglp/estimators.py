@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._arrays import largest_column
+from biglp._arrays import largest_column, require_device
 from biglp._blocks import parse_memory, rows_per_block
 from biglp._engines import Engine, make_engine
 from biglp._errors import DegreeWarning, ParameterError, UnreachedRowsWarning
@@ -217,13 +217,13 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
     def _score(self, X: Any) -> ArraySink:
         check_is_fitted(self)
         source = self._source(X, reset=False)
-        model = self._model
+        model, device = self._model, require_device(self.device)
         row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
         budget = parse_memory(self.memory) // BUDGET_SHARES
         sink = ArraySink(self.classes_, source.n_rows, model.dtype)
         try:
-            rows_each = rows_per_block(row_bytes, budget, device=self.device)
-            model.score(self._engine(), source, sink, rows_each, self.device)
+            rows_each = rows_per_block(row_bytes, budget, device=device)
+            model.score(self._engine(), source, sink, rows_each, device)
         except NonFiniteRowsError:
             explain_bad_rows(source)
         return sink
@@ -244,19 +244,20 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
 
     def _warn(self, n_repaired: int, n_unreached: int, n_rows: int) -> None:
         if n_repaired:
+            landmarks = self.report_.get("landmarks", self.n_landmarks)
             warnings.warn(
                 f"{n_repaired:,} of {n_rows:,} rows have a degree of zero or less in the low-rank "
                 "graph; it was repaired. Use more landmarks "
-                f"(n_landmarks={self.n_landmarks!r} now) or a wider bandwidth to avoid this.",
+                f"(n_landmarks={landmarks} now) or a wider bandwidth to avoid this.",
                 DegreeWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         if n_unreached:
             warnings.warn(
                 f"{n_unreached:,} of {n_rows:,} rows are reached by no label and got the class "
                 "prior; label rows near them, or use more landmarks or a larger alpha.",
                 UnreachedRowsWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
 

@@ -78,6 +78,10 @@ class Engine(ABC):
     def close(self) -> None:  # noqa: B027  engines that hold nothing have nothing to do
         """Give back what the engine holds; it cannot be used afterwards."""
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
+        """Return the engine itself: copies of an estimator work with the same workers."""
+        return self
+
     def __enter__(self) -> Engine:
         return self
 

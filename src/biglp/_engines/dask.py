@@ -29,7 +29,6 @@ from biglp._progress import Task
 
 try:
     from distributed import Client, LocalCluster, get_worker, wait
-    from distributed.client import FutureCancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
 except ImportError as _error:
@@ -249,7 +248,10 @@ def _explained(client: Any) -> Iterator[None]:
         raise EngineError(
             "a worker has no biglp; install it on every worker with: pip install biglp"
         ) from error
-    except (CancelledError, FutureCancelledError, CommClosedError) as error:
+    except (CancelledError, OSError) as error:
+        # Workers send no OSError (see remote.py): this one is about the connection.
+        if client.status == "running" and not isinstance(error, (CancelledError, CommClosedError)):
+            raise
         raise EngineError(
             f"the connection to the Dask scheduler at {client.scheduler.addr} was lost during a "
             f"sweep ({error}); see that it still runs."

@@ -88,7 +88,7 @@ class _Store:
                 try:
                     self._source = pickle.loads(packed)
                 except (OSError, ValueError, BigLPError) as error:
-                    raise _unreadable(error, worker) from error
+                    raise _unreachable(error, worker) from error
             return self._source
 
     def memory(self, piece: Piece, sweep: int) -> dict[str, Any]:
@@ -126,9 +126,10 @@ def do_batch(batch: Batch, function: bytes, source: bytes, worker: str) -> Outco
                     outcome.total.add(sum_run(Run(0, 1, blocks), func))
                 else:
                     outcome.results += [func(block) for block in blocks]
-    except OSError as error:
-        raise _unreadable(error, worker) from error
     except Exception as error:
+        lost_file = isinstance(error, OSError) and not isinstance(error, BigLPError)
+        if lost_file or (isinstance(error, BadRowsError) and isinstance(error.__cause__, OSError)):
+            raise _unreachable(error, worker) from error
         error.add_note(f"This happened on worker {worker} ({socket.gethostname()}).")
         raise
     return outcome
@@ -190,8 +191,8 @@ def _map_again(
     return np.ndarray(shape, dtype, raw, first, strides)
 
 
-def _unreadable(error: Exception, worker: str) -> BadRowsError:
+def _unreachable(error: Exception, worker: str) -> BadRowsError:
     return BadRowsError(
-        f"worker {worker} ({socket.gethostname()}) cannot read the rows: {error}. Workers read the "
-        "rows themselves: put the file where every worker finds it under the same path."
+        f"worker {worker} ({socket.gethostname()}) cannot use a file: {error}. Workers read and "
+        "write rows themselves: files must be where every worker finds them under the same path."
     )

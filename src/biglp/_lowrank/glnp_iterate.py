@@ -112,7 +112,8 @@ class Iterate:
 
     def brief(self) -> Iterate:
         """Leave out all that a block with its memory intact does not need."""
-        if len(self.steps) <= self.lookback:
+        # The first step only rescales the start and is not swept for, so no block remembers it yet.
+        if len(self.steps) <= self.lookback + 1:
             return self
         earlier = (Forgotten(step.serial) for step in self.steps[-1 - self.lookback : -1])
         return replace(self, start=None, steps=(*earlier, self.steps[-1]))

@@ -13,7 +13,6 @@ from biglp._arrays import Array, Rows, is_torch, like, namespace
 from biglp._errors import ParameterError
 from biglp._lowrank.base import check_finite
 
-
 WIDEST = 1e150
 """Widest bandwidth: its square is still a number."""
 
@@ -68,9 +67,9 @@ def check_bandwidth(bandwidth: float, sample: Rows) -> float:
     narrowest = float(np.sqrt(max(rounding, overflow, float(limits.tiny))))
     if not narrowest <= bandwidth <= WIDEST:
         raise ParameterError(
-            f"bandwidth={bandwidth:g} is outside [{narrowest:.2g}, {WIDEST:g}]: {sample.dtype} rows "
-            f"of this size (‖x‖ = {np.sqrt(np.median(norms)):.2g}, after scaling) cannot resolve it. "
-            "Use 'auto', or a bandwidth of the size of the distance between neighbouring rows."
+            f"bandwidth={bandwidth:g} is outside [{narrowest:.2g}, {WIDEST:g}], which is what "
+            f"{sample.dtype} rows of this size (‖x‖ = {np.sqrt(np.median(norms)):.2g} after "
+            "scaling) can resolve; use 'auto', or the distance between neighbouring rows."
         )
     return bandwidth
 

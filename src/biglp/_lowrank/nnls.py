@@ -5,10 +5,10 @@ semi-definite. With H = PPᵀ and c = x·Pᵀ this is f ≥ 0 minimising ‖x �
 
 All rows are worked on at once. Cyclic coordinate descent finds which entries of f are positive long
 before it finds their values; so every few cycles the minimum over the present support is computed
-exactly. A row whose minimum is non-negative and leaves no other entry a reason to grow (the KKT
-conditions) is finished; the others go towards theirs until an entry becomes zero, as in the method
-of Lawson and Hanson, and on with coordinate descent. Each part lowers the objective, so no support
-comes back, and where coordinate descent alone would need thousands of cycles some tens are enough.
+exactly, entries that would turn negative being dropped one after the other (the inner loop of
+Lawson and Hanson). A row whose minimum leaves no other entry a reason to grow (the KKT conditions)
+is finished; the others go on. Both parts lower the objective, so no support comes back, and where
+coordinate descent alone would need thousands of cycles some tens are enough.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from biglp._arrays import Array, like, namespace
 
-CYCLES = 10
+CYCLES = 5
 """Cycles of coordinate descent between two looks at the support."""
-MAX_ROUNDS = 200
+MAX_ROUNDS = 100
 """Looks before the rest is left as it is: feasible and near the minimum."""
 TOLERANCE = 1e-10
 """Violation of the KKT conditions, relative to the largest entry of c, that counts as rounding."""
@@ -60,35 +60,43 @@ def nonnegative_least_squares(C: Array, H: np.ndarray) -> Array:
         for _ in range(CYCLES):
             for j in range(len(f)):
                 f[j] = (f[j] + c[j] - H[j] @ f).clip(min=0)
-        moved, finished = _on_support(f.T, c.T, H)
-        F[open_rows[finished]] = moved[finished]
+        best = _on_support(f.T, c.T, H)
+        slack = TOLERANCE * xp.amax(xp.abs(c), 0)[:, None]
+        finished = (c.T - best @ H <= slack).all(1)
+        F[open_rows[finished]] = best[finished]
         open_rows, c = open_rows[~finished], c[:, ~finished]
-        f = xp.stack(list(moved[~finished].T))
+        f = xp.stack(list(best[~finished].T))
         if not len(open_rows):
             break
     F[open_rows] = f.T
     return F / like(C, scale)
 
 
-def _on_support(f: Array, c: Array, H: Array) -> tuple[Array, Array]:
-    """Go to the minimum over the positive entries of f, or as far towards it as f ≥ 0 allows.
+def _on_support(f: Array, c: Array, H: Array) -> Array:
+    """Find the minimum over the positive entries of f, less those that would turn negative.
 
-    Returns the new f and whether it solves the whole problem.  (b, k), (b, k), (k, k) → (b, k), (b,)
+    (b, k), (b, k), (k, k) → (b, k).
     """
     xp = namespace(f)
-    width = max(1, int(xp.amax((f > 0).sum(1))))
-    moved, finished = xp.zeros_like(f), xp.zeros_like(f[:, 0], dtype=xp.bool)
-    rows_each = max(1, CELLS // width**2)
-    for start in range(0, len(f), rows_each):
-        part = slice(start, start + rows_each)
-        moved[part], finished[part] = _move(f[part], c[part], H, width)
-    return moved, finished
+    f = xp.stack(list(f))
+    blocked = f[:, 0] >= 0
+    while bool(blocked.any()):
+        todo = xp.where(blocked)[0]
+        width = max(1, int(xp.amax((f[todo] > 0).sum(1))))
+        rows_each = max(1, CELLS // width**2)
+        for first in range(0, len(todo), rows_each):
+            part = todo[first : first + rows_each]
+            f[part], blocked[part] = _move(f[part], c[part], H, width)
+    return f
 
 
 def _move(f: Array, c: Array, H: Array, width: int) -> tuple[Array, Array]:
-    """Solve on supports of at most ``width`` entries, padded with ones on the diagonal."""
+    """Go towards the minimum over the positive entries, ``width`` at most, until one is zero.
+
+    Returns the new f and whether something was in the way. The systems of rows with fewer entries
+    are padded with ones on the diagonal.
+    """
     xp = namespace(f)
-    slack = TOLERANCE * xp.amax(xp.abs(c), 1)[:, None]
     columns = xp.argsort(-f, 1)[:, :width]
     rows = xp.ones_like(columns[:, :1]).cumsum(0) - 1
     old = f[rows, columns]
@@ -96,12 +104,10 @@ def _move(f: Array, c: Array, H: Array, width: int) -> tuple[Array, Array]:
     systems = H[columns[:, :, None], columns[:, None, :]] * (used[:, :, None] & used[:, None, :])
     systems += like(f, np.eye(width)) * xp.where(used, RIDGE, 1.0)[:, :, None]
     new = xp.linalg.solve(systems, (c[rows, columns] * used)[:, :, None])[:, :, 0]
-    # The share of the way after which the first entry would turn negative; it stays at zero.
-    blocked = new < -slack
-    way = xp.where(blocked, old / xp.where(blocked, old - new, 1.0), 1.0)
+    falling = new < 0
+    way = xp.where(falling, old / xp.where(falling, old - new, 1.0), 1.0)
     share = xp.amin(way, 1)[:, None]
-    new = xp.where(blocked & (way <= share), 0.0, old + share * (new - old))
     moved = xp.zeros_like(f)
-    moved[rows, columns] = new.clip(min=0)
-    finished = ~blocked.any(1) & (c - moved @ H <= slack).all(1)
-    return moved, finished
+    # The entry that is first to reach zero is put there, not merely near it: it leaves the support.
+    moved[rows, columns] = xp.where(falling & (way <= share), 0.0, old + share * (new - old))
+    return moved, falling.any(1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from biglp._errors import BadRowsError
 from biglp._files import FileStamp
 from biglp._sources.encoding import is_number
-from biglp._sources.table import TableFile, check_names
+from biglp._sources.table import BATCH_ROWS, TableFile, check_names
 
 
 class ArrowTable(TableFile):
@@ -100,10 +100,10 @@ def _is_pandas(value: Any) -> bool:
     return pandas and hasattr(value, "columns")
 
 
-def pieces(batch: Any, rows: int = 1 << 16) -> Iterator[Any]:
+def pieces(batch: Any) -> Iterator[Any]:
     """Cut a batch into slices that share its memory."""
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)
 
 
 def _arrow_table(frame: Any) -> Any:

@@ -24,7 +24,7 @@ from biglp._sources.options import ReadOptions
 from biglp._sources.rawfile import RawFile
 from biglp._sources.store import VERSION, CacheStore, Entry, NpyWriter, no_room
 from biglp._sources.table import TableFile, stream
-from biglp._sources.tabular import TabularSource, check_not_empty
+from biglp._sources.tabular import TabularSource, check_not_empty, column_buffer
 
 logger = logging.getLogger("biglp")
 
@@ -183,7 +183,7 @@ def _write_rows(
         (progress or Progress()).task(f"converting {files[0].name}", guess) as task,
     ):
         for batch in stream(files, encoding.columns):
-            buffer = np.empty((width, batch.num_rows), dtype=dtype)
+            buffer = column_buffer(width, batch.num_rows, dtype)
             encoding.encode(batch, buffer, done, missing)
             if not missing.counts:
                 rows.append(buffer.T)

@@ -65,7 +65,7 @@ class RawFile:
             return np.asarray(self._map()[start:stop])
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         first = self._offset + start * self._entry_bytes
-        self._fill(out, first)
+        self._fill(out.reshape(-1).view(np.uint8).data, first)
         self._read_ahead(first, first + out.nbytes)
         return out
 
@@ -76,27 +76,31 @@ class RawFile:
         if self._by_columns:
             return np.asarray(self._map()[indices])
         out = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
-        runs = self._runs(indices)
-        for first, last in runs:  # ask for all first, so that the disk can order them
-            self._advise(indices[first], indices[last - 1] + 1)
-        for first, last in runs:
-            low = int(indices[first])
-            near = np.empty((int(indices[last - 1]) + 1 - low, *self.shape[1:]), dtype=self.dtype)
-            self._fill(near, self._offset + low * self._entry_bytes)
-            out[first:last] = near[indices[first:last] - low]
+        if out.size == 0:
+            return out
+        handle, size = self._open(), self._entry_bytes
+        bounds, lows, highs = self._runs(indices)
+        for low, high in zip(lows, highs, strict=True):  # ask first: the disk can order these
+            _will_need(handle, self._offset + low * size, (high - low) * size)
+        view = out.reshape(-1).view(np.uint8).data
+        for (first, last), low, high in zip(pairwise(bounds), lows, highs, strict=True):
+            if last - first == high - low:  # nothing between the rows: straight to their place
+                self._fill(view[first * size : last * size], self._offset + low * size)
+            else:
+                near = np.empty((high - low, *self.shape[1:]), dtype=self.dtype)
+                self._fill(near.reshape(-1).view(np.uint8).data, self._offset + low * size)
+                out[first:last] = near[indices[first:last] - low]
         return out
 
-    def _runs(self, indices: np.ndarray) -> list[tuple[int, int]]:
-        """Cut positions in ``indices`` into runs that are read together."""
-        if len(indices) == 0:
-            return []
+    def _runs(self, indices: np.ndarray) -> tuple[list[int], list[int], list[int]]:
+        """Cut ``indices`` into runs that are read together: bounds, first and last entries."""
         size = max(self._entry_bytes, 1)
         far = np.diff(indices) > max(JOIN_GAP_BYTES // size, 1)
         # A run may not grow without end either, or a dense choice would hold the whole file.
         groups = (indices - indices[0]) // max(JOINED_BYTES // size, 1)
-        cuts = np.flatnonzero(far | (np.diff(groups) > 0)) + 1
-        bounds = [0, *cuts.tolist(), len(indices)]
-        return list(pairwise(bounds))
+        bounds = np.flatnonzero(np.r_[True, far | (np.diff(groups) > 0), True])
+        lows, highs = indices[bounds[:-1]], indices[bounds[1:] - 1] + 1
+        return bounds.tolist(), lows.tolist(), highs.tolist()
 
     @property
     def ndim(self) -> int:
@@ -107,11 +111,11 @@ class RawFile:
     def _entry_bytes(self) -> int:
         return int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
 
-    def _fill(self, out: np.ndarray, position: int) -> None:
-        view = out.reshape(-1).view(np.uint8)
+    def _fill(self, view: memoryview, position: int) -> None:
+        """Read bytes from ``position`` on until ``view`` is full."""
         handle, done = self._open(), 0
         while done < len(view):
-            got = os.preadv(handle, [view[done:].data], position + done)
+            got = os.preadv(handle, [view[done:] if done else view], position + done)
             if got == 0:
                 raise BadRowsError(
                     f"{self.stamp.path} ends at byte {position + done:,}, in the middle of its "
@@ -129,10 +133,6 @@ class RawFile:
         if end + READ_AHEAD_BYTES // 2 > self._asked:
             begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
             _will_need(self._open(), begin, self._asked - begin)
-
-    def _advise(self, start: int, stop: int) -> None:
-        size = self._entry_bytes
-        _will_need(self._open(), self._offset + int(start) * size, int(stop - start) * size)
 
     def _open(self) -> int:
         if self._handle is None:

@@ -16,7 +16,7 @@ from biglp._errors import BadRowsError
 from biglp._files import FileStamp
 from biglp._sources.encoding import some
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 14
 """Rows that are decoded at once when a table is streamed."""
 
 

