@@ -48,8 +48,8 @@ def blocks_of(X, rows_each, dtype=None, device="cpu"):
 
 @contextmanager
 def rows_in_a_block(rows):
-    """Let ``fit`` cut its rows into blocks of about ``rows`` rows."""
-    with mock.patch("biglp._fitting.rows_per_block", return_value=rows):
+    """Let ``fit`` cut its rows into blocks of ``rows`` rows."""
+    with mock.patch("biglp._fitting.cut_rows", lambda source, _: cut_rows(source, rows)):
         yield
 
 

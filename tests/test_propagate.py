@@ -122,7 +122,9 @@ def test_labels_without_any_tie_stop_at_once():
 @pytest.mark.parametrize("solver", ["closed form", "iteration"])
 def test_a_spectral_radius_above_one_is_divided_out(alpha, solver):
     codes = np.array([0, 1])
-    normalised, repaired = Normalisation(factor_of(OPPOSED).sum(axis=0), 2).apply(factor_of(OPPOSED))
+    normalised, repaired = Normalisation(factor_of(OPPOSED).sum(axis=0), 2).apply(
+        factor_of(OPPOSED)
+    )
     spectrum = Spectrum.of(sums_of(normalised, codes))
     assert repaired == 0
     assert spectrum.radius == pytest.approx(19.0)
@@ -211,7 +213,9 @@ def test_given_prior_is_made_to_add_up_to_one():
     np.testing.assert_allclose(given_prior([1, 3], 2), [0.25, 0.75])
 
 
-@pytest.mark.parametrize("bad", [[1.0], [1, 1, 1], [0, 1], [-1, 2], [np.nan, 1], "ab", None, [[1, 1]]])
+@pytest.mark.parametrize(
+    "bad", [[1.0], [1, 1, 1], [0, 1], [-1, 2], [np.nan, 1], "ab", None, [[1, 1]]]
+)
 def test_a_prior_that_does_not_fit_is_refused(bad):
     with pytest.raises(ParameterError, match=r"class_balance=.* 2 positive numbers"):
         given_prior(bad, 2)
@@ -223,9 +227,7 @@ def test_leave_one_out_is_refitting_without_each_label(alpha, signed):
     F, normalised, codes = problem(signed=signed)
     known = np.flatnonzero(codes >= 0)
     spectrum = Spectrum.of(sums_of(normalised, codes))
-    scores, masses = leave_one_out(
-        spectrum, LabelledRows(normalised[known], codes[known]), alpha
-    )
+    scores, masses = leave_one_out(spectrum, LabelledRows(normalised[known], codes[known]), alpha)
     expected_scores, expected_masses = ref.leave_one_out(
         ref.normalised_graph(F @ F.T), ref.one_hot(codes), alpha
     )

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference as ref
-from helpers import assert_scores_agree, blobs, model, raw_scores, rows_in_a_block
 from scipy import sparse
 
+import reference as ref
 from biglp._errors import DegreeWarning
 from biglp._lowrank.nystrom import eigenvalue_cutoff
+from helpers import assert_scores_agree, blobs, model, raw_scores, rows_in_a_block
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 FACTORS = ("anchors", "nystrom", "linear")

@@ -35,7 +35,9 @@ def temporary(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def parquet(tmp_path) -> Path:
-    pq.write_table(pa.table({"a": np.arange(50.0), "b": np.arange(50.0) ** 2}), tmp_path / "x.parquet")
+    pq.write_table(
+        pa.table({"a": np.arange(50.0), "b": np.arange(50.0) ** 2}), tmp_path / "x.parquet"
+    )
     return tmp_path / "x.parquet"
 
 
@@ -69,6 +71,22 @@ def test_temporary_folder_goes_at_the_end_of_python(temporary, parquet):
     )
     assert str(temporary) in done.stdout
     assert list(temporary.iterdir()) == []
+
+
+def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet, monkeypatch):
+    alive = as_source(parquet)
+    dead, young = temporary / "biglp-dead", temporary / "biglp-young"
+    for folder in (dead, young):
+        (folder / "x-0").mkdir(parents=True)
+        (folder / store.LOCK).touch()
+    mine = alive.folder.parent
+    for folder in (dead, mine):
+        os.utime(folder, (1, 1))
+    as_source(parquet)
+    assert not dead.exists()
+    assert young.exists()
+    assert mine.exists()
+    alive.read(0, 5)
 
 
 def test_conversion_is_announced(temporary, parquet, caplog):

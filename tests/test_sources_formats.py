@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -23,6 +26,7 @@ from sklearn.datasets import dump_svmlight_file
 from biglp._errors import BadRowsError, ParameterError
 from biglp._sources import Source, as_source, fingerprint
 from biglp._sources.npy import NpySource
+from biglp._sources.peek import peek
 
 N_ROWS, N_FEATURES = 97, 5
 FORMATS = (
@@ -98,11 +102,13 @@ def test_shape_and_type(source):
     assert "97 rows" in repr(source)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(st.integers(1, N_ROWS - 1), max_size=12))
 def test_any_cut_gives_the_same_rows(source, cuts):
     bounds = [0, *sorted(set(cuts)), N_ROWS]
-    blocks = [dense(source.read(a, b)) for a, b in zip(bounds, bounds[1:], strict=False)]
+    blocks = [dense(source.read(a, b)) for a, b in pairwise(bounds)]
     np.testing.assert_array_equal(np.concatenate(blocks), ROWS)
 
 
@@ -123,7 +129,9 @@ def test_pickled_source_reads_the_same_and_is_small(source):
 
 def test_threads_read_the_same(source):
     with ThreadPoolExecutor(4) as pool:
-        blocks = list(pool.map(lambda i: dense(source.read(i, min(i + 7, N_ROWS))), range(0, 97, 7)))
+        blocks = list(
+            pool.map(lambda i: dense(source.read(i, min(i + 7, N_ROWS))), range(0, 97, 7))
+        )
     np.testing.assert_array_equal(np.concatenate(blocks), ROWS)
 
 
@@ -159,7 +167,11 @@ def test_parquet_keeps_the_type_of_its_columns(tmp_path, dtype):
 
 
 def test_mixed_columns_get_a_type_that_holds_them_all(tmp_path):
-    columns = {"a": np.arange(3, dtype="i2"), "b": np.arange(3, dtype="f4"), "c": [True, False, True]}
+    columns = {
+        "a": np.arange(3, dtype="i2"),
+        "b": np.arange(3, dtype="f4"),
+        "c": [True, False, True],
+    }
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     assert as_source(tmp_path / "x.parquet").dtype == np.float32
     assert as_source(tmp_path / "x.parquet", dtype="float64").dtype == np.float64
@@ -176,7 +188,9 @@ def test_rows_far_apart_are_taken_from_a_large_file(tmp_path):
 
 def test_sequential_reading_asks_for_the_next_bytes(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("biglp._sources.rawfile._will_need", lambda handle, *where: asked.append(where))
+    monkeypatch.setattr(
+        "biglp._sources.rawfile._will_need", lambda handle, *where: asked.append(where)
+    )
     np.save(tmp_path / "x.npy", np.zeros((4000, 8)))
     source = as_source(tmp_path / "x.npy")
     source.read(2000, 2100)
@@ -259,9 +273,7 @@ def test_cut_short_parquet_is_named(tmp_path, size):
 @pytest.mark.parametrize("cache", ["auto", "never"])
 def test_bad_row_group_is_named(tmp_path, cache):
     path = tmp_path / "x.parquet"
-    pq.write_table(
-        table(), path, row_group_size=20, write_page_checksum=True, use_dictionary=False
-    )
+    pq.write_table(table(), path, row_group_size=20, write_page_checksum=True, use_dictionary=False)
     first = pq.ParquetFile(path).metadata.row_group(2).column(4)
     data = bytearray(path.read_bytes())
     middle = first.data_page_offset + first.total_compressed_size // 2
@@ -309,6 +321,13 @@ def test_paths_that_are_no_tables(tmp_path):
         as_source(tmp_path / "x.npy", missing="zero")
 
 
+def test_an_open_source_takes_no_options():
+    source = as_source(ROWS)
+    assert as_source(source) is source
+    with pytest.raises(ParameterError, match="missing: these options say how to read"):
+        as_source(source, missing="mean")
+
+
 def test_lists_and_patterns_keep_the_order_of_names(tmp_path):
     for number, start in enumerate(range(0, N_ROWS, 20)):
         part = table().slice(start, 20)
@@ -331,3 +350,66 @@ def test_files_of_one_table_need_the_same_columns(tmp_path):
         as_source(tmp_path)
     pq.write_table(pa.table({"b": [4], "a": [3.0]}), tmp_path / "2.parquet")
     np.testing.assert_array_equal(as_source(tmp_path).read(0, 2), [[1, 2], [3, 4]])
+
+
+WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import numpy as np
+import biglp
+from biglp._errors import MissingExtraError
+from biglp._sinks import file_sink
+from biglp._sources import as_source
+from biglp._sources.label_files import read_labels
+folder = sys.argv[1]
+np.save(folder + "/x.npy", np.eye(4))
+np.save(folder + "/y.npy", np.array([0, -1, 1, -1]))
+open(folder + "/x.svm", "w").write("1 1:2\\n")
+assert as_source(folder + "/x.npy").read(1, 2).tolist() == [[0, 1, 0, 0]]
+assert as_source("sim:10x2").read(0, 3).shape == (3, 2)
+assert as_source(folder + "/x.svm").read(0, 1).toarray().tolist() == [[2]]
+assert read_labels(folder + "/y.npy", 4).tolist() == [0, -1, 1, -1]
+with file_sink(folder + "/out", 1, [0, 1]) as sink:
+    sink.write(0, np.array([[0.1, 0.9]]))
+open(folder + "/x.csv", "w").write("1\\n")
+try:
+    as_source(folder + "/x.csv")
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+def test_pyarrow_is_needed_for_tables_only(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYARROW, str(tmp_path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert "x.csv is read through pyarrow, which cannot be loaded here" in done.stdout
+
+
+def test_unreadable_file(tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", ROWS)
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(BadRowsError, match=r"x\.npy may not be read by this user"):
+        as_source(tmp_path / "x.npy")
+
+
+def test_peek_converts_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("biglp._sources.store.CacheStore.build", None)
+    pq.write_table(table(), tmp_path / "x.parquet")
+    facts = peek(tmp_path / "x.parquet")
+    assert (facts.kind, facts.n_rows, facts.exact, facts.converted) == ("Parquet", 97, True, True)
+    assert facts.columns == {f"c{j}": "double" for j in range(5)}
+    (tmp_path / "x.csv").write_text("a,b\n" + "1.5,x\n" * 200_000)
+    facts = peek(tmp_path / "x.csv")
+    assert not facts.exact
+    assert abs(facts.n_rows - 200_000) < 2000
+    assert facts.columns == {"a": "double", "b": "string"}
+    assert facts.size == (tmp_path / "x.csv").stat().st_size
+    np.save(tmp_path / "x.npy", ROWS.astype("f4"))
+    facts = peek(tmp_path / "x.npy")
+    assert (facts.n_rows, facts.n_features, facts.dtype) == (97, 5, "float32")
+    (tmp_path / "x.svm").write_text("1 1:2\n" * 50)
+    assert peek(tmp_path / "x.svm").n_rows == 50
+    assert peek("sim:1e9x30").n_rows == 10**9

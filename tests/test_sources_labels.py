@@ -143,7 +143,7 @@ def test_libsvm(tmp_path):
     path.write_text("+1 1:1\n-1 2:3\n0 1:1\n")
     same(read_labels(path, 3, unlabelled=0), np.array(["1", "-1", None], dtype=object))
     path.write_text("+1 1:1\n-1 2:3\n")
-    with pytest.raises(LabelError, match="has the labels -1 and 1 only.*unlabelled=0"):
+    with pytest.raises(LabelError, match=r"has the labels -1 and 1 only.*unlabelled=0"):
         read_labels(path, 2)
 
 

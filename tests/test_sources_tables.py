@@ -1,4 +1,4 @@
-"""Columns of tables: which are features, categories, missing values, and what is wrong with text."""
+"""Columns of tables: which are features, categories, missing values, and bad text."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_new_table_is_treated_as_the_first_by_name(opened):
         source = opened(new, "new", encoding=given)
         np.testing.assert_array_equal(source.read(0, 4), expected)
         assert source.dtype == first.dtype
-    with pytest.raises(BadRowsError, match=r"lacks 1 of the 3 columns .*: 'colour'. It has: 'count'"):
+    with pytest.raises(
+        BadRowsError, match=r"lacks 1 of the 3 columns .*: 'colour'. It has: 'count'"
+    ):
         opened(new.drop(columns="colour"), "less", encoding=encoding)
 
 
@@ -138,7 +140,9 @@ def test_missing_values_become_means(opened):
 def test_missing_integers_and_categories(tmp_path):
     table = pa.table({"n": pa.array([1, None, 4], pa.int16()), "c": ["u", None, "v"]})
     pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(BadRowsError, match=r"2 missing values, in 'n' \(1\), 'c' \(1\); first in rows 1 "):
+    with pytest.raises(
+        BadRowsError, match=r"2 missing values, in 'n' \(1\), 'c' \(1\); first in rows 1 "
+    ):
         as_source(tmp_path / "x.parquet", categorical="onehot")
     source = as_source(tmp_path / "x.parquet", categorical="onehot", missing="mean")
     assert source.dtype == np.float32
@@ -148,7 +152,7 @@ def test_missing_integers_and_categories(tmp_path):
 def test_rows_of_missing_values_in_take(tmp_path):
     pq.write_table(pa.table({"n": [1.0, 2.0, None, 4.0]}), tmp_path / "x.parquet")
     source = as_source(tmp_path / "x.parquet", cache="never")
-    with pytest.raises(BadRowsError, match="at least 1 missing values.*first in rows 2 "):
+    with pytest.raises(BadRowsError, match=r"at least 1 missing values.*first in rows 2 "):
         source.take(np.array([0, 2]))
 
 
@@ -222,7 +226,9 @@ class TestCsvText:
 
     def test_no_number(self, csv):
         # Found while parsing, or before that when it is among the rows that types are guessed from.
-        wanted = r"line 42: 'x7' in column 'b' is not a number|'b' \(string, such as 'x7' in line 42\)"
+        wanted = (
+            r"line 42: 'x7' in column 'b' is not a number|'b' \(string, such as 'x7' in line 42\)"
+        )
         with pytest.raises(BadRowsError, match=wanted):
             csv("a,b\n" + "1,2\n" * 40 + "1,x7\n" + "1,2\n" * 40, columns=["b"], header=True)
 
@@ -252,7 +258,7 @@ class TestCsvText:
         np.testing.assert_array_equal(csv("a\ntrue\nfalse\n").read(0, 2), [[1], [0]])
 
     def test_one_column_keeps_its_empty_lines(self, csv):
-        with pytest.raises(BadRowsError, match="1 missing values.*first in rows 1 "):
+        with pytest.raises(BadRowsError, match=r"1 missing values.*first in rows 1 "):
             csv("a\n1\n\n3\n")
 
     def test_nothing_in_it(self, csv):

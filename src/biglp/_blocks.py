@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -24,6 +25,9 @@ TARGET_BLOCK_BYTES_GPU = 1 << 30
 """Working set of one block on a GPU, where launching work is what small blocks would wait for."""
 
 MIN_BLOCK_ROWS = 256
+BLOCKS_AT_ONCE = 16
+"""Blocks that may be in work at once within the budget; fixed, so that the cut into blocks does
+not depend on the number of workers."""
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
@@ -99,15 +103,15 @@ def rows_per_block(bytes_per_row: int, budget: int, *, device: str = "cpu") -> i
     MemoryBudgetError
         When not even the smallest block fits the budget.
     """
-    smallest = MIN_BLOCK_ROWS * bytes_per_row
+    smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * bytes_per_row
     if smallest > budget:
         raise MemoryBudgetError(
-            f"memory={format_bytes(budget)} is too little: the smallest block "
-            f"({MIN_BLOCK_ROWS} rows of {format_bytes(bytes_per_row)} working memory each) needs "
+            f"memory={format_bytes(budget)} is too little: {BLOCKS_AT_ONCE} of the smallest blocks "
+            f"({MIN_BLOCK_ROWS} rows of {format_bytes(bytes_per_row)} working memory each) need "
             f"{format_bytes(smallest)}. Give at least that, or use fewer landmarks."
         )
     target = TARGET_BLOCK_BYTES if device == "cpu" else TARGET_BLOCK_BYTES_GPU
-    rows = min(target, budget) // bytes_per_row
+    rows = min(target, budget // BLOCKS_AT_ONCE) // bytes_per_row
     return int(max(MIN_BLOCK_ROWS, rows))
 
 
@@ -118,7 +122,7 @@ def parse_memory(memory: str | int | float) -> int:
     """
     if memory == "auto":
         return available_memory() // 2
-    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and memory > 0:
+    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and 0 < memory < inf:
         return int(memory)
     match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)I?B?\s*", str(memory).upper())
     try:

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import io
 import json
-import os
+import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from biglp._engines import Engine, SerialEngine
 from biglp._errors import CheckpointError
-from biglp._files import atomic_write
+from biglp._files import atomic_write, explained_writing, lock_file
 
 Arrays = dict[str, np.ndarray]
+Tally = tuple[int, dict[int, int]]
+"""What is known about a written block: its unreached rows, and the rows of each class code."""
 JOURNAL_SECONDS = 2.0
 """Time between two entries of a journal: what a crash can cost."""
+HEADER, LOCK = "run.json", "lock"
 
 
 class Checkpoint:
@@ -34,8 +38,8 @@ class Checkpoint:
         """Return the small arrays of a step, computed now or in an earlier run."""
         return compute()
 
-    def finished_blocks(self) -> dict[int, int]:
-        """First row of each block whose answers are written, and its unreached rows."""
+    def finished_blocks(self) -> dict[int, Tally]:
+        """First row of each block whose answers are written, and its tally."""
         return {}
 
     def journal(self, sync: Callable[[], None]) -> Journal | None:
@@ -44,65 +48,110 @@ class Checkpoint:
 
 
 class RunFolder(Checkpoint):
-    """Keeps finished work in a folder.
+    """Keeps finished work in a folder, which one process at a time may use.
 
     Parameters
     ----------
     folder : Path
         The run folder.
-    identity : dict
+    identity : mapping
         What is run, as JSON values: a resumed run must have the same.
     resume : bool
-        Go on with what is there; otherwise start afresh.
+        Go on with what is there, if anything is; otherwise start afresh.
+    engine : Engine, optional
+        Who runs it: where several processes run the same program, one of them writes.
 
     Raises
     ------
     CheckpointError
-        When there is nothing to go on with, or it belongs to another run.
+        When what is there belongs to another run, or another process is at work in it.
     """
 
-    def __init__(self, folder: Path, identity: dict[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        identity: Mapping[str, Any],
+        *,
+        resume: bool,
+        engine: Engine | None = None,
+    ) -> None:
         self.folder = folder
-        header = folder / "run.json"
+        self._engine = engine or SerialEngine()
+        self._lock: IO[bytes] | None = None
+        self._engine.once(lambda: self._begin(identity, resume))
+
+    def _begin(self, identity: Mapping[str, Any], resume: bool) -> None:
+        with explained_writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = lock_file(self.folder / LOCK)
+        if self._lock is None:
+            raise CheckpointError(
+                f"another process is at work in {self.folder}; wait until it has ended, "
+                "or choose another output folder."
+            )
         identity = json.loads(json.dumps(identity))
-        if resume and header.exists():
-            _check_same(json.loads(header.read_text(encoding="utf-8")), identity, folder)
+        if resume and (self.folder / HEADER).exists():
+            _check_same(read_identity(self.folder), identity, self.folder)
             return
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
-        with atomic_write(header) as file:
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
+        with atomic_write(self.folder / HEADER) as file:
             file.write(json.dumps(identity, indent=1).encode())
 
     def step(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Read the step's file, or compute the step and write it."""
         path = self.folder / f"{name}.npz"
-        if path.exists():
-            with np.load(path, allow_pickle=False) as stored:
-                return dict(stored)
+        found = self._engine.once(lambda: _load(path))
+        if found is not None:
+            return found
         arrays = compute()
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        with atomic_write(path) as file:
-            file.write(buffer.getvalue())
+        self._engine.once(lambda: _save(path, arrays))
         return arrays
 
-    def finished_blocks(self) -> dict[int, int]:
+    def confirm(self, facts: Mapping[str, Any]) -> None:
+        """Add what has been found out about the run; a resumed run must find the same."""
+
+        def check() -> None:
+            path = self.folder / "facts.json"
+            now = json.loads(json.dumps(facts))
+            if path.exists():
+                _check_same(json.loads(path.read_text(encoding="utf-8")), now, self.folder)
+                return
+            with atomic_write(path) as file:
+                file.write(json.dumps(now, indent=1).encode())
+
+        self._engine.once(check)
+
+    def finished_blocks(self) -> dict[int, Tally]:
         """Read all journals; a line that a crash cut short does not count."""
-        finished: dict[int, int] = {}
-        for path in self.folder.glob("*.journal"):
-            for line in path.read_bytes().split(b"\n")[:-1]:
-                start, unreached = map(int, line.split())
-                finished[start] = unreached
-        return finished
+        return self._engine.once(lambda: dict(_entries(self.folder)))
+
+    def forget_blocks(self) -> None:
+        """Have all rows written again."""
+
+        def remove() -> None:
+            for path in self.folder.glob("*.journal"):
+                path.unlink()
+
+        self._engine.once(remove)
 
     def journal(self, sync: Callable[[], None]) -> Journal | None:
         """Return a journal of this process."""
         return Journal(self.folder, sync)
 
+    def close(self) -> None:
+        """Let other processes use the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
     def remove(self) -> None:
         """Forget the run, once its results have their final names."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._engine.once(lambda: shutil.rmtree(self.folder, ignore_errors=True))
+        self.close()
 
 
 class Journal:
@@ -119,17 +168,15 @@ class Journal:
     def __init__(self, folder: Path, sync: Callable[[], None]) -> None:
         self.folder = folder
         self._sync = sync
-        self._prepare()
-
-    def _prepare(self) -> None:
+        self._token = secrets.token_hex(8)
         self._lock = threading.Lock()
-        self._waiting: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, Tally]] = []
         self._last = time.monotonic()
 
-    def note(self, start: int, unreached: int) -> None:
+    def note(self, start: int, tally: Tally) -> None:
         """Note that the block from row ``start`` on is written."""
         with self._lock:
-            self._waiting.append((start, unreached))
+            self._waiting.append((start, tally))
             if time.monotonic() - self._last < JOURNAL_SECONDS:
                 return
             entries, self._waiting = self._waiting, []
@@ -142,33 +189,96 @@ class Journal:
             entries, self._waiting = self._waiting, []
         self._append(entries)
 
-    def _append(self, entries: list[tuple[int, int]]) -> None:
+    def _append(self, entries: list[tuple[int, Tally]]) -> None:
         if not entries:
             return
         self._sync()
-        # One journal a process, so that ranks and workers never write into each other's lines.
-        path = self.folder / f"{os.uname().nodename}-{os.getpid()}.journal"
-        text = "".join(f"{start} {unreached}\n" for start, unreached in entries)
-        with open(path, "ab") as file:
-            file.write(text.encode())
+        lines = []
+        for start, (unreached, counts) in entries:
+            lines.append(f"{start} {unreached}")
+            lines += [f" {code}:{count}" for code, count in counts.items()]
+            lines.append("\n")
+        # A name of its own: ranks and workers never write into each other's lines, nor a new
+        # process behind the half line of one that was killed.
+        path = self.folder / f"{self._token}.journal"
+        with explained_writing(path), open(path, "ab") as file:
+            file.write("".join(lines).encode())
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "_sync": self._sync}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _journal_here, (self.folder, self._sync, self._token)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.folder, self._sync = state["folder"], state["_sync"]
-        self._prepare()
+
+_here: dict[str, Journal] = {}
+
+
+def _journal_here(folder: Path, sync: Callable[[], None], token: str) -> Journal:
+    """Return the journal that this process keeps for one of another process, made when needed.
+
+    Work comes in many small parcels; a journal for each would never be old enough to be written.
+    """
+    if token not in _here:
+        _here.clear()
+        _here[token] = Journal(folder, sync)
+    return _here[token]
+
+
+def read_identity(folder: Path) -> dict[str, Any]:
+    """Return what the run in a folder is."""
+    return dict(json.loads((folder / HEADER).read_text(encoding="utf-8")))
+
+
+def _entries(folder: Path) -> Iterator[tuple[int, Tally]]:
+    for path in folder.glob("*.journal"):
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            start, unreached, *counts = line.split()
+            pairs = (pair.split(b":") for pair in counts)
+            yield int(start), (int(unreached), {int(code): int(count) for code, count in pairs})
+
+
+def _load(path: Path) -> Arrays | None:
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except Exception as error:  # a damaged archive can fail in any of its layers
+        raise CheckpointError(
+            f"{path} is damaged ({error}), so the run cannot be resumed; start afresh."
+        ) from error
+
+
+def _save(path: Path, arrays: Arrays) -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    with atomic_write(path) as file:
+        file.write(buffer.getvalue())
 
 
 def _check_same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
-    changed = [
-        f"{name} was {before.get(name)!r} and is now {now.get(name)!r}"
-        for name in sorted({*before, *now})
-        if before.get(name) != now.get(name)
-    ]
+    changed = differences(before, now)
     if changed:
         raise CheckpointError(
             f"the run in {folder} cannot be resumed, because {'; '.join(changed)}. "
-            "Run again with the input and options it was started with, or without --resume to "
-            "start afresh."
+            "Run again with the input and options it was started with, or start afresh with "
+            "--overwrite instead of --resume."
         )
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Say what differs between two descriptions of a run, in words."""
+    old, new = _flat(before), _flat(now)
+    return [
+        f"{name} was {old.get(name, 'not given')} and is now {new.get(name, 'not given')}"
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _flat(value: Mapping[str, Any], within: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, part in value.items():
+        if isinstance(part, Mapping):
+            flat |= _flat(part, f"{within}{name} ")
+        else:
+            flat[within + name] = part if isinstance(part, str) else json.dumps(part)
+    return flat

@@ -23,7 +23,7 @@ Every message says what was wrong, what was found, what is allowed and what to d
 
 from __future__ import annotations
 
-from sklearn.exceptions import ConvergenceWarning
+from typing import TYPE_CHECKING, Any
 
 
 class BigLPError(Exception):
@@ -78,5 +78,23 @@ class LandmarkWarning(BigLPWarning):
     """Fewer landmarks were used than asked for."""
 
 
-class StoppedShortWarning(BigLPWarning, ConvergenceWarning):
-    """An iteration ended before it reached its tolerance."""
+if TYPE_CHECKING:
+    from sklearn.exceptions import ConvergenceWarning
+
+    class StoppedShortWarning(BigLPWarning, ConvergenceWarning):
+        """An iteration ended before it reached its tolerance."""
+
+
+def __getattr__(name: str) -> Any:
+    """Make the one class that needs scikit-learn when it is asked for.
+
+    Loading scikit-learn takes a second or more and 70 MB, which the command line does without.
+    """
+    if name != "StoppedShortWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import ConvergenceWarning
+
+    about = {"__module__": __name__, "__doc__": "An iteration ended before its tolerance."}
+    made = type(name, (BigLPWarning, ConvergenceWarning), about)
+    globals()[name] = made
+    return made

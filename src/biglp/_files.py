@@ -129,6 +129,24 @@ def explained_writing(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
+def lock_file(path: Path) -> IO[bytes] | None:
+    """Open a file that one process may hold at a time; None when another one holds it.
+
+    The system lets go of it when the process ends, whatever way it ends.
+    """
+    file = open(path, "ab")  # noqa: SIM115  open as long as it is held
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except (ImportError, OSError):  # Windows; file systems without locks
+        pass
+    return file
+
+
 def rename_into_place(temporary: Path, final: Path) -> None:
     """Give a finished and synced file its final name, for good."""
     with explained_writing(final):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -30,10 +31,8 @@ from biglp._sources import PreparedSource, Scaling, Source, working_dtype
 from biglp._stores import DiskStore, FeatureStore, MemoryStore, NoStore
 
 SAMPLE_ROWS = 20_000
-"""Rows behind the scaling and the automatic bandwidth."""
-BUDGET_SHARES = 16
-"""Blocks that may be in work at once within the budget; fixed, so that the cut into blocks does
-not depend on the number of workers."""
+SAMPLE_BYTES = 64 << 20
+"""Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
 EXPLAIN_ROWS = 10_000
 ANCHOR_NEIGHBOURS = 3
 ANCHOR_BANDWIDTH = 0.4
@@ -47,8 +46,18 @@ class PreparedRows:
 
     source: PreparedSource
     blocks: Sequence[Block]
-    sample: np.ndarray
     n_landmarks: int
+    seed: int
+    drawn: Rows | None = None
+    """The sample before it is scaled; None in a run that is resumed."""
+
+    @cached_property
+    def sample(self) -> Rows:
+        """Scaled rows behind the automatic bandwidth."""
+        drawn = self.drawn
+        if drawn is None:
+            drawn = draw_sample(self.source.inner, self.source.dtype, self.seed)
+        return self.source.scaling.apply(drawn)
 
 
 def automatic_landmarks(n_rows: int, factor: str) -> int:
@@ -57,28 +66,65 @@ def automatic_landmarks(n_rows: int, factor: str) -> int:
     return int(min(n_rows, max(n_rows // 10, 50), most))
 
 
-def prepare_rows(source: Source, settings: Settings) -> PreparedRows:
+def prepare_rows(
+    source: Source,
+    settings: Settings,
+    checkpoint: Checkpoint | None = None,
+    n_classes: int = 2,
+) -> PreparedRows:
     """Choose precision, scaling and the cut into blocks."""
     dtype = working_dtype(source.dtype)
     k = settings.n_landmarks or automatic_landmarks(source.n_rows, settings.factor)
     rank = source.n_features if settings.factor == "linear" else k
-    bytes_per_row = dtype.itemsize * (source.n_features + 3 * rank) + 64
-    rows_each = rows_per_block(
-        bytes_per_row, settings.memory // BUDGET_SHARES, device=settings.device
-    )
     check_small_arrays(rank, settings.memory)
-    sample = sample_rows(PreparedSource(source, dtype), SAMPLE_ROWS, settings.seed)
-    if not np.isfinite(sample.data if sparse.issparse(sample) else sample).all():
-        explain_bad_rows(source)
-    # GLNP and the linear kernel are about the values themselves, not about distances.
-    kind = settings.scaling
-    if kind == "auto" and settings.factor in ("linear", "glnp", "glnp-mu"):
-        kind = "none"
-    scaling = Scaling.from_sample(sample, kind)
-    if settings.factor in ("linear", "glnp", "glnp-mu"):
-        scaling = replace(scaling, offset=None) if scaling.kind == "none" else scaling
+    drawn: Rows | None = None
+
+    def learn() -> dict[str, np.ndarray]:
+        nonlocal drawn
+        drawn = draw_sample(source, dtype, settings.seed)
+        if not np.isfinite(drawn.data if sparse.issparse(drawn) else drawn).all():
+            explain_bad_rows(source)
+        scaling = choose_scaling(drawn, settings)
+        arrays = {"kind": np.array(scaling.kind), "values": np.array(values_per_row(drawn))}
+        return arrays | scaling.arrays()
+
+    found = (checkpoint or Checkpoint()).step("scaling", learn)
+    parts = {name: found[name] for name in ("offset", "factor", "final") if name in found}
+    scaling = Scaling(str(found["kind"]), **parts)
+    a_row = bytes_per_row(float(found["values"]), rank, n_classes, dtype)
+    rows_each = rows_per_block(a_row, settings.memory, device=settings.device)
     prepared = PreparedSource(source, dtype, scaling, settings.device)
-    return PreparedRows(prepared, cut_rows(prepared, rows_each), scaling.apply(sample), k)
+    return PreparedRows(prepared, cut_rows(prepared, rows_each), k, settings.seed, drawn)
+
+
+def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
+    """Draw the rows behind the scaling and the automatic bandwidth, unscaled."""
+    size = SAMPLE_ROWS
+    if not source.is_sparse:
+        size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
+    return sample_rows(PreparedSource(source, dtype), size, seed)
+
+
+def choose_scaling(sample: Rows, settings: Settings) -> Scaling:
+    """Learn the scaling from a sample."""
+    kind = settings.scaling
+    if settings.factor not in ("linear", "glnp", "glnp-mu"):
+        return Scaling.from_sample(sample, kind)
+    # GLNP and the linear kernel are about the values themselves, not about distances.
+    scaling = Scaling.from_sample(sample, "none" if kind == "auto" else kind)
+    return replace(scaling, offset=None) if scaling.kind == "none" else scaling
+
+
+def values_per_row(sample: Rows) -> float:
+    """Numbers that are stored for a row: all of a dense one, three for each entry of a sparse."""
+    if sparse.issparse(sample):
+        return 3.0 * sample.nnz / sample.shape[0]
+    return float(sample.shape[1])
+
+
+def bytes_per_row(values: float, rank: int, n_classes: int, dtype: np.dtype[Any]) -> int:
+    """Working memory of one row: what is stored for it, its features and its answers."""
+    return int(dtype.itemsize * (values + 3 * rank + n_classes)) + 64
 
 
 def check_small_arrays(rank: int, budget: int) -> None:
@@ -107,16 +153,17 @@ def build_factor(
 
 
 def choose_store(factor: Factor, source: Source, settings: Settings) -> FeatureStore:
-    """Remember features in half of the budget, else in a temporary file where that is faster."""
+    """Remember features within the budget, else in a temporary file where that is faster."""
     itemsize = source.dtype.itemsize
     a_row = factor.stored_bytes_per_row(itemsize)
     needed = a_row * source.n_rows
     if settings.device != "cpu" or not factor.fresh_features:
         return NoStore()
-    if needed <= settings.memory // 2:
+    if needed <= settings.remembered:
         return MemoryStore()
     # Rows in memory are as near as features in a file would be; rows in files are not.
-    from_files = hasattr(source.inner if isinstance(source, PreparedSource) else source, "stamp")
+    inner = source.inner if isinstance(source, PreparedSource) else source
+    from_files = bool(getattr(inner, "stamps", ()))
     if from_files and a_row < source.n_features * itemsize:
         folder = Path(tempfile.gettempdir())
         if free_space(folder) > 1.2 * needed:

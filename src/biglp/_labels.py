@@ -69,21 +69,53 @@ def encode_labels(y: Any, n_rows: int) -> Labels:
             "with -1, None, NaN or '' where the label is unknown."
         )
     rows = np.flatnonzero(~unlabelled(values))
-    if rows.size == 0:
+    labels = _labels(rows, values[rows], n_rows)
+    if labels.n_classes < 2:
+        hint = " A label of -1 counts as unlabelled: call that class something else." * bool(
+            values.dtype.kind in "iuf" and (values == -1).any()
+        )
+        raise _one_class(labels, hint)
+    return labels
+
+
+def labels_from_pairs(rows: np.ndarray, values: np.ndarray, n_rows: int) -> Labels:
+    """Find the classes of rows whose labels are known.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (l,)
+        Labelled rows, increasing.
+    values : ndarray of shape (l,)
+        Their labels, none of which means "no label".
+    n_rows : int
+        Number of rows, labelled or not.
+
+    Raises
+    ------
+    LabelError
+        When there is no label, or labels of one class only.
+    """
+    labels = _labels(rows, values, n_rows)
+    if labels.n_classes < 2:
+        raise _one_class(labels)
+    return labels
+
+
+def _labels(rows: np.ndarray, values: np.ndarray, n_rows: int) -> Labels:
+    if len(rows) == 0:
         raise LabelError(
             f"none of the {n_rows:,} rows has a label (all are -1, None, NaN or ''); "
             "label at least one row of each of two classes."
         )
-    classes, codes = _distinct(values[rows])
-    if len(classes) < 2:
-        hint = " A label of -1 counts as unlabelled: call that class something else." * bool(
-            values.dtype.kind in "iuf" and (values == -1).any()
-        )
-        raise LabelError(
-            f"only one class, {classes.tolist()[0]!r}, is among the {rows.size:,} labelled rows; "
-            f"the labels must hold at least two classes.{hint}"
-        )
+    classes, codes = _distinct(values)
     return Labels(classes, rows, codes, n_rows)
+
+
+def _one_class(labels: Labels, hint: str = "") -> LabelError:
+    return LabelError(
+        f"only one class, {labels.classes.tolist()[0]!r}, is among the {len(labels.rows):,} "
+        f"labelled rows; the labels must hold at least two classes.{hint}"
+    )
 
 
 def unlabelled(values: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from biglp._blocks import cut_rows
+from biglp._checkpoint import Checkpoint
 from biglp._engines import Engine
 from biglp._errors import BadRowsError, ModelFileError
 from biglp._files import atomic_write
@@ -24,7 +25,8 @@ from biglp._lowrank.base import Factor
 from biglp._propagate.decision import Decision
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import PreparedSource, Scaling, Source
-from biglp._sweeps import Sink, sweep_labels
+from biglp._sources.encoding import Encoding
+from biglp._sweeps import Answered, Sink, sweep_labels
 
 FORMAT = "biglp model"
 VERSION = 1
@@ -51,6 +53,8 @@ class Model:
         Columns that rows must have.
     report : dict
         What was chosen and found while fitting; JSON values only.
+    encoding : Encoding or None
+        How the columns of the training table became features; new tables are treated alike.
     """
 
     classes: np.ndarray
@@ -61,10 +65,17 @@ class Model:
     dtype: np.dtype[Any]
     n_features: int
     report: dict[str, Any] = field(default_factory=dict)
+    encoding: Encoding | None = None
 
     def score(
-        self, engine: Engine, source: Source, sink: Sink, rows_each: int, device: str = "cpu"
-    ) -> None:
+        self,
+        engine: Engine,
+        source: Source,
+        sink: Sink,
+        rows_each: int,
+        device: str = "cpu",
+        checkpoint: Checkpoint | None = None,
+    ) -> Answered:
         """Write the class probabilities of new rows to a sink."""
         if source.n_features != self.n_features:
             raise BadRowsError(
@@ -73,7 +84,15 @@ class Model:
             )
         rows = PreparedSource(source, self.dtype, self.scaling, device)
         blocks = cut_rows(rows, rows_each)
-        sweep_labels(engine, blocks, self.factor, self.normalisation, self.decision, sink)
+        return sweep_labels(
+            engine,
+            blocks,
+            self.factor,
+            self.normalisation,
+            self.decision,
+            sink,
+            checkpoint=checkpoint,
+        )
 
     def save(self, path: Path) -> None:
         """Write the model to a file, whole or not at all."""
@@ -83,12 +102,9 @@ class Model:
             "own_label": self.decision.own_label,
             "prior": self.decision.prior,
         }
-        optional = {
-            "column_sums": self.normalisation.column_sums,
-            "scaling.offset": self.scaling.offset,
-            "scaling.factor": self.scaling.factor,
-        }
-        arrays |= {name: array for name, array in optional.items() if array is not None}
+        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
+        if self.normalisation.column_sums is not None:
+            arrays["column_sums"] = self.normalisation.column_sums
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -100,6 +116,7 @@ class Model:
             "n_features": self.n_features,
             "arrays": sorted(arrays),
             "report": self.report,
+            "encoding": self.encoding and self.encoding.to_json(),
         }
         with (
             atomic_write(path) as file,
@@ -128,24 +145,28 @@ class Model:
 
     @classmethod
     def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
-        state = {
-            name.removeprefix("factor."): array
-            for name, array in arrays.items()
-            if name.startswith("factor.")
-        }
-        factor = FACTORS[header["factor"]].from_state(state)
+        factor = FACTORS[header["factor"]].from_state(_part(arrays, "factor"))
         return cls(
             classes=_classes_from_json(header["classes"]),
             factor=factor,
             normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing),
             decision=Decision(arrays["coefficients"], arrays["own_label"], arrays["prior"]),
-            scaling=Scaling(
-                header["scaling"], arrays.get("scaling.offset"), arrays.get("scaling.factor")
-            ),
+            scaling=Scaling(header["scaling"], **_part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=header["report"],
+            encoding=Encoding.from_json(header["encoding"]) if header.get("encoding") else None,
         )
+
+
+def _part(arrays: dict[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
+    """Arrays whose names begin with ``owner.``, without that."""
+    prefix = f"{owner}."
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -5,17 +5,21 @@ Each step leaves small arrays behind and can be taken from a checkpoint instead 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from biglp._checkpoint import Checkpoint
 from biglp._choose import MAX_LABELLED, check_prior, choose, decide, wants_leave_one_out
 from biglp._engines import Engine
+from biglp._errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._fitting import PreparedRows, build_factor, explain_bad_rows, prepare_rows
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor, NonFiniteRowsError
 from biglp._model import Model
+from biglp._propagate.decision import Decision
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.spectrum import Spectrum
 from biglp._propagate.statistics import GramSums
@@ -32,6 +36,8 @@ class FitResult:
     n_iter: int
     n_repaired: int
     n_unreached: int
+    counts: dict[int, int]
+    """Rows of each class code in the answers."""
 
 
 def fit_model(
@@ -74,30 +80,24 @@ def _fit(
     checkpoint: Checkpoint,
 ) -> FitResult:
     check_prior(labels, settings)
-    rows = prepare_rows(source, settings)
+    rows = prepare_rows(source, settings, checkpoint, labels.n_classes)
     factor = build_factor(engine, rows, settings, checkpoint)
     normalisation = _degrees(engine, rows, factor, checkpoint)
     sums, mixing = _gram(engine, rows, factor, normalisation, labels, checkpoint)
-    spectrum = Spectrum.of(sums)
-    labelled = None
-    if wants_leave_one_out(labels, settings):
-        labelled = labelled_rows(
-            engine, rows.blocks, factor, normalisation, labels, mixing, MAX_LABELLED, settings.seed
-        )
-    choice = choose(spectrum, labels, labelled, settings)
-    decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
-    unreached = sweep_labels(
+    decision, chosen, n_iter = _decision(
+        engine, rows, factor, normalisation, labels, settings, sums, mixing, checkpoint
+    )
+    answered = sweep_labels(
         engine, rows.blocks, factor, normalisation, decision, sink, labels, checkpoint
     )
     report = {
         **factor.describe(),
-        **choice.describe(),
+        **chosen,
         "scaling": rows.source.scaling.kind,
         "rows": source.n_rows,
         "labelled_rows": len(labels.rows),
         "repaired_rows": sums.n_repaired,
-        "unreached_rows": unreached,
-        "spectral_radius": spectrum.radius,
+        "unreached_rows": answered.n_unreached,
     }
     model = Model(
         labels.classes,
@@ -108,8 +108,9 @@ def _fit(
         rows.source.dtype,
         source.n_features,
         report,
+        getattr(source, "encoding", None),
     )
-    return FitResult(model, n_iter, sums.n_repaired, unreached)
+    return FitResult(model, n_iter, sums.n_repaired, answered.n_unreached, answered.counts)
 
 
 def _degrees(
@@ -151,3 +152,68 @@ def _gram(
         int(found["n_repaired"]),
     )
     return sums, found["mixing"]
+
+
+def _decision(
+    engine: Engine,
+    rows: PreparedRows,
+    factor: Factor,
+    normalisation: Normalisation,
+    labels: Labels,
+    settings: Settings,
+    sums: GramSums,
+    mixing: np.ndarray,
+    checkpoint: Checkpoint,
+) -> tuple[Decision, dict[str, Any], int]:
+    """Choose α and the class prior, and propagate; also what was chosen and the iterations."""
+
+    def compute() -> dict[str, np.ndarray]:
+        spectrum = Spectrum.of(sums)
+        labelled = None
+        if wants_leave_one_out(labels, settings):
+            labelled = labelled_rows(
+                engine,
+                rows.blocks,
+                factor,
+                normalisation,
+                labels,
+                mixing,
+                MAX_LABELLED,
+                settings.seed,
+            )
+        choice = choose(spectrum, labels, labelled, settings)
+        decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
+        chosen = {**choice.describe(), "spectral_radius": spectrum.radius}
+        return {
+            "coefficients": decision.coefficients,
+            "own_label": decision.own_label,
+            "prior": decision.prior,
+            "chosen": np.array(json.dumps(chosen)),
+            "n_iter": np.array(n_iter),
+        }
+
+    found = checkpoint.step("decision", compute)
+    decision = Decision(found["coefficients"], found["own_label"], found["prior"])
+    return decision, json.loads(str(found["chosen"])), int(found["n_iter"])
+
+
+def warnings_about(result: FitResult, n_rows: int) -> list[BigLPWarning]:
+    """What the user should know about a run that went through."""
+    found: list[BigLPWarning] = []
+    if result.n_repaired:
+        landmarks = result.model.report.get("landmarks", "auto")
+        found.append(
+            DegreeWarning(
+                f"{result.n_repaired:,} of {n_rows:,} rows have a degree of zero or less in the "
+                "low-rank graph; it was repaired. Use more landmarks "
+                f"(n_landmarks={landmarks} now) or a wider bandwidth to avoid this."
+            )
+        )
+    if result.n_unreached:
+        found.append(
+            UnreachedRowsWarning(
+                f"{result.n_unreached:,} of {n_rows:,} rows are reached by no label and got the "
+                "class prior; label rows near them, or use more landmarks or a larger alpha."
+            )
+        )
+    return found

@@ -43,6 +43,8 @@ class Settings:
     memory: int
     seed: int
     factor_params: dict[str, Any] = field(default_factory=dict)
+    remembered: int = 0
+    """Bytes for features that are remembered between sweeps; half of the memory by default."""
 
     @classmethod
     def of(cls, estimator: Any) -> Settings:
@@ -54,6 +56,7 @@ class Settings:
             Naming the parameter, the value found and the values allowed.
         """
         get = estimator.get_params(deep=False)
+        memory = parse_memory(get["memory"])
         factor = one_of("factor", get["factor"], FACTOR_NAMES)
         factor = "anchors" if factor == "auto" else factor
         return cls(
@@ -68,9 +71,10 @@ class Settings:
             max_iter=positive_integer("max_iter", get["max_iter"]),
             tol=positive("tol", get["tol"]),
             device=require_device(get["device"]),
-            memory=parse_memory(get["memory"]),
+            memory=memory,
             seed=seed_from(get["random_state"]),
             factor_params=_factor_params(factor, get["factor_params"]),
+            remembered=memory // 2,
         )
 
 

@@ -15,15 +15,16 @@ afterwards.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, column_sums, like, to_dense, to_numpy
+from biglp._arrays import Array, column_sums, largest_column, like, to_dense, to_numpy
 from biglp._blocks import Block
-from biglp._checkpoint import Checkpoint, Journal
+from biglp._checkpoint import Checkpoint, Journal, Tally
 from biglp._engines import Engine
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
@@ -41,6 +42,22 @@ class Sink(Protocol):
 
     def sync(self) -> None:
         """Make sure that what was taken survives a crash."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the label sweep found, besides the answers in the sink.
+
+    Attributes
+    ----------
+    n_unreached : int
+        Rows that no label reaches.
+    counts : dict of int to int
+        Rows of each class code that occurs.
+    """
+
+    n_unreached: int
+    counts: dict[int, int]
 
 
 def sweep_degrees(engine: Engine, blocks: Sequence[Block], factor: Factor) -> np.ndarray:
@@ -100,8 +117,8 @@ def sweep_labels(
     sink: Sink,
     labels: Labels | None = None,
     checkpoint: Checkpoint | None = None,
-) -> int:
-    """Write every row's class probabilities to the sink; return how many rows nothing reached.
+) -> Answered:
+    """Write every row's class probabilities to the sink.
 
     ``labels`` adds the labelled rows' own labels (training rows); without it the rows are new.
     Blocks that the checkpoint knows to be written are not done again.
@@ -120,11 +137,19 @@ def sweep_labels(
     )
     todo = [block for block in blocks if block.start not in finished]
     try:
-        unreached = engine.map_blocks(function, todo, label="labels")
+        tallies = engine.map_blocks(function, todo, label="labels")
     finally:
         if journal is not None:
             journal.close()
-    return sum(unreached) + sum(finished.values())
+    return _total([*tallies, *finished.values()])
+
+
+def _total(tallies: Sequence[Tally]) -> Answered:
+    counts: dict[int, int] = {}
+    for _, part in tallies:
+        for code, count in part.items():
+            counts[code] = counts.get(code, 0) + count
+    return Answered(sum(unreached for unreached, _ in tallies), dict(sorted(counts.items())))
 
 
 def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
@@ -169,11 +194,15 @@ def _label(
     labels: Labels | None,
     sink: Sink,
     journal: Journal | None,
-) -> int:
+) -> Tally:
     features, _ = _normalised(block, factor, normalisation)
     own = labels.within(block.start, block.stop) if labels is not None else None
     probabilities, unreached = decision.probabilities(features, own)
-    sink.write(block.start, to_numpy(probabilities))
+    probabilities = to_numpy(probabilities)
+    sink.write(block.start, probabilities)
+    rows = np.bincount(largest_column(probabilities))
+    codes = np.flatnonzero(rows)
+    tally = unreached, dict(zip(codes.tolist(), rows[codes].tolist(), strict=True))
     if journal is not None:
-        journal.note(block.start, unreached)
-    return unreached
+        journal.note(block.start, tally)
+    return tally

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biglp._arrays import largest_column, require_device
 from biglp._blocks import parse_memory, rows_per_block
 from biglp._engines import Engine, make_engine
-from biglp._errors import DegreeWarning, ParameterError, UnreachedRowsWarning
-from biglp._fitting import BUDGET_SHARES, explain_bad_rows
+from biglp._errors import ParameterError
+from biglp._fitting import explain_bad_rows
 from biglp._labels import encode_labels
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._model import Model
 from biglp._progress import LogProgress
-from biglp._run import fit_model
+from biglp._run import fit_model, warnings_about
 from biglp._settings import Settings
 from biglp._sources import Source, as_source, working_dtype
 
@@ -178,7 +178,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         self.report_ = result.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = self.classes_[sink.codes]
-        self._warn(result.n_repaired, result.n_unreached, source.n_rows)
+        for warning in warnings_about(result, source.n_rows):
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -219,7 +220,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         source = self._source(X, reset=False)
         model, device = self._model, require_device(self.device)
         row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
-        budget = parse_memory(self.memory) // BUDGET_SHARES
+        budget = parse_memory(self.memory)
         sink = ArraySink(self.classes_, source.n_rows, model.dtype)
         try:
             rows_each = rows_per_block(row_bytes, budget, device=device)
@@ -241,24 +242,6 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         if reset:
             self.n_features_in_ = source.n_features
         return source
-
-    def _warn(self, n_repaired: int, n_unreached: int, n_rows: int) -> None:
-        if n_repaired:
-            landmarks = self.report_.get("landmarks", self.n_landmarks)
-            warnings.warn(
-                f"{n_repaired:,} of {n_rows:,} rows have a degree of zero or less in the low-rank "
-                "graph; it was repaired. Use more landmarks "
-                f"(n_landmarks={landmarks} now) or a wider bandwidth to avoid this.",
-                DegreeWarning,
-                stacklevel=3,
-            )
-        if n_unreached:
-            warnings.warn(
-                f"{n_unreached:,} of {n_rows:,} rows are reached by no label and got the class "
-                "prior; label rows near them, or use more landmarks or a larger alpha.",
-                UnreachedRowsWarning,
-                stacklevel=3,
-            )
 
 
 class ArraySink:

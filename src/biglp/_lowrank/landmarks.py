@@ -21,6 +21,8 @@ from biglp._sources import Source, as_source
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
 KMEANS_ITERATIONS = 10
+SPACING_CELLS = 1 << 20
+"""Distances that are held at once when the bandwidth is chosen."""
 STRATEGIES = ("kmeans", "kmeans-full", "random")
 
 
@@ -88,8 +90,12 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     """
     neighbour = min(neighbour, len(landmarks))
     norms = to_numpy(squared_norms(sample))
-    _, values = nearest(relative_distances(sample, landmarks), min(neighbour + 1, len(landmarks)))
-    squared = to_numpy(values) + norms[:, None]
+    count, step = min(neighbour + 1, len(landmarks)), max(SPACING_CELLS // len(landmarks), 1)
+    values = [
+        to_numpy(nearest(relative_distances(sample[start : start + step], landmarks), count)[1])
+        for start in range(0, sample.shape[0], step)
+    ]
+    squared = np.concatenate(values) + norms[:, None]
     # Rounding leaves a row that sits on a landmark at a distance that is not quite zero.
     noise = 16 * np.finfo(squared.dtype).eps * (norms + squared_norms(landmarks).max())
     # Where all rows sit on landmarks, the next one tells how far apart rows are.
@@ -114,16 +120,26 @@ class _SampleSource(Source):
 
 
 def _given(landmarks: Any, source: Source) -> np.ndarray:
-    given = to_dense(as_source(landmarks).read(0, len(landmarks)))
+    try:
+        table = as_source(landmarks)
+    except BadRowsError as error:
+        raise ParameterError(
+            f"landmarks={landmarks!r:.60} cannot be used: give {', '.join(STRATEGIES)} or an array "
+            f"of shape (k, n_features). As rows: {error}"
+        ) from error
+    given = to_dense(table.read(0, table.n_rows))
     if given.shape[1] != source.n_features:
         raise ParameterError(
             f"landmarks has {given.shape[1]} features, but X has {source.n_features}; "
             "give an array of shape (k, n_features)."
         )
+    with np.errstate(over="ignore"):
+        given = given.astype(source.dtype)
     if not np.isfinite(given).all():
-        raise BadRowsError("landmarks holds NaN or infinity; give finite numbers only.")
+        raise BadRowsError(
+            f"landmarks holds NaN or infinity in {source.dtype}; give finite numbers only."
+        )
     scaling = getattr(source, "scaling", None)
-    given = given.astype(source.dtype)
     return _distinct(given if scaling is None else scaling.apply(given))
 
 

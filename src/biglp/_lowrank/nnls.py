@@ -37,7 +37,7 @@ def nonnegative_least_squares(C: Array, H: np.ndarray) -> Array:
     C : array of shape (b, k), float64
         Linear terms, NumPy or torch.
     H : ndarray of shape (k, k)
-        Quadratic term; a column of zeros gets f = 0.
+        Quadratic term; where it is zero, C is too, and f stays zero.
 
     Returns
     -------
@@ -46,9 +46,7 @@ def nonnegative_least_squares(C: Array, H: np.ndarray) -> Array:
     xp = namespace(C)
     diagonal = np.diag(H)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    unit = H / scale / scale[:, None]
-    unit[diagonal <= 0, diagonal <= 0] = 1.0
-    H = like(C, unit)
+    H = like(C, H / scale / scale[:, None])
     C = C / like(C, scale)
     F = xp.zeros_like(C)
     open_rows = xp.cumsum(xp.ones_like(C[:, 0]), 0) - 1

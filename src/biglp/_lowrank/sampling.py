@@ -11,6 +11,7 @@ from biglp._arrays import Rows
 from biglp._sources import Source
 
 NOISE_CHUNK = 1024
+FETCH_BYTES = 8 << 20
 
 
 def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
@@ -22,8 +23,22 @@ def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
 
 
 def sample_rows(source: Source, size: int, seed: int) -> Rows:
-    """Up to ``size`` distinct random rows, in the source's order."""
-    return source.take(sample_indices(source.n_rows, size, seed))
+    """Up to ``size`` distinct random rows, in the source's order.
+
+    They are fetched a few at a time, because preparing rows takes several times their memory.
+    """
+    indices = sample_indices(source.n_rows, size, seed)
+    at_once = max(FETCH_BYTES // (source.n_features * source.dtype.itemsize), 1)
+    if source.is_sparse or len(indices) <= at_once:
+        return source.take(indices)
+    first = source.take(indices[:at_once])
+    if not isinstance(first, np.ndarray):  # on a GPU, whose memory is its own matter
+        return source.take(indices)
+    rows = np.empty((len(indices), source.n_features), dtype=first.dtype)
+    rows[:at_once] = first
+    for start in range(at_once, len(indices), at_once):
+        rows[start : start + at_once] = source.take(indices[start : start + at_once])
+    return rows
 
 
 def row_noise(seed: int, start: int, stop: int, width: int) -> np.ndarray:

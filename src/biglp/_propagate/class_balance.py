@@ -23,9 +23,13 @@ def class_mass(
     totals: np.ndarray, coefficients: np.ndarray, counts: np.ndarray, alpha: float
 ) -> np.ndarray:
     """Σ_i F_ij for every class, never below the mass of the labels alone.  (c,)."""
-    labels_alone = (1.0 - alpha) * counts
+    return total_mass(counts, totals @ coefficients, alpha)
+
+
+def total_mass(counts: np.ndarray, from_graph: np.ndarray, alpha: float) -> np.ndarray:
+    """Mass of the labels themselves and what the graph adds to it.  (..., c) → (..., c)."""
     # With a non-negative graph the second term is positive; Nyström can make it slightly negative.
-    return labels_alone + np.maximum(totals @ coefficients, 0.0)
+    return (1.0 - alpha) * counts + np.maximum(from_graph, 0.0)
 
 
 def power_prior(counts: np.ndarray, power: float) -> np.ndarray:

@@ -15,7 +15,6 @@ import warnings
 
 import numpy as np
 
-from biglp._errors import StoppedShortWarning
 from biglp._propagate.statistics import GramSums
 
 
@@ -54,6 +53,8 @@ def iterate(
         state = fresh
         if change <= tol * (1.0 - alpha):  # a slow iteration changes little long before its end
             return (alpha / radius) * state, iteration
+    from biglp._errors import StoppedShortWarning  # loads scikit-learn, so only when it is needed
+
     warnings.warn(
         f"label propagation stopped after max_iter={max_iter} iterations with a relative change of "
         f"{change:.1e} (tolerance {tol:.0e}); use solver='closed_form', or a smaller alpha "

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biglp._propagate.class_balance import class_mass
+from biglp._propagate.class_balance import total_mass
 from biglp._propagate.spectrum import Spectrum
 
 
@@ -50,10 +50,8 @@ def leave_one_out(
     scores = rotated @ (gain[:, None] * spectrum.rotated_targets)
     every = np.arange(len(labelled.codes))
     scores[every, labelled.codes] -= own
-    mass = class_mass(
-        spectrum.sums.totals, spectrum.coefficients(alpha), spectrum.sums.counts, alpha
-    )
-    brought = (1.0 - alpha) + rotated @ (gain * spectrum.rotated_totals)
-    masses = np.tile(mass, (len(every), 1))
-    masses[every, labelled.codes] -= brought
-    return scores, masses
+    counts = np.tile(spectrum.sums.counts, (len(every), 1))
+    counts[every, labelled.codes] -= 1
+    from_graph = np.tile(spectrum.sums.totals @ spectrum.coefficients(alpha), (len(every), 1))
+    from_graph[every, labelled.codes] -= rotated @ (gain * spectrum.rotated_totals)
+    return scores, total_mass(counts, from_graph, alpha)

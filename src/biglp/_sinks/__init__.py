@@ -14,9 +14,8 @@ from typing import Any
 
 from biglp._sinks.base import ArraySink, Sink
 from biglp._sinks.npy import NpySink
-from biglp._sinks.parquet import ParquetSink
 
-__all__ = ["ArraySink", "NpySink", "ParquetSink", "Sink", "file_sink"]
+__all__ = ["ArraySink", "NpySink", "Sink", "file_sink"]
 
 
 def file_sink(
@@ -28,5 +27,7 @@ def file_sink(
 ) -> Sink:
     """Return a sink for a path: a Parquet table when it ends in ``.parquet``, else a folder."""
     if Path(path).suffix.lower() in (".parquet", ".pq"):
+        from biglp._sinks.parquet import ParquetSink  # the only part that needs pyarrow
+
         return ParquetSink(path, n_rows, classes, outputs, top)
     return NpySink(path, n_rows, classes, outputs, top)

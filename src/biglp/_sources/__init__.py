@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._errors import BadRowsError
+from biglp._errors import BadRowsError, ParameterError
 from biglp._sources.arrays import ArraySource, CsrSource
 from biglp._sources.base import Source
 from biglp._sources.filled import fill_missing
-from biglp._sources.opening import is_path, open_frame, open_source
+from biglp._sources.naming import is_path
+from biglp._sources.opening import open_frame, open_source
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import PreparedSource, Scaling, working_dtype
 
@@ -50,6 +51,11 @@ def as_source(X: Any, **options: Any) -> Source:
         See :class:`ReadOptions`.
     """
     if isinstance(X, Source):
+        if options:
+            raise ParameterError(
+                f"{', '.join(options)}: these options say how to read, but {X.name} is open "
+                "already; give them where it is opened."
+            )
         return X
     if is_path(X):
         return open_source(X, **options)

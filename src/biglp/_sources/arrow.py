@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from biglp._errors import BadRowsError
 from biglp._files import FileStamp
-from biglp._sources.encoding import is_number
+from biglp._sources.arrow_columns import is_number
 from biglp._sources.table import BATCH_ROWS, TableFile, check_names
 
 
@@ -86,10 +85,7 @@ def is_frame(value: Any) -> bool:
 
 
 def plain_numbers(frame: Any) -> bool:
-    """Whether a data frame is a NumPy array with names on its columns."""
-    if _is_pandas(frame):
-        dtypes = list(frame.dtypes)
-        return all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
+    """Whether a data frame holds nothing but numbers, none of them missing."""
     table = _arrow_table(frame)
     numbers = all(is_number(field.type) for field in table.schema)
     return numbers and all(column.null_count == 0 for column in table.columns)

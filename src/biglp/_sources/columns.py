@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._errors import BadRowsError, ParameterError
-from biglp._sources.encoding import Encoding, is_category, is_number, numbers, some, text
+from biglp._sources.arrow_columns import is_category, is_number, numbers, text
+from biglp._sources.encoding import Encoding, some
 from biglp._sources.options import ReadOptions
 from biglp._sources.table import TableFile, stream
 

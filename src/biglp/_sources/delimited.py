@@ -14,7 +14,8 @@ import pyarrow.csv
 
 from biglp._errors import BadRowsError
 from biglp._files import FileStamp
-from biglp._sources.encoding import Encoding, is_category, is_number
+from biglp._sources.arrow_columns import is_category, is_number
+from biglp._sources.encoding import Encoding
 from biglp._sources.options import ReadOptions
 from biglp._sources.table import TableFile, check_names
 from biglp._sources.textfiles import (
@@ -43,6 +44,7 @@ class DelimitedTable(TableFile):
 
     kind = "CSV"
     part_word = "line"
+    slow = True
 
     def __init__(
         self,

@@ -3,6 +3,8 @@
 A number column is one feature. A text column becomes one feature a category (1 where the row has
 it, 0 elsewhere); a category that was not there when the model was fitted is 0 everywhere. A missing
 number becomes its column's mean, a missing category 0 everywhere, when that was asked for.
+
+This module knows nothing of Arrow, so that arrays can be used where pyarrow is not installed.
 """
 
 from __future__ import annotations
@@ -11,12 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from biglp._errors import BadRowsError
-from biglp._sources.missing import MissingTally
 
 
 @dataclass(frozen=True)
@@ -71,65 +68,6 @@ class Encoding:
             names += [column] if values is None else [f"{column}={value}" for value in values]
         return tuple(names)
 
-    def encode(
-        self, batch: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingTally
-    ) -> None:
-        """Fill ``out``, of shape (features, rows), from a batch of Arrow columns.
-
-        Missing values are filled when the encoding has means, and counted in ``missing`` when not.
-        ``rows`` is the number of the first row, or the numbers of all.
-        """
-        place = 0
-        for index, (name, width) in enumerate(zip(self.columns or (), self.widths, strict=True)):
-            column = batch.column(name)
-            part = out[place : place + width]
-            if name in self.categories:
-                self._encode_categories(name, column, part, rows, missing)
-            else:
-                self._encode_numbers(index, column, part[0], rows, missing)
-            place += width
-
-    def _encode_numbers(
-        self,
-        index: int,
-        column: Any,
-        out: np.ndarray,
-        rows: int | np.ndarray,
-        missing: MissingTally,
-    ) -> None:
-        assert self.columns is not None
-        if column.null_count and out.dtype.kind != "f":
-            missing.add(self.columns[index], _numbered(rows, column.is_null()))
-            return
-        try:
-            out[:] = numbers(column)
-        except (TypeError, ValueError, pa.ArrowException) as error:
-            raise BadRowsError(
-                f"column {self.columns[index]!r} must hold numbers and holds {column.type}: "
-                f"{error}. Give the same kind of table as the model was fitted on."
-            ) from error
-        if out.dtype.kind != "f":
-            return
-        holes = np.isnan(out)
-        if not holes.any():
-            return
-        if self.means is None:
-            missing.add(self.columns[index], _numbered(rows, holes))
-        else:
-            out[holes] = self.means[index]
-
-    def _encode_categories(
-        self, name: str, column: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingTally
-    ) -> None:
-        if column.null_count and self.means is None:
-            missing.add(name, _numbered(rows, column.is_null()))
-        values = pa.array(self.categories[name], type=pa.string())
-        found = pc.index_in(text(column), value_set=values, skip_nulls=True)
-        codes = found.fill_null(-1).to_numpy()
-        known = np.flatnonzero(codes >= 0)
-        out[:] = 0
-        out[codes[known], known] = 1
-
     def columns_of(self, available: Sequence[str], name: str) -> tuple[str, ...]:
         """Find this encoding's columns in a new table, by name.
 
@@ -171,52 +109,6 @@ class Encoding:
             means=None if means is None else tuple(means),
             zero_based=stored["zero_based"],
         )
-
-
-def _numbered(rows: int | np.ndarray, where: Any) -> np.ndarray:
-    """Row numbers of the places where ``where`` is true."""
-    positions = np.flatnonzero(np.asarray(where))
-    return rows[positions] if isinstance(rows, np.ndarray) else rows + positions
-
-
-def numbers(column: Any) -> np.ndarray:
-    """Arrow column as NumPy numbers, missing ones as NaN."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
-        column = column.cast(pa.float64())
-    elif not is_number(column.type):
-        raise TypeError("not a number type")
-    if isinstance(column, pa.ChunkedArray):
-        return column.to_numpy()
-    return column.to_numpy(zero_copy_only=False)
-
-
-def text(column: Any) -> Any:
-    """Arrow column as plain strings."""
-    return column.cast(pa.string())
-
-
-def is_number(kind: Any) -> bool:
-    """Whether an Arrow type holds numbers (truth values and decimals too)."""
-    types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    )
-
-
-def is_category(kind: Any) -> bool:
-    """Whether an Arrow type holds text or categories."""
-    types = pa.types
-    return bool(
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or str(kind) == "string_view"  # its test came with pyarrow 16
-        or types.is_dictionary(kind)
-    )
 
 
 def some(names: Sequence[str], most: int = 8) -> str:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from biglp._errors import BadRowsError
 from biglp._files import FileStamp
 from biglp._sources.base import Source
 from biglp._sources.encoding import Encoding
@@ -57,3 +58,9 @@ def describe_files(stamps: tuple[FileStamp, ...]) -> str:
     if len(stamps) == 1:
         return stamps[0].path
     return f"{stamps[0].path} and {len(stamps) - 1} more" if stamps else "no file"
+
+
+def check_not_empty(n_rows: int, name: str) -> None:
+    """Refuse a table without rows."""
+    if n_rows == 0:
+        raise BadRowsError(f"{name} has no rows; at least 1 is required.")

@@ -44,7 +44,7 @@ class LabelCodes:
             )
 
     def append(self, column: Any, *, text: bool = False) -> None:
-        """Add the labels of the next rows, an Arrow array."""
+        """Add the labels of the next rows: a NumPy or Arrow array, or a list of texts."""
         self._text |= text
         codes = self._encoded(column)
         self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
@@ -113,17 +113,13 @@ class LabelCodes:
 
     def _encoded(self, column: Any) -> np.ndarray:
         """Code of each label; new classes get the next code."""
-        encoded = column.dictionary_encode()
-        if hasattr(encoded, "combine_chunks"):
-            encoded = encoded.combine_chunks()
-        distinct = encoded.dictionary.to_pylist()
+        distinct, places = _distinct(column)
         if len(distinct) > MAX_CLASSES:
             raise LabelError(
                 f"{self._name} has more than {MAX_CLASSES:,} different labels (such as "
                 f"{distinct[0]!r}, {distinct[1]!r}); are these measurements and not classes?"
             )
         codes = np.array([self._code(value) for value in distinct] + [-1], dtype=np.int64)
-        places = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
         return codes[places]
 
     def _code(self, value: Any) -> int:
@@ -183,6 +179,28 @@ class LabelCodes:
             )
         keep = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
         return rows[keep], codes[keep]
+
+
+def _distinct(column: Any) -> tuple[list[Any], np.ndarray]:
+    """Distinct labels, and for each row the place of its label among them (-1 where null)."""
+    if isinstance(column, list):
+        known: dict[str, int] = {}
+        codes = [known.setdefault(text, len(known)) for text in column]
+        return list(known), np.array(codes, dtype=np.int64)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "iu" and len(column):
+            low, high = int(column.min()), int(column.max())
+            if high - low <= MAX_CLASSES:  # counting is quicker than sorting
+                shifted = column.astype(np.int64) - low
+                seen = np.bincount(shifted) > 0
+                return (np.flatnonzero(seen) + low).tolist(), (np.cumsum(seen) - 1)[shifted]
+        distinct, places = np.unique(column, return_inverse=True)
+        return distinct.tolist(), places
+    encoded = column.dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.combine_chunks()
+    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return encoded.dictionary.to_pylist(), indices
 
 
 def _whole_number(text: Any) -> int | None:

@@ -6,26 +6,26 @@ unlabelled where its label is -1, empty, null or NaN.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-import pyarrow as pa
 
 from biglp._errors import LabelError, ParameterError
 from biglp._files import FileStamp
 from biglp._sources.encoding import some
 from biglp._sources.label_codes import LabelCodes
-from biglp._sources.libsvm import ENDINGS as LIBSVM_ENDINGS
 from biglp._sources.libsvm import label_chunks
-from biglp._sources.opening import DELIMITED, TABLES, ending, find_files, open_tables
+from biglp._sources.naming import DELIMITED, LIBSVM, TABLES, ending, find_files
+from biglp._sources.opening import open_tables
 from biglp._sources.options import ReadOptions
 from biglp._sources.rawfile import RawFile
 from biglp._sources.simulated import SimulatedSource
 from biglp._sources.simulation import PREFIX, Simulation
-from biglp._sources.table import TableFile, stream
 from biglp._sources.textfiles import open_text
+
+if TYPE_CHECKING:
+    from biglp._sources.table import TableFile
 
 PIECE_ROWS = 1 << 20
 ROW_NAMES = ("row", "rows", "index", "row_index")
@@ -115,12 +115,12 @@ def _from_files(codes: LabelCodes, path: Any, column: str | None) -> None:
         _array(codes, files[0])
     elif kind == ".txt":
         _lines(codes, files[0])
-    elif kind in LIBSVM_ENDINGS:
+    elif kind in LIBSVM:
         _libsvm(codes, files[0])
     else:
         raise LabelError(
             f"{files[0]}: labels cannot be read from files ending in {kind!r}; use .npy, .txt, "
-            f"{', '.join((*TABLES, *LIBSVM_ENDINGS))}."
+            f"{', '.join((*TABLES, *LIBSVM))}."
         )
 
 
@@ -133,10 +133,7 @@ def _array(codes: LabelCodes, path: str) -> None:
     codes.expect(file.shape[0])
     for start in range(0, file.shape[0], PIECE_ROWS):
         piece = file.read(start, min(start + PIECE_ROWS, file.shape[0]))
-        if piece.dtype.kind == "S":
-            piece = piece.astype("U")
-        piece = piece.astype(piece.dtype.newbyteorder("="), copy=False)
-        codes.append(pa.array(piece.astype(object) if piece.dtype.kind == "U" else piece))
+        codes.append(piece.astype("U") if piece.dtype.kind == "S" else piece)
 
 
 def _lines(codes: LabelCodes, path: str) -> None:
@@ -149,7 +146,7 @@ def _lines(codes: LabelCodes, path: str) -> None:
             skip = file.readline().decode("utf-8-sig", "replace").strip() in LABEL_NAMES
     codes.expect(n_lines - skip)
     for piece in _line_pieces(path):
-        codes.append(pa.array(piece[1:] if skip else piece, type=pa.string()), text=True)
+        codes.append(piece[1:] if skip else piece, text=True)
         skip = False
     stamp.check()
 
@@ -172,7 +169,7 @@ def _count_lines(path: str) -> int:
 
 def _libsvm(codes: LabelCodes, path: str) -> None:
     for labels in label_chunks(path):
-        codes.append(pa.array(labels, type=pa.string()), text=True)
+        codes.append(labels, text=True)
     codes.refuse_plus_minus_one()
 
 
@@ -180,10 +177,12 @@ def _simulated(codes: LabelCodes, simulation: Simulation) -> None:
     source = SimulatedSource(simulation)
     codes.expect(source.n_rows)
     for start in range(0, source.n_rows, PIECE_ROWS):
-        codes.append(pa.array(source.labels(start, min(start + PIECE_ROWS, source.n_rows))))
+        codes.append(source.labels(start, min(start + PIECE_ROWS, source.n_rows)))
 
 
 def _table(codes: LabelCodes, tables: list[TableFile], column: str | None) -> None:
+    from biglp._sources.table import stream
+
     names = tables[0].schema.names
     row_column = _row_column(names) if column is None else None
     if column is None:
@@ -220,6 +219,8 @@ def _row_column(names: list[str]) -> str | None:
 
 
 def _as_text(table: TableFile, column: str) -> TableFile:
+    import pyarrow as pa
+
     place = table.schema.get_field_index(column)
     table.schema = table.schema.set(place, pa.field(column, pa.string()))
     return table
@@ -230,8 +231,3 @@ def _whole(column: Any, name: str) -> np.ndarray:
     if values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
         raise LabelError(f"{name}: row numbers must be whole numbers, counted from 0.")
     return values.astype(np.int64)
-
-
-def label_path_is_table(path: str | os.PathLike[str]) -> bool:
-    """Whether a file has named columns, one of which can be the label column."""
-    return ending(os.fspath(path)) in TABLES

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
 from biglp._blocks import format_bytes
 from biglp._errors import BadRowsError, ParameterError
@@ -24,15 +23,14 @@ from biglp._files import FileStamp
 from biglp._progress import Progress
 from biglp._sources.cache import CachedSource, conversion_facts
 from biglp._sources.encoding import Encoding
+from biglp._sources.files import check_not_empty
 from biglp._sources.options import ReadOptions
 from biglp._sources.store import CacheStore, NpyWriter, no_room
-from biglp._sources.tabular import check_not_empty
 from biglp._sources.textfiles import PACKED, guess_rows, open_text
 
 logger = logging.getLogger("biglp")
 
 CHUNK_BYTES = 8 << 20
-ENDINGS = (".libsvm", ".svm", ".svmlight", ".svml")
 
 
 @dataclass
@@ -146,6 +144,8 @@ def _chunks(path: str) -> Iterator[tuple[bytes, int]]:
 def _parse(
     chunk: bytes, first_line: int, path: str, dtype: np.dtype[Any]
 ) -> tuple[Any, np.ndarray]:
+    from sklearn.datasets import load_svmlight_file  # slow to load, and other formats do without
+
     try:
         # Counted as they stand; whether that is from 0 or from 1 is known at the end only.
         return load_svmlight_file(io.BytesIO(chunk), dtype=dtype, zero_based=True)

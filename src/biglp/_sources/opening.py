@@ -1,44 +1,30 @@
-"""From what a user names to the source that reads it."""
+"""From what a user names to the source that reads it.
+
+Table formats are loaded when they are first used, so that arrays, ``.npy`` files and simulations
+work where pyarrow is not installed.
+"""
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from biglp._errors import BadRowsError
+import numpy as np
+
+from biglp._errors import BadRowsError, MissingExtraError
 from biglp._files import FileStamp
-from biglp._sources.arrow import ArrowTable, FrameTable, is_frame, plain_numbers
 from biglp._sources.base import Source
-from biglp._sources.cache import open_table
-from biglp._sources.columns import make_encoding
-from biglp._sources.delimited import DelimitedTable
 from biglp._sources.filled import fill_missing
-from biglp._sources.libsvm import ENDINGS as LIBSVM_ENDINGS
 from biglp._sources.libsvm import open_libsvm
+from biglp._sources.naming import ARROW, DELIMITED, LIBSVM, PARQUET, TABLES, ending, find_files
 from biglp._sources.npy import NpySource
 from biglp._sources.options import ReadOptions
-from biglp._sources.parquet import ParquetTable
 from biglp._sources.simulated import SimulatedSource
 from biglp._sources.simulation import PREFIX, Simulation
-from biglp._sources.table import TableFile
-from biglp._sources.tabular import TabularSource
-from biglp._sources.textfiles import PACKED
 
-PARQUET = (".parquet", ".pq", ".parq")
-ARROW = (".arrow", ".feather", ".ipc")
-DELIMITED = (".csv", ".tsv", ".tab")
-TABLES = (*PARQUET, *ARROW, *DELIMITED)
-
-
-def is_path(value: Any) -> bool:
-    """Whether a value names a file, or is a list of such names."""
-    if isinstance(value, (str, os.PathLike)):
-        return True
-    listed = isinstance(value, (list, tuple)) and len(value) > 0
-    return listed and all(isinstance(item, (str, os.PathLike)) for item in value)
+if TYPE_CHECKING:
+    from biglp._sources.table import TableFile
 
 
 def open_source(paths: Any, **options: Any) -> Source:
@@ -59,13 +45,20 @@ def open_source(paths: Any, **options: Any) -> Source:
     if len(files) == 1 and endings == {".npy"}:
         chosen.refuse(files[0], "columns", "label_column", "drop", "categorical", "dtype")
         return fill_missing(NpySource(files[0]), chosen)
-    if len(files) == 1 and endings <= set(LIBSVM_ENDINGS):
+    if len(files) == 1 and endings <= set(LIBSVM):
         return open_libsvm(files[0], chosen)
-    return open_table(open_tables(files, chosen), chosen)
+    tables = open_tables(files, chosen)
+    from biglp._sources.convert import open_table
+
+    return open_table(tables, chosen)
 
 
 def open_tables(files: Sequence[str], options: ReadOptions) -> list[TableFile]:
     """Open the files of one table; they must have one format."""
+    with _needing_pyarrow(files[0]):
+        from biglp._sources.arrow import ArrowTable
+        from biglp._sources.delimited import DelimitedTable
+        from biglp._sources.parquet import ParquetTable
     endings = {ending(file) for file in files}
     if endings <= set(PARQUET):
         return [ParquetTable(file) for file in files]
@@ -83,35 +76,19 @@ def open_tables(files: Sequence[str], options: ReadOptions) -> list[TableFile]:
     raise BadRowsError(
         f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
         f"{' in numbers' if len(files) > 1 else ''}; use .npy (one file), "
-        f"{', '.join((*TABLES, *LIBSVM_ENDINGS))} (text may be packed as .gz or .bz2)."
+        f"{', '.join((*TABLES, *LIBSVM))} (text may be packed as .gz or .bz2)."
     )
-
-
-def find_files(paths: Any) -> list[str]:
-    """Files behind a path, a pattern, a folder or a list of these, in order of name."""
-    if isinstance(paths, (list, tuple)):
-        return [file for path in paths for file in find_files(path)]
-    path = os.fspath(paths)
-    if os.path.isdir(path):
-        return _files_in(path)
-    if not os.path.exists(path) and glob.has_magic(path):
-        found = sorted(glob.glob(path, recursive=True))
-        if not found:
-            raise BadRowsError(f"no file fits the pattern {path} (looked from {Path.cwd()}).")
-        return found
-    FileStamp.of(path)
-    return [path]
-
-
-def ending(path: str) -> str:
-    """Ending of a file's name, below the packing: ``.csv`` for ``x.csv.gz``."""
-    name = Path(path)
-    return (Path(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
 
 
 def open_frame(frame: Any, options: ReadOptions) -> Source | None:
     """Open a data frame as a table; None for one of plain numbers, which is as good an array."""
     no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
+    if no_options and _is_plain_pandas(frame):
+        return None
+    with _needing_pyarrow("this data frame"):
+        from biglp._sources.arrow import FrameTable, is_frame, plain_numbers
+        from biglp._sources.columns import make_encoding
+        from biglp._sources.tabular import TabularSource
     if not is_frame(frame) or (no_options and plain_numbers(frame)):
         return None
     table = FrameTable(frame)
@@ -119,17 +96,17 @@ def open_frame(frame: Any, options: ReadOptions) -> Source | None:
     return TabularSource([table], make_encoding([table], options))
 
 
-def _files_in(folder: str) -> list[str]:
-    """Tables in a folder and its folders, without hidden files and markers (``_SUCCESS``)."""
-    found = [
-        str(path)
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
-        and ending(str(path)) in TABLES
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
-    if not found:
-        raise BadRowsError(
-            f"the folder {folder} holds no file that is a table; looked for {', '.join(TABLES)}."
-        )
-    return found
+def _is_plain_pandas(frame: Any) -> bool:
+    dtypes = list(getattr(frame, "dtypes", [object()]))
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes)
+
+
+@contextmanager
+def _needing_pyarrow(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{name} is read through pyarrow, which cannot be loaded here ({error}); install it "
+            "with: pip install pyarrow. Arrays and .npy files do not need it."
+        ) from error

@@ -18,6 +18,7 @@ class ParquetTable(TableFile):
 
     kind = "Parquet"
     part_word = "row group"
+    slow = True
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
@@ -31,7 +32,9 @@ class ParquetTable(TableFile):
             raise self.unreadable(error) from error
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         self.part_rows = [group.num_rows for group in groups]
-        self._group_bytes = max((group.total_byte_size for group in groups), default=0)
+        width = sum(_byte_width(field.type) for field in self.schema)
+        sizes = [max(group.total_byte_size, group.num_rows * width) for group in groups]
+        self._group_bytes = max(sizes, default=0)
         self.n_rows_guess = metadata.num_rows
         self._metadata = metadata
 
@@ -72,3 +75,11 @@ class ParquetTable(TableFile):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the file's footer behind; it is read again where it is needed."""
         return {**self.__dict__, "_metadata": None}
+
+
+def _byte_width(kind: Any) -> int:
+    """Bytes of one decoded value, guessed for text."""
+    try:
+        return max(int(kind.bit_width) // 8, 1)
+    except ValueError:
+        return 16

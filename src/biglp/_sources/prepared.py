@@ -12,7 +12,10 @@ from biglp._arrays import Rows, to_device
 from biglp._errors import ParameterError
 from biglp._sources.base import Source
 
-SCALINGS = ("auto", "none", "standard", "minmax")
+STATISTICS_BYTES = 4 << 20
+SCALINGS = ("auto", "none", "standard", "minmax", "log")
+LONG_TAIL = 10.0
+"""A feature has a long tail when it reaches this many times its usual distance from its median."""
 CENTRING_RATIO = 3.0
 """A feature whose mean is more than this many spreads from zero would lose its digits in
 ‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for: float32 keeps 7 of them, and
@@ -23,11 +26,16 @@ SMALLEST_DIFFERENCE = 1e4
 
 @dataclass(frozen=True)
 class Scaling:
-    """Features become ``(x − offset) · factor``; ``None`` leaves a step out."""
+    """Features become ``(x − offset) · factor``; ``None`` leaves a step out.
+
+    With ``final`` they become ``sign(u) · log(1 + |u|) · final`` of that u: for small values a
+    line, for large ones a logarithm, so that a few huge values do not decide all distances.
+    """
 
     kind: str = "none"
     offset: np.ndarray | None = None
     factor: np.ndarray | None = None
+    final: np.ndarray | None = None
 
     def apply(self, rows: Rows) -> Rows:
         """Scale a block of rows (dense or CSR); the identity returns the rows untouched."""
@@ -36,14 +44,24 @@ class Scaling:
         if self.factor is not None:
             factor = self.factor.astype(rows.dtype)
             rows = rows.multiply(factor).tocsr() if sparse.issparse(rows) else rows * factor
+        if self.final is not None:
+            rows = _signed_log(rows)
+            final = self.final.astype(rows.dtype)
+            rows = rows.multiply(final).tocsr() if sparse.issparse(rows) else rows * final
         return rows
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays it is made of, for a file."""
+        found = {"offset": self.offset, "factor": self.factor, "final": self.final}
+        return {name: array for name, array in found.items() if array is not None}
 
     @classmethod
     def from_sample(cls, sample: Rows, kind: str) -> Scaling:
         """Choose offset and factor from a sample of rows.
 
         ``"auto"`` leaves features alone when they already share one scale (pixels, indicators,
-        word counts) and standardises them otherwise. Sparse rows are never centred, because that
+        word counts) and standardises them otherwise, on a logarithmic scale ("log") where some
+        feature has values far outside its usual range. Sparse rows are never centred, because that
         would fill them in.
         """
         if kind not in SCALINGS:
@@ -52,6 +70,8 @@ class Scaling:
         low, high, mean, spread = _feature_statistics(sample)
         if kind == "auto":
             kind = "none" if _share_one_scale(low, high) else "standard"
+            if kind == "standard" and _has_long_tails(sample, low, high, spread):
+                kind = "log"
         if kind == "none":
             far = np.abs(mean) > CENTRING_RATIO * spread
             # Centring is a translation: distances do not change, only their rounding does.
@@ -65,6 +85,8 @@ class Scaling:
             in_range = size == 0 or smallest <= size <= largest
             factor = None if in_range else np.full(len(low), 1.0 / max(size, float(limits.tiny)))
             return cls(kind, offset, factor)
+        if kind == "log":
+            return _log_scaling(sample, spread)
         if kind == "minmax":
             width = high - low
             return cls(kind, low if dense else None, _inverse(width))
@@ -125,7 +147,17 @@ def _feature_statistics(sample: Rows) -> tuple[np.ndarray, ...]:
         square = np.asarray(scaled.multiply(scaled).mean(axis=0)).ravel()
         spread = np.sqrt(np.maximum(square - mean**2, 0.0))
         return low.astype(np.float64), high.astype(np.float64), mean * size, spread * size
-    values = np.asarray(sample, dtype=np.float64)
+    # A few columns at a time: float64 copies of a whole sample take several times its memory.
+    step = max(STATISTICS_BYTES // (8 * len(sample)), 1)
+    parts = [
+        _column_statistics(np.asarray(sample[:, start : start + step], dtype=np.float64))
+        for start in range(0, sample.shape[1], step)
+    ]
+    low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return low, high, mean, spread
+
+
+def _column_statistics(values: np.ndarray) -> tuple[np.ndarray, ...]:
     low, high = values.min(axis=0), values.max(axis=0)
     size = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
     values = values / size  # so that squares of huge values do not overflow
@@ -138,6 +170,55 @@ def _share_one_scale(low: np.ndarray, high: np.ndarray) -> bool:
     if width.size == 0:
         return True
     return bool(np.median(width) >= 0.5 * width.max() and np.quantile(width, 0.1) > 0.1 * width.max())
+
+
+def _has_long_tails(
+    sample: Rows, low: np.ndarray, high: np.ndarray, spread: np.ndarray
+) -> bool:
+    """Whether some feature reaches many times further than its usual distance from its middle."""
+    middle, usual = _usual_range(sample, spread)
+    reach = np.maximum(high - middle, middle - low)
+    return bool((reach[spread > 0] > LONG_TAIL * usual[spread > 0]).any())
+
+
+def _usual_range(sample: Rows, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Median of each feature, and the distance from it within which three quarters of rows lie.
+
+    A feature that is nearly always the same has a distance of zero; a tenth of its standard
+    deviation takes its place.
+    """
+    if sparse.issparse(sample):
+        middle = np.zeros(sample.shape[1])
+        usual = np.zeros(sample.shape[1])
+        columns = sample.tocsc()
+        for j in np.flatnonzero(np.diff(columns.indptr) > sample.shape[0] // 4):
+            usual[j] = np.quantile(np.abs(columns[:, [j]].toarray()), 0.75)
+    else:
+        values = np.asarray(sample, dtype=np.float64)
+        middle = np.median(values, axis=0)
+        usual = np.quantile(np.abs(values - middle), 0.75, axis=0)
+    return middle, np.maximum(usual, 0.1 * spread)
+
+
+def _log_scaling(sample: Rows, spread: np.ndarray) -> Scaling:
+    middle, usual = _usual_range(sample, spread)
+    offset = None if sparse.issparse(sample) else middle
+    halfway = Scaling("log", offset, _inverse(usual), np.ones(len(usual)))
+    _, _, _, squashed = _feature_statistics(halfway.apply(sample))
+    return Scaling("log", offset, _inverse(usual), _inverse(squashed))
+
+
+def _signed_log(rows: Rows) -> Rows:
+    """sign(u)·log(1 + |u|), entry by entry; zeros stay zeros."""
+    if sparse.issparse(rows):
+        squashed = rows.copy()
+        squashed.data = _signed_log(rows.data)
+        return squashed
+    # log(1 + u) rather than log1p: several times faster, and exact enough beside a scale of 1.
+    squashed = np.abs(rows)
+    squashed += 1
+    np.log(squashed, out=squashed)
+    return np.copysign(squashed, rows, out=squashed)
 
 
 def _inverse(width: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ name, and is converted again.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -14,8 +15,10 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +40,9 @@ from biglp._files import (
 logger = logging.getLogger("biglp")
 
 VERSION = 1
+PREFIX = "biglp-"
+LOCK = "in-use"
+YOUNG_SECONDS = 60.0
 RESERVE_BYTES = 256 << 20
 """Disk space that a conversion leaves to others."""
 
@@ -66,9 +72,11 @@ class CacheStore:
             with explained_writing(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
         else:
+            remove_abandoned(Path(tempfile.gettempdir()))
             with explained_writing(tempfile.gettempdir()):
-                self.path = Path(tempfile.mkdtemp(prefix="biglp-"))
-            weakref.finalize(self, _remove, self.path, os.getpid())
+                self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+                lock = _lock(self.path)
+            weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def find(self, name: str, facts: dict[str, Any]) -> Entry | None:
         """Return the conversion of an input with these facts, if it is there."""
@@ -167,6 +175,35 @@ class NpyWriter:
             self._file.close()
 
 
-def _remove(folder: Path, owner: int) -> None:
+def remove_abandoned(place: Path) -> None:
+    """Remove temporary folders of processes that were killed before they could do it.
+
+    A living process holds a lock on a file in its folder; the system releases it however the
+    process ends. Young folders are left alone: theirs may not be locked yet.
+    """
+    for folder in place.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            facts = folder.stat()
+            if facts.st_uid != os.getuid() or time.time() - facts.st_mtime < YOUNG_SECONDS:
+                continue
+            handle = os.open(folder / LOCK, os.O_RDWR)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                logger.info("removing %s, left behind by a run that was killed", folder)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _lock(folder: Path) -> int:
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    with suppress(OSError):  # a file system without locks: its folders are never taken for dead
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
+
+
+def _remove(folder: Path, lock: int, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not take the folder from its parent
         shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        os.close(lock)

@@ -27,6 +27,8 @@ class TableFile(ABC):
     ----------
     kind, part_word : str
         Names of the format and of its parts.
+    slow : bool
+        Whether decoding costs more than reading raw rows, so that converting once pays.
     name : str
         What messages call the file.
     stamp : FileStamp or None
@@ -41,6 +43,7 @@ class TableFile(ABC):
 
     kind: ClassVar[str]
     part_word: ClassVar[str] = "part"
+    slow: ClassVar[bool] = False
     name: str
     stamp: FileStamp | None
     schema: Any

@@ -15,9 +15,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from biglp._arrays import Rows
-from biglp._errors import BadRowsError
+from biglp._sources.arrow_columns import encode
 from biglp._sources.encoding import Encoding
-from biglp._sources.files import FileSource, describe_files
+from biglp._sources.files import FileSource, check_not_empty, describe_files
 from biglp._sources.missing import MissingTally
 from biglp._sources.table import TableFile
 
@@ -66,7 +66,7 @@ class TabularSource(FileSource):
         for part, low, high in self._spans(start, stop):
             first = int(self._bounds[part])
             batch = self._part(part).slice(low - first, high - low)
-            self.encoding.encode(batch, out[:, low - start : high - start], low, missing)
+            encode(self.encoding, batch, out[:, low - start : high - start], low, missing)
             del batch  # let go of this part before the next one is decoded
         missing.check(self.name, whole=False)
         return np.ascontiguousarray(out.T)
@@ -80,7 +80,7 @@ class TabularSource(FileSource):
         for part in np.flatnonzero(np.diff(cuts)):
             low, high = int(cuts[part]), int(cuts[part + 1])
             batch = self._part(int(part)).take(indices[low:high] - self._bounds[part])
-            self.encoding.encode(batch, out[:, low:high], indices[low:high], missing)
+            encode(self.encoding, batch, out[:, low:high], indices[low:high], missing)
             del batch
         missing.check(self.name, whole=False)
         return np.ascontiguousarray(out.T)
@@ -148,9 +148,3 @@ def column_buffer(n_features: int, n_rows: int, dtype: np.dtype[Any]) -> np.ndar
     air between them makes turning the array six times as fast.
     """
     return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]
-
-
-def check_not_empty(n_rows: int, name: str) -> None:
-    """Refuse a table without rows."""
-    if n_rows == 0:
-        raise BadRowsError(f"{name} has no rows; at least 1 is required.")

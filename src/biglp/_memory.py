@@ -1,0 +1,228 @@
+"""What a run needs of memory, known before it begins.
+
+The budget covers the whole process: Python and its libraries, the labels, the sample behind scaling
+and landmarks, the blocks in work, the r × r arrays, and the features that are remembered between
+sweeps with what is left. Blocks are cut by the budget alone; how many are in work at once is what
+gives way when memory is short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from biglp._blocks import format_bytes, rows_per_block
+from biglp._choose import MAX_LABELLED
+from biglp._errors import MemoryBudgetError
+from biglp._fitting import (
+    ANCHOR_NEIGHBOURS,
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    automatic_landmarks,
+    bytes_per_row,
+    check_small_arrays,
+)
+from biglp._lowrank.landmarks import ROWS_PER_LANDMARK
+from biglp._settings import Settings
+
+PROCESS_BYTES = 80 << 20
+"""Python, NumPy, SciPy, pyarrow and what the allocator does not give back."""
+TABLE_BYTES = 96 << 20
+"""What decoding a table or text takes beside that: pieces of it, and scikit-learn for LIBSVM."""
+BLOCK_OBJECT_BYTES = 1200
+ITERATES = 3
+"""Rows of F that GLNP holds for each row, counted in iterates."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a problem.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_classes, n_labelled : int
+    values : float
+        Numbers that are stored for a row; fewer than features where rows are sparse.
+    dtype : numpy.dtype
+        Type of the arithmetic.
+    decoded : bool
+        Whether the rows come from a table or text.
+    part_bytes : int
+        What a worker holds of the input beside its block.
+    """
+
+    n_rows: int
+    n_features: int
+    n_classes: int
+    n_labelled: int
+    values: float
+    dtype: np.dtype[Any]
+    decoded: bool = False
+    part_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How the memory of a run is shared out, in bytes.
+
+    Attributes
+    ----------
+    rows_each : int
+        Rows a block.
+    workers : int
+        Blocks in work at once.
+    process, labels, landmarks, blocks, small : int
+        Python itself; labels and block descriptions; the samples behind scaling and landmarks (or
+        the rows of F of GLNP); blocks in work; r × r arrays.
+    remembered, wanted : int
+        What is left for features between sweeps, and what all of them would take.
+    """
+
+    rows_each: int
+    workers: int
+    process: int
+    labels: int
+    landmarks: int
+    blocks: int
+    small: int
+    remembered: int
+    wanted: int
+
+    @property
+    def expected(self) -> int:
+        """Memory that the run will take."""
+        first = self.landmarks + self.blocks
+        later = self.blocks + self.small + (self.wanted if self.wanted <= self.remembered else 0)
+        return self.process + self.labels + max(first, later)
+
+
+def plan_memory(memory: int, shape: Shape, settings: Settings, workers: int) -> MemoryPlan:
+    """Share out a budget.
+
+    Parameters
+    ----------
+    memory : int
+        Budget of the whole process in bytes.
+    shape : Shape
+        The size of the problem.
+    settings : Settings
+        Its method.
+    workers : int
+        Blocks that may be in work at once; fewer when memory is short.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Naming the smallest budget that works.
+    """
+    plan = _shared_out(memory, shape, settings, workers)
+    if isinstance(plan, MemoryPlan):
+        return plan
+    least = _least(shape, settings)
+    raise MemoryBudgetError(
+        f"memory={format_bytes(memory)} is too little for {shape.n_rows:,} rows × "
+        f"{shape.n_features:,} features with factor={settings.factor!r} and "
+        f"{_rank(shape, settings):,} landmarks: {plan}. Give at least {format_bytes(least)} "
+        f"(--memory {-(-least >> 20)}MB), or use fewer landmarks."
+    )
+
+
+def within(settings: Settings, plan: MemoryPlan) -> Settings:
+    """Settings whose budgets are those of the plan."""
+    work = plan.landmarks + plan.blocks + plan.small + plan.remembered
+    return replace(settings, memory=work, remembered=plan.remembered)
+
+
+def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> MemoryPlan | str:
+    """Return a plan, or what did not fit."""
+    rank, itemsize = _rank(shape, settings), shape.dtype.itemsize
+    process = PROCESS_BYTES + TABLE_BYTES * shape.decoded
+    codes = (1 if shape.n_classes < 127 else 2) * shape.n_rows
+    left = memory - process - codes - 24 * shape.n_labelled
+    if left <= 0:
+        return f"Python and the labels alone take {format_bytes(memory - left)}"
+    a_row = bytes_per_row(shape.values, rank, shape.n_classes, shape.dtype)
+    try:
+        check_small_arrays(rank, left)
+        rows_each = rows_per_block(a_row, left, device=settings.device)
+    except MemoryBudgetError:
+        return f"the blocks and small arrays do not fit the remaining {format_bytes(left)}"
+    labels = codes + 24 * shape.n_labelled + BLOCK_OBJECT_BYTES * (shape.n_rows // rows_each + 1)
+    landmarks = _landmark_bytes(shape, settings, rank)
+    small, result = _small_bytes(shape, settings, rank, rows_each)
+    a_block = int(rows_each * (itemsize * 3 * shape.values + a_row)) + 3 * result + shape.part_bytes
+    needed = max(landmarks, small)
+    left = memory - process - labels - needed
+    if left < a_block:
+        return f"samples and small arrays take {format_bytes(needed)}, a block {format_bytes(a_block)}"
+    workers = min(workers, left // a_block)
+    blocks = workers * a_block
+    remembered = memory - process - labels - blocks - small
+    return MemoryPlan(
+        rows_each=rows_each,
+        workers=workers,
+        process=process,
+        labels=labels,
+        landmarks=landmarks,
+        blocks=blocks,
+        small=small,
+        remembered=remembered,
+        wanted=_stored_bytes(shape, settings, rank) * shape.n_rows,
+    )
+
+
+def _least(shape: Shape, settings: Settings) -> int:
+    """Smallest budget that works, to a hundredth."""
+    low, high = 1 << 20, 1 << 24
+    while not isinstance(_shared_out(high, shape, settings, 1), MemoryPlan):
+        low, high = high, 2 * high
+    while high - low > max(low // 100, 1 << 20):
+        middle = (low + high) // 2
+        fits = isinstance(_shared_out(middle, shape, settings, 1), MemoryPlan)
+        low, high = (low, middle) if fits else (middle, high)
+    return high
+
+
+def _rank(shape: Shape, settings: Settings) -> int:
+    if settings.factor == "linear":
+        return shape.n_features
+    return settings.n_landmarks or automatic_landmarks(shape.n_rows, settings.factor)
+
+
+def _landmark_bytes(shape: Shape, settings: Settings, rank: int) -> int:
+    """Samples behind scaling, bandwidth and landmarks, and the centres with their sums."""
+    a_row = int(shape.values * shape.dtype.itemsize)
+    sample = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), shape.n_rows * a_row)
+    if settings.factor == "linear":
+        return sample
+    centres = 8 * rank * shape.n_features * 6
+    clustered = min(ROWS_PER_LANDMARK * rank, shape.n_rows) * a_row * 5 // 4
+    if settings.factor in ("glnp", "glnp-mu"):
+        iterates = ITERATES * shape.n_rows * rank * shape.dtype.itemsize
+        return sample + centres + max(clustered, iterates)
+    return sample + centres + (clustered if settings.landmarks == "kmeans" else 0)
+
+
+def _small_bytes(
+    shape: Shape, settings: Settings, rank: int, rows_each: int
+) -> tuple[int, int]:
+    """Sums, eigenvectors and leave-one-out; and what one block's sums take."""
+    square = 8 * rank**2
+    result = square
+    if settings.factor == "anchors":
+        result = min(square, 16 * rows_each * ANCHOR_NEIGHBOURS**2)
+    elif settings.factor in ("glnp", "glnp-mu"):
+        result = max(square, 8 * rank * shape.n_features)
+    chosen = 8 * min(shape.n_labelled, MAX_LABELLED) * (4 * rank + 6 * shape.n_classes)
+    return 9 * square + chosen, result
+
+
+def _stored_bytes(shape: Shape, settings: Settings, rank: int) -> int:
+    if settings.factor in ("glnp", "glnp-mu"):
+        return 0  # counted with its iterates
+    if settings.factor == "anchors":
+        index = np.min_scalar_type(rank - 1).itemsize
+        return ANCHOR_NEIGHBOURS * (shape.dtype.itemsize + index)
+    return rank * shape.dtype.itemsize
