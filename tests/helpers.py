@@ -28,6 +28,7 @@ def blobs(n=200, classes=3, features=5, labelled=24, dtype=np.float64, seed=0, s
 def model(**changes):
     """An estimator whose every choice is fixed, so that a test changes one thing at a time."""
     settings = {
+        "factor": "anchors",
         "n_landmarks": 20,
         "bandwidth": 1.5,
         "alpha": 0.9,

@@ -40,21 +40,19 @@ class Cluster:
 
     def __init__(self, folder, n_workers):
         self.file = folder / "scheduler.json"
-        options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
-        self.processes = [self._start("scheduler", *options, "--scheduler-file", self.file)]
+        self.processes = [self._start("scheduler", "--port", "0")]
         self.workers = [self.add_worker() for _ in range(n_workers)]
         self.address = json.loads(_eventually(self.file.read_text))["address"]
 
     def add_worker(self):
-        options = ("--host", "127.0.0.1", "--nthreads", "1", "--no-nanny", "--no-dashboard")
-        worker = self._start("worker", "--scheduler-file", self.file, *options)
+        worker = self._start("worker", "--nthreads", "1", "--no-nanny")
         self.processes.append(worker)
         return worker
 
     def _start(self, *command):
-        return subprocess.Popen(
-            [str(DASK), *map(str, command)], stderr=subprocess.DEVNULL, env=QUIET, cwd="/"
-        )
+        loopback = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
+        command = [str(DASK), *command, *loopback, "--scheduler-file", str(self.file)]
+        return subprocess.Popen(command, stderr=subprocess.DEVNULL, env=QUIET, cwd="/")
 
     def close(self):
         for process in self.processes:

@@ -317,6 +317,9 @@ def test_lost_rows_are_rebuilt_with_the_same_bits(solver):
     X = some_rows(dtype=np.float32)
     factor, blocks, F = fitted(X, k=4, solver=solver, max_iter=15, tol=0.0)
     assert all(len(block.memory[MEMORY][1]) == 1 for block in blocks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Block, "rows", None)  # what is remembered is not computed again
+        np.testing.assert_array_equal(gathered(factor, blocks), F)
     for block in blocks:
         block.memory.clear()
     np.testing.assert_array_equal(gathered(factor, blocks), F)

@@ -89,7 +89,7 @@ class RunFolder(Checkpoint):
                 f"another process is at work in {self.folder}; wait until it has ended, "
                 "or choose another output folder."
             )
-        identity = json.loads(json.dumps(identity))
+        identity = dict(json.loads(json.dumps(identity)))
         if resume and (self.folder / HEADER).exists():
             _check_same(read_identity(self.folder), identity, self.folder)
             return
@@ -127,7 +127,7 @@ class RunFolder(Checkpoint):
 
     def finished_blocks(self) -> dict[int, Tally]:
         """Read all journals; a line that a crash cut short does not count."""
-        return self._engine.once(lambda: dict(_entries(self.folder)))
+        return self._engine.once(lambda: dict(journal_entries(self.folder)))
 
     def forget_blocks(self) -> None:
         """Have all rows written again."""
@@ -227,7 +227,8 @@ def read_identity(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / HEADER).read_text(encoding="utf-8")))
 
 
-def _entries(folder: Path) -> Iterator[tuple[int, Tally]]:
+def journal_entries(folder: Path) -> Iterator[tuple[int, Tally]]:
+    """First row and tally of every block that the journals of a run folder name."""
     for path in folder.glob("*.journal"):
         for line in path.read_bytes().split(b"\n")[:-1]:
             start, unreached, *counts = line.split()

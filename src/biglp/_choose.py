@@ -9,6 +9,7 @@ import numpy as np
 
 from biglp._labels import Labels
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior
+from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
@@ -87,13 +88,8 @@ def decide(
 
     ``mixing`` goes into the coefficients, so that the label sweep works on features as they come.
     """
-    alpha, n_iter = choice.alpha, 1
-    if settings.solver == "iterative":
-        coefficients, n_iter = iterate(
-            spectrum.sums, alpha, spectrum.radius, max_iter=settings.max_iter, tol=settings.tol
-        )
-    else:
-        coefficients = spectrum.coefficients(alpha)
+    alpha = choice.alpha
+    coefficients, n_iter = spread(spectrum, alpha, settings)
     mass = class_mass(spectrum.sums.totals, coefficients, labels.counts, alpha)
     power = DEFAULT_PRIOR_POWER if choice.prior_power is None else choice.prior_power
     weights = balance_weights(settings, labels, mass, power)
@@ -101,7 +97,17 @@ def decide(
     if not isinstance(settings.class_balance, str):
         prior = given_prior(settings.class_balance, labels.n_classes)
     unmixed = apply_mixing((coefficients * weights).T, mixing.T).T
+    unmixed = without_noise(unmixed, spectrum.sums, alpha)
     return Decision(unmixed, (1.0 - alpha) * weights, prior), n_iter
+
+
+def spread(spectrum: Spectrum, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
+    """Label spreading by the chosen solver: coefficients C and the iterations used."""
+    if settings.solver == "iterative":
+        return iterate(
+            spectrum.sums, alpha, spectrum.radius, max_iter=settings.max_iter, tol=settings.tol
+        )
+    return solve(spectrum.sums, alpha, spectrum.radius), 1
 
 
 def balance_weights(

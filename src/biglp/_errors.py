@@ -23,6 +23,8 @@ Every message says what was wrong, what was found, what is allowed and what to d
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 
@@ -83,6 +85,14 @@ if TYPE_CHECKING:
 
     class StoppedShortWarning(BigLPWarning, ConvergenceWarning):
         """An iteration ended before it reached its tolerance."""
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn about the line that called biglp, however deep inside it the reason was found."""
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("biglp."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, category, stacklevel=depth)
 
 
 def __getattr__(name: str) -> Any:

@@ -75,7 +75,7 @@ def prepare_rows(
     """Choose precision, scaling and the cut into blocks."""
     dtype = working_dtype(source.dtype)
     k = settings.n_landmarks or automatic_landmarks(source.n_rows, settings.factor)
-    rank = source.n_features if settings.factor == "linear" else k
+    rank = source.n_features if settings.factor == "linear" else min(k, source.n_rows)
     check_small_arrays(rank, settings.memory)
     drawn: Rows | None = None
 

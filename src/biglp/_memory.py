@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._blocks import format_bytes, rows_per_block
+from biglp._blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, format_bytes, rows_per_block
 from biglp._choose import MAX_LABELLED
 from biglp._errors import MemoryBudgetError
 from biglp._fitting import (
@@ -26,6 +26,7 @@ from biglp._fitting import (
 )
 from biglp._lowrank.landmarks import ROWS_PER_LANDMARK
 from biglp._settings import Settings
+from biglp._sources import Source
 
 PROCESS_BYTES = 80 << 20
 """Python, NumPy, SciPy, pyarrow and what the allocator does not give back."""
@@ -89,6 +90,8 @@ class MemoryPlan:
     small: int
     remembered: int
     wanted: int
+    budget: int
+    """What the cut into blocks is made by."""
 
     @property
     def expected(self) -> int:
@@ -120,35 +123,55 @@ def plan_memory(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     plan = _shared_out(memory, shape, settings, workers)
     if isinstance(plan, MemoryPlan):
         return plan
-    least = _least(shape, settings)
+    least = least_memory(shape, settings)
     raise MemoryBudgetError(
         f"memory={format_bytes(memory)} is too little for {shape.n_rows:,} rows × "
         f"{shape.n_features:,} features with factor={settings.factor!r} and "
-        f"{_rank(shape, settings):,} landmarks: {plan}. Give at least {format_bytes(least)} "
+        f"{landmarks_of(shape, settings):,} landmarks: {plan}. Give at least {format_bytes(least)} "
         f"(--memory {-(-least >> 20)}MB), or use fewer landmarks."
     )
 
 
+def scoring_budget(memory: int, a_row: int, source: Source, workers: int) -> int:
+    """Budget of the blocks when new rows are scored with a model.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Naming the smallest budget that works.
+    """
+    decoded = getattr(source, "encoding", None) is not None
+    parts = workers * int(getattr(source, "part_bytes", 0))
+    process = PROCESS_BYTES + TABLE_BYTES * decoded + parts
+    least = process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row
+    if memory < least:
+        raise MemoryBudgetError(
+            f"memory={format_bytes(memory)} is too little to label {source.n_rows:,} rows × "
+            f"{source.n_features:,} features; give at least {format_bytes(least)} "
+            f"(--memory {-(-least >> 20)}MB)."
+        )
+    return (memory - process) // 2
+
+
 def within(settings: Settings, plan: MemoryPlan) -> Settings:
     """Settings whose budgets are those of the plan."""
-    work = plan.landmarks + plan.blocks + plan.small + plan.remembered
-    return replace(settings, memory=work, remembered=plan.remembered)
+    return replace(settings, memory=plan.budget, remembered=plan.remembered)
 
 
 def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> MemoryPlan | str:
     """Return a plan, or what did not fit."""
-    rank, itemsize = _rank(shape, settings), shape.dtype.itemsize
+    rank, itemsize = landmarks_of(shape, settings), shape.dtype.itemsize
     process = PROCESS_BYTES + TABLE_BYTES * shape.decoded
     codes = (1 if shape.n_classes < 127 else 2) * shape.n_rows
-    left = memory - process - codes - 24 * shape.n_labelled
-    if left <= 0:
-        return f"Python and the labels alone take {format_bytes(memory - left)}"
+    budget = memory - process - codes - 24 * shape.n_labelled
+    if budget <= 0:
+        return f"Python and the labels alone take {format_bytes(memory - budget)}"
     a_row = bytes_per_row(shape.values, rank, shape.n_classes, shape.dtype)
     try:
-        check_small_arrays(rank, left)
-        rows_each = rows_per_block(a_row, left, device=settings.device)
+        check_small_arrays(rank, budget)
+        rows_each = rows_per_block(a_row, budget, device=settings.device)
     except MemoryBudgetError:
-        return f"the blocks and small arrays do not fit the remaining {format_bytes(left)}"
+        return f"blocks and small arrays do not fit the remaining {format_bytes(budget)}"
     labels = codes + 24 * shape.n_labelled + BLOCK_OBJECT_BYTES * (shape.n_rows // rows_each + 1)
     landmarks = _landmark_bytes(shape, settings, rank)
     small, result = _small_bytes(shape, settings, rank, rows_each)
@@ -156,7 +179,9 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     needed = max(landmarks, small)
     left = memory - process - labels - needed
     if left < a_block:
-        return f"samples and small arrays take {format_bytes(needed)}, a block {format_bytes(a_block)}"
+        return (
+            f"samples and small arrays take {format_bytes(needed)}, a block {format_bytes(a_block)}"
+        )
     workers = min(workers, left // a_block)
     blocks = workers * a_block
     remembered = memory - process - labels - blocks - small
@@ -170,10 +195,11 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
         small=small,
         remembered=remembered,
         wanted=_stored_bytes(shape, settings, rank) * shape.n_rows,
+        budget=budget,
     )
 
 
-def _least(shape: Shape, settings: Settings) -> int:
+def least_memory(shape: Shape, settings: Settings) -> int:
     """Smallest budget that works, to a hundredth."""
     low, high = 1 << 20, 1 << 24
     while not isinstance(_shared_out(high, shape, settings, 1), MemoryPlan):
@@ -185,7 +211,8 @@ def _least(shape: Shape, settings: Settings) -> int:
     return high
 
 
-def _rank(shape: Shape, settings: Settings) -> int:
+def landmarks_of(shape: Shape, settings: Settings) -> int:
+    """Number of landmarks k, the rank of the graph."""
     if settings.factor == "linear":
         return shape.n_features
     return settings.n_landmarks or automatic_landmarks(shape.n_rows, settings.factor)
@@ -205,9 +232,7 @@ def _landmark_bytes(shape: Shape, settings: Settings, rank: int) -> int:
     return sample + centres + (clustered if settings.landmarks == "kmeans" else 0)
 
 
-def _small_bytes(
-    shape: Shape, settings: Settings, rank: int, rows_each: int
-) -> tuple[int, int]:
+def _small_bytes(shape: Shape, settings: Settings, rank: int, rows_each: int) -> tuple[int, int]:
     """Sums, eigenvectors and leave-one-out; and what one block's sums take."""
     square = 8 * rank**2
     result = square

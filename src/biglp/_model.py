@@ -17,6 +17,7 @@ import numpy as np
 
 from biglp._blocks import cut_rows
 from biglp._checkpoint import Checkpoint
+from biglp._committee.decision import CommitteeDecision
 from biglp._engines import Engine
 from biglp._errors import BadRowsError, ModelFileError
 from biglp._files import atomic_write
@@ -30,6 +31,10 @@ from biglp._sweeps import Answered, Sink, sweep_labels
 
 FORMAT = "biglp model"
 VERSION = 1
+DECISIONS: dict[str, type[Decision] | type[CommitteeDecision]] = {
+    decision.kind: decision for decision in (Decision, CommitteeDecision)
+}
+"""Every decision by its name, to rebuild a stored one."""
 
 
 @dataclass
@@ -60,7 +65,7 @@ class Model:
     classes: np.ndarray
     factor: Factor
     normalisation: Normalisation
-    decision: Decision
+    decision: Decision | CommitteeDecision
     scaling: Scaling
     dtype: np.dtype[Any]
     n_features: int
@@ -97,11 +102,7 @@ class Model:
     def save(self, path: Path) -> None:
         """Write the model to a file, whole or not at all."""
         arrays = {f"factor.{name}": array for name, array in self.factor.state().items()}
-        arrays |= {
-            "coefficients": self.decision.coefficients,
-            "own_label": self.decision.own_label,
-            "prior": self.decision.prior,
-        }
+        arrays |= {f"decision.{name}": array for name, array in self.decision.state().items()}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
         if self.normalisation.column_sums is not None:
             arrays["column_sums"] = self.normalisation.column_sums
@@ -110,6 +111,7 @@ class Model:
             "version": VERSION,
             "classes": _classes_to_json(self.classes),
             "factor": self.factor.kind,
+            "decision": self.decision.kind,
             "n_rows": self.normalisation.n_rows,
             "scaling": self.scaling.kind,
             "dtype": np.dtype(self.dtype).str,
@@ -150,7 +152,7 @@ class Model:
             classes=_classes_from_json(header["classes"]),
             factor=factor,
             normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing),
-            decision=Decision(arrays["coefficients"], arrays["own_label"], arrays["prior"]),
+            decision=DECISIONS[header["decision"]].from_state(_part(arrays, "decision")),
             scaling=Scaling(header["scaling"], **_part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],

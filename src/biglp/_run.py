@@ -6,26 +6,25 @@ Each step leaves small arrays behind and can be taken from a checkpoint instead 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from biglp._checkpoint import Checkpoint
-from biglp._choose import MAX_LABELLED, check_prior, choose, decide, wants_leave_one_out
+from biglp._choose import check_prior
+from biglp._deciding import make_decision
 from biglp._engines import Engine
 from biglp._errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._fitting import PreparedRows, build_factor, explain_bad_rows, prepare_rows
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor, NonFiniteRowsError
-from biglp._model import Model
-from biglp._propagate.decision import Decision
+from biglp._model import DECISIONS, Model
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.spectrum import Spectrum
 from biglp._propagate.statistics import GramSums
 from biglp._settings import Settings
 from biglp._sources import Source
-from biglp._sweeps import Sink, labelled_rows, sweep_degrees, sweep_gram, sweep_labels
+from biglp._sweeps import Sink, sweep_degrees, sweep_gram, sweep_labels
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,7 @@ def _fit(
     check_prior(labels, settings)
     rows = prepare_rows(source, settings, checkpoint, labels.n_classes)
     factor = build_factor(engine, rows, settings, checkpoint)
+    rows = replace(rows, drawn=None)  # the sample has done its work
     normalisation = _degrees(engine, rows, factor, checkpoint)
     sums, mixing = _gram(engine, rows, factor, normalisation, labels, checkpoint)
     decision, chosen, n_iter = _decision(
@@ -164,37 +164,20 @@ def _decision(
     sums: GramSums,
     mixing: np.ndarray,
     checkpoint: Checkpoint,
-) -> tuple[Decision, dict[str, Any], int]:
+) -> tuple[Any, dict[str, Any], int]:
     """Choose α and the class prior, and propagate; also what was chosen and the iterations."""
 
     def compute() -> dict[str, np.ndarray]:
-        spectrum = Spectrum.of(sums)
-        labelled = None
-        if wants_leave_one_out(labels, settings):
-            labelled = labelled_rows(
-                engine,
-                rows.blocks,
-                factor,
-                normalisation,
-                labels,
-                mixing,
-                MAX_LABELLED,
-                settings.seed,
-            )
-        choice = choose(spectrum, labels, labelled, settings)
-        decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
-        chosen = {**choice.describe(), "spectral_radius": spectrum.radius}
-        return {
-            "coefficients": decision.coefficients,
-            "own_label": decision.own_label,
-            "prior": decision.prior,
-            "chosen": np.array(json.dumps(chosen)),
-            "n_iter": np.array(n_iter),
-        }
+        decision, chosen, n_iter = make_decision(
+            engine, rows, factor, normalisation, labels, settings, sums, mixing
+        )
+        facts = {"kind": decision.kind, "chosen": chosen, "n_iter": n_iter}
+        return {**decision.state(), "facts": np.array(json.dumps(facts))}
 
     found = checkpoint.step("decision", compute)
-    decision = Decision(found["coefficients"], found["own_label"], found["prior"])
-    return decision, json.loads(str(found["chosen"])), int(found["n_iter"])
+    facts = json.loads(str(found.pop("facts")))
+    decision = DECISIONS[facts["kind"]].from_state(found)
+    return decision, facts["chosen"], facts["n_iter"]
 
 
 def warnings_about(result: FitResult, n_rows: int) -> list[BigLPWarning]:

@@ -43,6 +43,7 @@ class Settings:
     memory: int
     seed: int
     factor_params: dict[str, Any] = field(default_factory=dict)
+    committee: bool = False
     remembered: int = 0
     """Bytes for features that are remembered between sweeps; half of the memory by default."""
 
@@ -58,7 +59,8 @@ class Settings:
         get = estimator.get_params(deep=False)
         memory = parse_memory(get["memory"])
         factor = one_of("factor", get["factor"], FACTOR_NAMES)
-        factor = "anchors" if factor == "auto" else factor
+        committee = factor == "auto"
+        factor = "anchors" if committee else factor
         return cls(
             factor=factor,
             n_landmarks=_auto_or_integer("n_landmarks", get["n_landmarks"]),
@@ -74,6 +76,7 @@ class Settings:
             memory=memory,
             seed=seed_from(get["random_state"]),
             factor_params=_factor_params(factor, get["factor_params"]),
+            committee=committee,
             remembered=memory // 2,
         )
 

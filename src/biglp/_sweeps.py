@@ -14,7 +14,7 @@ afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from scipy import sparse
 from biglp._arrays import Array, column_sums, largest_column, like, to_dense, to_numpy
 from biglp._blocks import Block
 from biglp._checkpoint import Checkpoint, Journal, Tally
+from biglp._committee.decision import CommitteeDecision
 from biglp._engines import Engine
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
@@ -35,7 +36,15 @@ from biglp._propagate.statistics import GramSums, apply_mixing
 
 
 class Sink(Protocol):
-    """Where the answers for each row go."""
+    """Where the answers for each row go.
+
+    Attributes
+    ----------
+    in_memory : bool
+        Whether the answers stay in the memory of this process, which other processes cannot write.
+    """
+
+    in_memory: bool
 
     def write(self, start: int, probabilities: np.ndarray) -> None:
         """Take the class probabilities of the rows from ``start`` on."""
@@ -93,19 +102,21 @@ def labelled_rows(
     normalisation: Normalisation,
     labels: Labels,
     mixing: np.ndarray,
-    max_rows: int,
-    seed: int,
 ) -> LabelledRows:
-    """Normalised features of the labelled rows, or of a random part of them."""
-    chosen = np.arange(len(labels.rows))
-    if len(chosen) > max_rows:
-        chosen = np.random.default_rng(seed).choice(chosen, max_rows, replace=False)
-        chosen.sort()
-    part = Labels(labels.classes, labels.rows[chosen], labels.codes[chosen], labels.n_rows)
-    holding = [block for block in blocks if len(part.within(block.start, block.stop)[0])]
-    function = partial(_labelled, factor=factor, normalisation=normalisation, labels=part)
+    """Normalised features of all labelled rows in ``labels``."""
+    holding = [block for block in blocks if len(labels.within(block.start, block.stop)[0])]
+    function = partial(_labelled, factor=factor, normalisation=normalisation, labels=labels)
     features = np.concatenate(engine.map_blocks(function, holding, label="labelled rows"))
-    return LabelledRows(apply_mixing(features, mixing), part.codes)
+    return LabelledRows(apply_mixing(features, mixing), labels.codes)
+
+
+def part_of_labels(labels: Labels, max_rows: int, seed: int) -> Labels:
+    """Return the labels, or a random part of them."""
+    if len(labels.rows) <= max_rows:
+        return labels
+    chosen = np.random.default_rng(seed).choice(len(labels.rows), max_rows, replace=False)
+    chosen.sort()
+    return Labels(labels.classes, labels.rows[chosen], labels.codes[chosen], labels.n_rows)
 
 
 def sweep_labels(
@@ -113,7 +124,7 @@ def sweep_labels(
     blocks: Sequence[Block],
     factor: Factor,
     normalisation: Normalisation,
-    decision: Decision,
+    decision: Decision | CommitteeDecision,
     sink: Sink,
     labels: Labels | None = None,
     checkpoint: Checkpoint | None = None,
@@ -126,22 +137,55 @@ def sweep_labels(
     checkpoint = checkpoint or Checkpoint()
     finished = checkpoint.finished_blocks()
     journal = checkpoint.journal(sink.sync)
+    collect = sink.in_memory and not engine.shares_memory
     function = partial(
         _label,
         factor=factor,
         normalisation=normalisation,
         decision=decision,
         labels=labels,
-        sink=sink,
+        sink=_Catch() if collect else sink,
         journal=journal,
     )
     todo = [block for block in blocks if block.start not in finished]
+    if collect:
+        return _total(_collected(engine, function, todo, sink))
     try:
         tallies = engine.map_blocks(function, todo, label="labels")
     finally:
         if journal is not None:
             journal.close()
     return _total([*tallies, *finished.values()])
+
+
+def _collected(
+    engine: Engine, function: Callable[..., Tally], blocks: Sequence[Block], sink: Sink
+) -> list[Tally]:
+    """Have the answers sent here from where they are made, and put them into the sink."""
+    tallies = []
+    found = engine.map_blocks(partial(_with_answers, function=function), blocks, label="labels")
+    for block, (tally, answers) in zip(blocks, found, strict=True):
+        sink.write(block.start, answers)
+        tallies.append(tally)
+    return tallies
+
+
+class _Catch:
+    """A sink for one block, on the worker."""
+
+    in_memory = True
+
+    def write(self, start: int, probabilities: np.ndarray) -> None:
+        """Keep the answers."""
+        self.answers = probabilities
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+
+def _with_answers(block: Block, function: Callable[..., Tally]) -> tuple[Tally, np.ndarray]:
+    catch = _Catch()
+    return function(block, sink=catch), catch.answers
 
 
 def _total(tallies: Sequence[Tally]) -> Answered:
@@ -190,14 +234,15 @@ def _label(
     block: Block,
     factor: Factor,
     normalisation: Normalisation,
-    decision: Decision,
+    decision: Decision | CommitteeDecision,
     labels: Labels | None,
     sink: Sink,
     journal: Journal | None,
 ) -> Tally:
+    rows = block.rows() if decision.needs_rows else None
     features, _ = _normalised(block, factor, normalisation)
     own = labels.within(block.start, block.stop) if labels is not None else None
-    probabilities, unreached = decision.probabilities(features, own)
+    probabilities, unreached = decision.probabilities(features, own, rows)
     probabilities = to_numpy(probabilities)
     sink.write(block.start, probabilities)
     rows = np.bincount(largest_column(probabilities))

@@ -9,7 +9,6 @@ Notation: W the graph, D its degrees, S = D^(−1/2)·W·D^(−1/2), Y the label
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -22,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._arrays import Rows, to_numpy
 from biglp._blocks import format_bytes, parse_memory
-from biglp._errors import MemoryBudgetError, StoppedShortWarning
+from biglp._errors import MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._fitting import explain_bad_rows
 from biglp._labels import Labels, encode_labels
 from biglp._lowrank.kernels import check_bandwidth
@@ -202,12 +201,11 @@ class DensePropagation(_Baseline):
             scores = fresh
             if change <= self.tol * (1.0 - self.alpha):
                 return scores
-        warnings.warn(
+        warn_caller(
             f"exact label propagation stopped after max_iter={self.max_iter} iterations with a "
             f"relative change of {change:.1e} (tolerance {self.tol:.0e}); use "
             f"solver='closed_form', or a smaller alpha (alpha={self.alpha} now).",
             StoppedShortWarning,
-            stacklevel=4,
         )
         return scores
 

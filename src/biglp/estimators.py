@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._arrays import largest_column, require_device
+from biglp._arrays import require_device
 from biglp._blocks import parse_memory, rows_per_block
 from biglp._engines import Engine, make_engine
 from biglp._errors import ParameterError
@@ -22,6 +24,7 @@ from biglp._model import Model
 from biglp._progress import LogProgress
 from biglp._run import fit_model, warnings_about
 from biglp._settings import Settings
+from biglp._sinks import ArraySink
 from biglp._sources import Source, as_source, working_dtype
 
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -172,7 +175,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         source = self._source(X, reset=True)
         labels = encode_labels(y, source.n_rows)
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
-        result = fit_model(self._engine(), source, labels, settings, sink)
+        with self._working() as engine:
+            result = fit_model(engine, source, labels, settings, sink)
         self._model, self.n_iter_ = result.model, result.n_iter
         self.classes_ = labels.classes
         self.report_ = result.model.report
@@ -224,16 +228,23 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         sink = ArraySink(self.classes_, source.n_rows, model.dtype)
         try:
             rows_each = rows_per_block(row_bytes, budget, device=device)
-            model.score(self._engine(), source, sink, rows_each, device)
+            with self._working() as engine:
+                model.score(engine, source, sink, rows_each, device)
         except NonFiniteRowsError:
             explain_bad_rows(source)
         return sink
 
-    def _engine(self) -> Engine:
+    @contextmanager
+    def _working(self) -> Iterator[Engine]:
+        """Yield the engine, closed afterwards unless the caller made it."""
         engine = make_engine(self.engine)
         if self.verbose:
             engine.progress = LogProgress()
-        return engine
+        try:
+            yield engine
+        finally:
+            if engine is not self.engine:
+                engine.close()
 
     def _source(self, X: Any, *, reset: bool) -> Source:
         source = as_source(X)  # first, because its messages about shapes say more
@@ -242,20 +253,3 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         if reset:
             self.n_features_in_ = source.n_features
         return source
-
-
-class ArraySink:
-    """Answers kept in memory: the class code and the probabilities of every row."""
-
-    def __init__(self, classes: np.ndarray, n_rows: int, dtype: np.dtype[Any]) -> None:
-        self.codes = np.empty(n_rows, dtype=np.int32)
-        self.probabilities = np.empty((n_rows, len(classes)), dtype=dtype)
-
-    def write(self, start: int, probabilities: np.ndarray) -> None:
-        """Keep the answers of the rows from ``start`` on."""
-        stop = start + len(probabilities)
-        self.probabilities[start:stop] = probabilities
-        self.codes[start:stop] = largest_column(probabilities)
-
-    def sync(self) -> None:
-        """Nothing to do: memory does not survive a crash anyway."""

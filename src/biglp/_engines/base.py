@@ -51,10 +51,13 @@ class Engine(ABC):
         Who is told how far a sweep is.
     is_root : bool
         Whether this process is the one that prints and publishes.
+    shares_memory : bool
+        Whether block functions can write into this process's arrays.
     """
 
     progress: Progress
     is_root: bool = True
+    shares_memory: bool = False
 
     def __init__(self) -> None:
         self.progress = Progress()

@@ -67,7 +67,8 @@ class DaskEngine(Engine):
                 n_workers=n_workers or available_cores(),
                 threads_per_worker=n_threads,
                 host="127.0.0.1",
-                dashboard_address=None,
+                # With None the scheduler would still open port 8787 to the whole network.
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,  # what matters reaches the client as an error
             )
             self.client = Client(self._cluster, set_as_default=False)

@@ -28,6 +28,8 @@ from biglp._errors import ParameterError
 class LocalEngine(Engine):
     """Both verbs for workers that share the memory of this process."""
 
+    shares_memory = True
+
     @abstractmethod
     def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
         """Yield ``func(item)`` for every item, in order."""

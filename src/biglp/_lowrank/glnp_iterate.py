@@ -124,7 +124,7 @@ class Iterate:
 
     def features(self, block: Block) -> Array:
         """Return the block's rows of F, rebuilt when not remembered, and keep only them."""
-        arrays = self._recall(block, len(self.steps), None)
+        arrays = self._recall(block, len(self.steps), needed=1)
         if arrays is None:
             raise LookupError("a brief recipe cannot rebuild rows that were lost")
         self.remember(block, arrays[-1:])
@@ -132,7 +132,7 @@ class Iterate:
 
     def parents(self, block: Block, rows: Rows) -> tuple[Array, Array | None] | None:
         """Rows of the iterate before this and of the one before that, or None when lost."""
-        arrays = self._recall(block, len(self.steps) - 1, rows)
+        arrays = self._recall(block, len(self.steps) - 1, needed=self.lookback, rows=rows)
         if arrays is None:
             return None
         return arrays[-1], arrays[-2] if len(arrays) > 1 else None
@@ -146,27 +146,28 @@ class Iterate:
         """Serial numbers from the oldest iterate that the recipe knows to the newest."""
         return [START] * (self.start is not None) + [step.serial for step in self.steps]
 
-    def _recall(self, block: Block, n_steps: int, rows: Rows | None) -> list[Array] | None:
-        """Rows after ``n_steps`` steps and, before them in the list, those a next step needs.
+    def _recall(
+        self, block: Block, n_steps: int, *, needed: int, rows: Rows | None = None
+    ) -> list[Array] | None:
+        """Rows of the ``needed`` last iterates up to that after ``n_steps`` steps, oldest first.
 
-        Goes on from the latest iterate of which all is remembered and replays the steps since.
+        There are fewer when there are not as many. Where some are missing, goes on from the latest
+        iterate that a step can be taken from and replays the steps since; None when that is lost.
         """
         owner, found = block.memory.get(MEMORY, ("", {}))
         if owner != self.fit:
             found = {}
         names = self._names()
         n_starts = int(self.start is not None)
-        known, arrays = n_starts + n_steps, list[Array]()
-        while known > 0 and not arrays:
-            window = names[max(0, known - self.lookback) : known]
-            if (n_starts or len(window) == self.lookback) and all(name in found for name in window):
-                arrays = [found[name] for name in window]
-            else:
-                known -= 1
-        if known == n_starts + n_steps:
-            return arrays
+        last = n_starts + n_steps
+        if all(name in found for name in names[max(0, last - needed) : last]):
+            return [found[name] for name in names[max(0, last - needed) : last]]
         if self.start is None:
             return None
+        known = last
+        while known and not all(name in found for name in names[self._window(known)]):
+            known -= 1
+        arrays = [found[name] for name in names[self._window(known)]]
         rows = self.rows(block) if rows is None else rows
         if not arrays:
             arrays, known = [self.start.apply(block, rows)], 1
@@ -174,6 +175,10 @@ class Iterate:
             previous = arrays[-2] if len(arrays) > 1 else None
             arrays = [*arrays, step.apply(rows, arrays[-1], previous)[0]][-self.lookback :]
         return arrays
+
+    def _window(self, end: int) -> slice:
+        """Places of the iterates that a step from the one before ``end`` needs."""
+        return slice(max(0, end - self.lookback), end)
 
 
 def start_block(block: Block, iterate: Iterate) -> tuple[Any, ...]:

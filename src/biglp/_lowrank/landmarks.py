@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from biglp._arrays import Rows, to_dense, to_device, to_numpy
 from biglp._blocks import Block, cut_rows
 from biglp._engines import Engine
-from biglp._errors import BadRowsError, LandmarkWarning, ParameterError
+from biglp._errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
 from biglp._lowrank.kmeans import kmeans_start, lloyd
@@ -61,11 +60,10 @@ def choose_landmarks(
             "or an array of shape (k, n_features)."
         )
     if k > source.n_rows:
-        warnings.warn(
+        warn_caller(
             f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
             f"{source.n_rows} landmarks are used. Give a smaller n_landmarks to silence this.",
             LandmarkWarning,
-            stacklevel=4,
         )
         k = source.n_rows
     if strategy == "random":

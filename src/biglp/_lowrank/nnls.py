@@ -76,7 +76,7 @@ def _on_support(f: Array, c: Array, H: Array) -> Array:
     (b, k), (b, k), (k, k) → (b, k).
     """
     xp = namespace(f)
-    f = xp.stack(list(f))
+    f = f + 0.0  # a copy, which is written to
     blocked = f[:, 0] >= 0
     while bool(blocked.any()):
         todo = xp.where(blocked)[0]

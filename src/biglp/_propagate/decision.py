@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from biglp._arrays import Array, like, namespace
+from biglp._arrays import Array, Rows, like, namespace
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,27 @@ class Decision:
     own_label: np.ndarray
     prior: np.ndarray
 
+    kind: ClassVar[str] = "spreading"
+    needs_rows: ClassVar[bool] = False
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which :meth:`from_state` rebuilds the decision."""
+        return {
+            "coefficients": self.coefficients,
+            "own_label": self.own_label,
+            "prior": self.prior,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Decision:
+        """Rebuild from :meth:`state`."""
+        return cls(**state)
+
     def probabilities(
         self,
         features: Array,
         labelled: tuple[np.ndarray, np.ndarray] | None = None,
+        rows: Rows = None,
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows.
 
@@ -40,6 +58,8 @@ class Decision:
             Normalised features.
         labelled : pair of arrays, optional
             Rows of the block that are labelled, and their class codes.
+        rows : ignored
+            The features tell all.
 
         Returns
         -------

@@ -11,10 +11,9 @@ in the labels.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
+from biglp._errors import warn_caller
 from biglp._propagate.statistics import GramSums
 
 
@@ -55,11 +54,10 @@ def iterate(
             return (alpha / radius) * state, iteration
     from biglp._errors import StoppedShortWarning  # loads scikit-learn, so only when it is needed
 
-    warnings.warn(
+    warn_caller(
         f"label propagation stopped after max_iter={max_iter} iterations with a relative change of "
         f"{change:.1e} (tolerance {tol:.0e}); use solver='closed_form', or a smaller alpha "
         f"(alpha={alpha} now).",
         StoppedShortWarning,
-        stacklevel=3,
     )
     return (alpha / radius) * state, max_iter

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._sinks.base import ArraySink, Sink
+from biglp._sinks.base import Sink
+from biglp._sinks.memory import ArraySink
 from biglp._sinks.npy import NpySink
 
 __all__ = ["ArraySink", "NpySink", "Sink", "file_sink"]

@@ -1,4 +1,4 @@
-"""What every sink offers, and the one that keeps answers in memory."""
+"""What every sink of files offers."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ class Sink(ABC):
     top : int, optional
         Keep the probabilities of the ``top`` likeliest classes of each row instead of all.
     """
+
+    in_memory = False
 
     def __init__(
         self,
@@ -96,6 +98,9 @@ class Sink(ABC):
     def _put(self, start: int, columns: dict[str, np.ndarray]) -> None:
         """Store the columns of a block."""
 
+    def sync(self) -> None:  # noqa: B027  memory has nothing to force to disk
+        """Force what was written to disk, for a run that wants to resume from here."""
+
     @abstractmethod
     def commit(self) -> None:
         """Make the answers final."""
@@ -134,28 +139,6 @@ class Sink(ABC):
         if name == "top_classes":
             return self.classes[best]
         return np.take_along_axis(probabilities, best, axis=1)
-
-
-class ArraySink(Sink):
-    """Answers in memory: ``arrays["label"]`` and so on."""
-
-    def open(self, *, resume: bool = False) -> None:
-        """Make the arrays."""
-        self.arrays = {
-            name: np.zeros((self.n_rows, width) if width else self.n_rows, dtype=dtype)
-            for name, (dtype, width) in self.columns.items()
-        }
-
-    def _put(self, start: int, columns: dict[str, np.ndarray]) -> None:
-        for name, values in columns.items():
-            self.arrays[name][start : start + len(values)] = values
-
-    def commit(self) -> None:
-        """Nothing to do: the arrays are final."""
-
-    def abort(self) -> None:
-        """Let go of the arrays."""
-        self.arrays = {}
 
 
 def _probabilities(given: dict[str, np.ndarray]) -> np.ndarray:

@@ -1,0 +1,97 @@
+"""From the sums over all rows to a decision: pure label spreading, or the committee."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biglp._arrays import to_dense, to_numpy
+from biglp._choose import MAX_LABELLED, choose, decide, spread, wants_leave_one_out
+from biglp._committee.decision import CommitteeDecision
+from biglp._committee.forming import Evidence, form_committee
+from biglp._engines import Engine
+from biglp._fitting import PreparedRows
+from biglp._labels import Labels
+from biglp._lowrank.base import Factor
+from biglp._lowrank.sampling import sample_rows
+from biglp._propagate.class_balance import given_prior, power_prior
+from biglp._propagate.decision import Decision
+from biglp._propagate.leave_one_out import LabelledRows
+from biglp._propagate.normalise import Normalisation
+from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.statistics import GramSums, apply_mixing
+from biglp._settings import Settings
+from biglp._sweeps import labelled_rows, part_of_labels
+
+COMMITTEE_SAMPLE = 2000
+"""Rows that tell the usual size of each member's logits."""
+
+
+def make_decision(
+    engine: Engine,
+    rows: PreparedRows,
+    factor: Factor,
+    normalisation: Normalisation,
+    labels: Labels,
+    settings: Settings,
+    sums: GramSums,
+    mixing: np.ndarray,
+) -> tuple[Decision | CommitteeDecision, dict[str, Any], int]:
+    """Return the decision, what was chosen on the way, and the iterations of the solver."""
+    spectrum = Spectrum.of(sums)
+    if settings.committee:
+        return _committee(rows, factor, normalisation, labels, settings, spectrum, mixing)
+    labelled = None
+    if wants_leave_one_out(labels, settings):
+        part = part_of_labels(labels, MAX_LABELLED, settings.seed)
+        labelled = labelled_rows(engine, rows.blocks, factor, normalisation, part, mixing)
+    choice = choose(spectrum, labels, labelled, settings)
+    decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
+    return decision, {**choice.describe(), "spectral_radius": spectrum.radius}, n_iter
+
+
+def _committee(
+    rows: PreparedRows,
+    factor: Factor,
+    normalisation: Normalisation,
+    labels: Labels,
+    settings: Settings,
+    spectrum: Spectrum,
+    mixing: np.ndarray,
+) -> tuple[CommitteeDecision, dict[str, Any], int]:
+    part = part_of_labels(labels, MAX_LABELLED, settings.seed)
+    # A handful of rows, wherever they are: not worth a sweep.
+    known = rows.source.take(part.rows)
+    features, _ = normalisation.apply(factor.features(known))
+    sample = sample_rows(rows.source, COMMITTEE_SAMPLE, settings.seed)
+    sample_features, _ = normalisation.apply(factor.features(sample))
+    n_iter = 1
+
+    def coefficients(alpha: float) -> np.ndarray:
+        nonlocal n_iter
+        found, steps = spread(spectrum, alpha, settings)
+        n_iter = max(n_iter, steps)
+        return found
+
+    evidence = Evidence(
+        LabelledRows(apply_mixing(to_dense(features).astype(np.float64), mixing), part.codes),
+        to_numpy(known),
+        to_numpy(sample_features),
+        to_numpy(sample),
+        _log_prior(labels, settings),
+    )
+    decision, report = form_committee(
+        spectrum, coefficients, mixing, evidence, alpha=settings.alpha, seed=settings.seed
+    )
+    return decision, {**report, "spectral_radius": spectrum.radius}, n_iter
+
+
+def _log_prior(labels: Labels, settings: Settings) -> np.ndarray:
+    """Logarithm of the class prior, centred; zero where classes are to be equally likely."""
+    if not isinstance(settings.class_balance, str):
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    else:
+        prior = power_prior(labels.counts, 0.0 if settings.class_balance == "mass" else 1.0)
+    logs = np.log(prior)
+    return np.asarray(logs - logs.mean())

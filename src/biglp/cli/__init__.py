@@ -1,0 +1,54 @@
+"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect`` and ``demo``.
+
+One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from biglp._version import __version__
+from biglp.cli.demo import demo
+from biglp.cli.errors import EXIT_CODES
+from biglp.cli.fit import fit
+from biglp.cli.inspect import inspect
+from biglp.cli.predict import predict
+from biglp.cli.simulate import simulate
+
+app = typer.Typer(
+    name="biglp",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for command in (fit, predict, inspect, simulate, demo):
+    app.command(epilog=EXIT_CODES)(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"biglp {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog=EXIT_CODES)
+def biglp(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Label millions of rows from a handful of labels.
+
+    Start with [bold]biglp demo[/bold], then try your own file:
+
+    [bold]biglp inspect[/bold] data.parquet --label-column y
+    [bold]biglp fit[/bold] data.parquet --label-column y -o out/
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,125 @@
+"""From errors to one clear message and an exit code that means something."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+UNEXPECTED, USAGE, INPUT, ROOM, STORED, EXTRA = 1, 2, 3, 4, 5, 6
+INTERRUPTED, TERMINATED = 130, 143
+EXIT_CODES = (
+    "[bold]Exit codes[/bold]: 0 done · 1 unexpected · 2 wrong usage · 3 unusable rows or labels · "
+    "4 memory or disk too small · 5 run cannot be resumed or model file unusable · "
+    "6 optional part not installed · 130 interrupted"
+)
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end; what is finished is kept, as after Ctrl-C."""
+
+
+def explained(command: Command) -> Command:
+    """Let a command end with one message and an exit code instead of a traceback.
+
+    A command may have ``debug`` among its arguments: then the traceback is shown as well.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        signal.signal(signal.SIGTERM, _terminate)
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            terminated = isinstance(error, Terminated)
+            _say("terminated." if terminated else "interrupted.")
+            raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
+        except Exception as error:
+            if isinstance(error, typer.Exit) or hasattr(error, "exit_code"):
+                raise  # typer's own
+            if kwargs.get("debug"):
+                traceback.print_exc()
+            code, message = code_of(error), message_of(error)
+            if code == UNEXPECTED and not kwargs.get("debug"):
+                message += " Please report it, with what --debug shows."
+            _together(message)
+            raise typer.Exit(code) from None
+
+    return run  # type: ignore[return-value]
+
+
+def code_of(error: BaseException) -> int:
+    """Exit code of an error."""
+    from biglp import _errors as errors
+    from biglp._files import OutputError
+
+    disk_full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    if isinstance(error, errors.ParameterError):
+        return USAGE
+    if isinstance(error, errors.InputError):
+        return INPUT
+    if isinstance(error, (errors.CheckpointError, errors.ModelFileError)):
+        return STORED
+    if isinstance(error, errors.MissingExtraError):
+        return EXTRA
+    if isinstance(error, (MemoryError, OutputError)):
+        return ROOM
+    if isinstance(error, OSError):
+        return ROOM if error.errno in disk_full else INPUT
+    return UNEXPECTED
+
+
+def message_of(error: BaseException) -> str:
+    """One message, in the words of the command line."""
+    from biglp._errors import BigLPError
+
+    text = str(error)
+    if isinstance(error, BigLPError):
+        # The estimator's parameters have the names of our options.
+        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"--{_option(found[1])} ", text)
+        return "\n".join([text, *getattr(error, "__notes__", ())])
+    if isinstance(error, MemoryError):
+        return "there is not enough memory. Give a smaller --memory, or use fewer landmarks (-k)."
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror or text}."
+    return f"unexpected {type(error).__name__}: {text.rstrip('.')}."
+
+
+def _option(parameter: str) -> str:
+    return "seed" if parameter == "random_state" else parameter.replace("_", "-")
+
+
+def _together(message: str) -> None:
+    """Say it once, also where several processes fail in the same way."""
+    engines = sys.modules.get("biglp._engines")
+    if engines is None:
+        _say(message)
+    else:
+        engines.end_together(lambda: _say(message))
+
+
+def _say(message: str) -> None:
+    from biglp.cli.console import errors_console
+
+    errors_console().print(f"[bold red]biglp:[/bold red] {escape(message)}", soft_wrap=True)
+
+
+def escape(text: str) -> str:
+    """Keep square brackets in messages from being taken for markup."""
+    from rich.markup import escape as rich_escape
+
+    return rich_escape(text)
+
+
+def _terminate(*_: Any) -> None:
+    raise Terminated

@@ -1,0 +1,148 @@
+"""``biglp inspect``: what a file is, what its labels are, and what each method would take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from biglp.cli import options as given
+from biglp.cli.errors import escape, explained
+
+MOST_COLUMNS = 12
+
+
+@explained
+def inspect(
+    inputs: given.Inputs,
+    *,
+    labels: given.Labels = None,
+    label_column: given.LabelColumn = None,
+    unlabelled: given.Unlabelled = "-1",
+    columns: given.Columns = None,
+    drop: given.Drop = None,
+    delimiter: given.Delimiter = None,
+    memory: given.Memory = "auto",
+    threads: given.Threads = None,
+    as_json: given.Json = False,
+    debug: given.Debug = False,
+) -> None:
+    """Say what a file is, what its labels are, and what each method would take.
+
+    Nothing is converted or written. Times are measured on a few rows on this machine.
+
+    [bold]biglp inspect[/bold] data.parquet --label-column y
+    """
+    from biglp._identity import Inputs
+    from biglp._survey import survey
+    from biglp.cli.console import ConsoleProgress, results_console
+
+    with ConsoleProgress() as progress:
+        found = survey(
+            Inputs(tuple(inputs)),
+            labels=labels,
+            label_column=label_column,
+            unlabelled=given.whole_or_text(unlabelled),
+            reading=given.reading_options(columns, drop, delimiter=delimiter),
+            memory=memory,
+            threads=threads,
+            progress=progress,
+        )
+    console = results_console()
+    if as_json:
+        import json
+
+        console.print_json(json.dumps(found))
+        return
+    _show_file(console, found)
+    _show_columns(console, found)
+    _show_labels(console, found)
+    _show_methods(console, found)
+
+
+def _show_file(console: Any, found: dict[str, Any]) -> None:
+    from biglp._blocks import format_bytes
+
+    name = escape(found["name"])
+    about = "" if found["exact"] else "about "
+    size = f", {format_bytes(found['size'])}" if found["size"] else ""
+    kind = f"{found['dtype']} " if found["dtype"] else ""
+    console.print(
+        f"[bold]{name}[/bold]: {found['format']}{size}, {about}{found['rows']:,} rows × "
+        f"{found['features']:,} {kind}features"
+    )
+    if found["converted"]:
+        console.print("It is converted to raw rows once, before the first sweep.")
+
+
+def _show_columns(console: Any, found: dict[str, Any]) -> None:
+    columns = found["columns"]
+    for column in columns.values():
+        column["notes"] = []
+        if column["missing"]:
+            column["notes"].append(f"{column['missing']:,} missing")
+        if column["categories"]:
+            column["notes"].append(f"{column['categories']:,} categories")
+    if columns:
+        table = _table("column", "type", "notes")
+        for name, column in list(columns.items())[:MOST_COLUMNS]:
+            table.add_row(escape(name), column["type"], ", ".join(column["notes"]))
+        if len(columns) > MOST_COLUMNS:
+            table.add_row(f"and {len(columns) - MOST_COLUMNS} more")
+        console.print(table)
+    texts = [name for name, column in columns.items() if column["categories"]]
+    holes = [name for name, column in columns.items() if column["missing"]]
+    if texts:
+        console.print(
+            f"Text columns ({_some(texts)}): use --categorical onehot, or leave them out (--drop)."
+        )
+    if holes or found["missing_values"]:
+        where = f" ({_some(holes)})" if holes else ""
+        console.print(f"Missing values{where}: use --missing mean, or leave them out.")
+
+
+def _show_labels(console: Any, found: dict[str, Any]) -> None:
+    labels = found["labels"]
+    if labels is None:
+        console.print("No labels were named (--label-column NAME or --labels FILE).")
+        return
+    total = sum(labels.values())
+    console.print(f"{total:,} labelled rows, {len(labels):,} classes:")
+    table = _table("class", "labels", right=("labels",))
+    for name, count in sorted(labels.items(), key=lambda item: -item[1])[:MOST_COLUMNS]:
+        table.add_row(escape(name), f"{count:,}")
+    if len(labels) > MOST_COLUMNS:
+        table.add_row(f"and {len(labels) - MOST_COLUMNS} more")
+    console.print(table)
+
+
+def _show_methods(console: Any, found: dict[str, Any]) -> None:
+    from biglp._blocks import format_bytes
+    from biglp.cli.console import seconds
+
+    right = ("landmarks", "time", "memory")
+    table = _table("method", "options of biglp fit", *right, right=right)
+    for method in found["methods"]:
+        if method["seconds"] is None:
+            cells = ["", "does not fit", f"needs {format_bytes(method['memory'])}"]
+        else:
+            cells = [seconds(method["seconds"]), format_bytes(method["memory"])]
+            cells.insert(0, f"{method['landmarks']:,}" if method["landmarks"] else "")
+        table.add_row(method["name"], method["options"], *cells)
+    console.print(
+        f"Estimates with {found['threads']} threads and {format_bytes(found['memory'])} of memory "
+        "(--memory):"
+    )
+    console.print(table)
+
+
+def _table(*names: str, right: tuple[str, ...] = ()) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left")
+    return table
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(map(escape, names[:5]))
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

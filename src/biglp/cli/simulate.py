@@ -1,0 +1,108 @@
+"""``biglp simulate``: made-up rows with class structure, for trying things out at any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biglp.cli import options as given
+from biglp.cli.errors import explained
+
+
+@explained
+def simulate(
+    rows: Annotated[
+        str, typer.Argument(metavar="ROWS", help="Number of rows, such as 50000 or 10M.")
+    ],
+    features: Annotated[str, typer.Argument(metavar="FEATURES", help="Number of features.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.npy",
+            help="File for the rows; labels and truth go beside it.",
+            show_default=False,
+            rich_help_panel=given.OUTPUT,
+        ),
+    ],
+    classes: Annotated[int, typer.Option(min=2, metavar="N", help="Classes.")] = 2,
+    clusters: Annotated[int, typer.Option(min=1, metavar="N", help="Clusters of a class.")] = 3,
+    separation: Annotated[
+        float, typer.Option(min=0, metavar="D", help="Distance between clusters.")
+    ] = 6.0,
+    noise: Annotated[float, typer.Option(min=0, metavar="S", help="Spread of a cluster.")] = 1.0,
+    labels_per_class: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Labelled rows of a class.")
+    ] = 100,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed.")] = 0,
+    threads: given.Threads = None,
+    overwrite: given.Overwrite = False,
+    as_json: given.Json = False,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,
+) -> None:
+    """Write made-up rows, some labels (-1 elsewhere) and the truth.
+
+    [bold]biglp simulate[/bold] 10M 100 -o sim.npy
+
+    The same rows can be had without a file: biglp fit sim:10Mx100 -o out/
+    """
+    import json
+    import time
+
+    from biglp._blocks import format_bytes
+    from biglp._engines.local import available_cores
+    from biglp._errors import ParameterError
+    from biglp._files import OutputError, free_space
+    from biglp._sources.simulated import write_simulation
+    from biglp._sources.simulation import Simulation
+    from biglp.cli.console import ConsoleProgress, results_console, seconds
+
+    settings = {
+        "classes": classes,
+        "clusters": clusters,
+        "separation": separation,
+        "noise": noise,
+        "labels": labels_per_class,
+        "seed": seed,
+    }
+    written = ",".join(f"{name}={value}" for name, value in settings.items())
+    simulation = Simulation.parse(f"sim:{rows}x{features},{written}")
+    if output.suffix != ".npy":
+        raise ParameterError(f"{output} must end in .npy, the format that is written.")
+    there = [path for path in (output, *_companions(output)) if path.exists()]
+    if there and not overwrite:
+        raise ParameterError(f"{there[0]} is there already; give --overwrite to replace it.")
+    size = simulation.n_rows * (4 * simulation.n_features + 4)
+    if size > free_space(output.parent):
+        raise OutputError(
+            f"{output} would take {format_bytes(size)}, but {format_bytes(free_space(output.parent))} "
+            f"are free there. Make fewer rows, or use sim:{rows}x{features} as input of biglp fit: "
+            "it needs no file."
+        )
+    began = time.perf_counter()
+    with ConsoleProgress(quiet) as progress:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        paths = write_simulation(
+            output, simulation, n_threads=threads or available_cores(), progress=progress
+        )
+    taken = time.perf_counter() - began
+    console = results_console()
+    if as_json:
+        facts = {name: str(path) for name, path in paths.items()}
+        console.print_json(json.dumps({**settings, "files": facts, "seconds": round(taken, 3)}))
+    elif not quiet:
+        console.print(
+            f"[bold green]{simulation.n_rows:,} rows × {simulation.n_features:,} features"
+            f"[/bold green] ({format_bytes(size)}) in {seconds(taken)}"
+        )
+        console.print(
+            f"Written: {', '.join(str(paths[name]) for name in ('rows', 'labels', 'truth'))}"
+        )
+
+
+def _companions(output: Path) -> list[Path]:
+    return [output.with_name(f"{output.stem}.{name}.npy") for name in ("labels", "truth")]
