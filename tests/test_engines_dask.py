@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from biglp._blocks import cut_rows
-from biglp._engines import EngineError, SerialEngine, make_engine
-from biglp._errors import BadRowsError
+from biglp._engines import SerialEngine, make_engine
+from biglp._errors import BadRowsError, EngineError
 from biglp._lowrank.kmeans import lloyd
 from biglp._sources import as_source
 

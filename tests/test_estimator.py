@@ -33,7 +33,6 @@ from biglp._errors import (
     StoppedShortWarning,
     UnreachedRowsWarning,
 )
-from biglp._progress import logger
 from biglp.estimators import PAPER_METHODS
 from helpers import blobs, model, rows_in_a_block
 
@@ -363,7 +362,11 @@ class TestPaper:
 
     def test_defaults_and_unknown_methods(self):
         default = LowRankLabelPropagation.paper()
-        assert (default.factor, default.landmarks, default.n_landmarks) == ("nystrom", "kmeans", 100)
+        assert (default.factor, default.landmarks, default.n_landmarks) == (
+            "nystrom",
+            "kmeans",
+            100,
+        )
         with pytest.raises(ParameterError, match=r"method='svm' .* nystrom-random, nystrom-kmeans"):
             LowRankLabelPropagation.paper("svm")
 

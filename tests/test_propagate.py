@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import reference as ref
 from biglp._errors import ParameterError, StoppedShortWarning
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior
+from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
@@ -55,10 +56,48 @@ def test_closed_form_is_the_dense_solve(alpha, signed):
     F, normalised, codes = problem(signed=signed)
     S = ref.normalised_graph(F @ F.T)
     expected = ref.closed_form(S, ref.one_hot(codes), alpha)
-    coefficients = Spectrum.of(sums_of(normalised, codes)).coefficients(alpha)
-    np.testing.assert_allclose(
-        scores_of(normalised, codes, coefficients, alpha), expected, atol=1e-11
-    )
+    spectrum = Spectrum.of(sums_of(normalised, codes))
+    for coefficients in (
+        spectrum.coefficients(alpha),
+        solve(spectrum.sums, alpha, spectrum.radius),
+    ):
+        found = scores_of(normalised, codes, coefficients, alpha)
+        np.testing.assert_allclose(found, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_parts_of_the_graph_without_labels_get_exact_zeros(alpha):
+    # Two parts that no row ties together; the eigenvectors of a shared eigenvalue 1 mix them.
+    rng = np.random.default_rng(0)
+    F = np.zeros((80, 10))
+    F[:40, :5], F[40:, 5:] = rng.random((40, 5)), rng.random((40, 5))
+    codes = np.where(np.arange(80) < 10, np.arange(80) % 2, -1)
+    normalised, _ = Normalisation(F.sum(axis=0), 80).apply(F)
+    spectrum = Spectrum.of(sums_of(normalised, codes))
+    coefficients = solve(spectrum.sums, alpha, spectrum.radius)
+    assert (coefficients[:5] > 0).all()
+    assert (coefficients[5:] == 0).all()
+
+
+def test_coefficients_far_from_any_label_keep_their_digits():
+    # A chain of parts, each tied to the next by a weak link: scores fall by 1e-4 at each step.
+    link, length, alpha = 1e-4, 30, 0.5
+    H = 0.5 * np.eye(length) + link * (np.eye(length, k=1) + np.eye(length, k=-1))
+    targets = np.zeros((length, 1))
+    targets[0] = 1.0
+    sums = GramSums(H, targets, np.ones(length), np.array([1]), 10)
+    found = solve(sums, alpha, 1.0)
+    step = alpha * link / (1 - 0.5 * alpha)  # the exact ratio, to first order in the link
+    np.testing.assert_allclose(found[1:] / found[:-1], step, rtol=1e-6)
+    assert found[-1] < 1e-100
+    np.testing.assert_array_equal(without_noise(found, sums, alpha), found)
+
+
+def test_noise_is_cut_only_where_signs_can_cancel():
+    signed = GramSums(np.array([[0.5, -0.1], [-0.1, 0.5]]), np.eye(2), np.ones(2), np.ones(2), 5)
+    coefficients = np.array([[1.0, -1e-9], [1e-17, -2.0]])
+    cut = without_noise(coefficients, signed, 0.9)
+    np.testing.assert_array_equal(cut, [[1.0, -1e-9], [0.0, -2.0]])
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -131,7 +170,7 @@ def test_a_spectral_radius_above_one_is_divided_out(alpha, solver):
     if solver == "iteration":
         coefficients, _ = iterate(spectrum.sums, alpha, spectrum.radius, tol=1e-13)
     else:
-        coefficients = spectrum.coefficients(alpha)
+        coefficients = solve(spectrum.sums, alpha, spectrum.radius)
     S = OPPOSED / 0.1 / 19.0
     expected = ref.closed_form(S, np.eye(2), alpha)
     found = scores_of(normalised, codes, coefficients, alpha)

@@ -18,8 +18,8 @@ import pytest
 
 import biglp._sinks.npy as npy_sink
 import biglp._sinks.parquet as parquet_sink
-from biglp._errors import BigLPError, ParameterError
-from biglp._files import OutputError, atomic_write, npy_header
+from biglp._errors import BigLPError, OutputError, ParameterError
+from biglp._files import atomic_write, npy_header
 from biglp._sinks import ArraySink, NpySink, Sink, file_sink
 from biglp._sinks.parquet import ParquetSink
 

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import biglp._sources.store as store
-from biglp._errors import BadRowsError
-from biglp._files import OutputError
+from biglp._errors import BadRowsError, OutputError
 from biglp._progress import Progress, Task
 from biglp._sources import as_source
 from biglp._sources.cache import CachedSource

@@ -78,7 +78,11 @@ class RunFolder(Checkpoint):
         self.folder = folder
         self._engine = engine or SerialEngine()
         self._lock: IO[bytes] | None = None
-        self._engine.once(lambda: self._begin(identity, resume))
+        try:
+            self._engine.once(lambda: self._begin(identity, resume))
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self, identity: Mapping[str, Any], resume: bool) -> None:
         with explained_writing(self.folder):
@@ -149,8 +153,8 @@ class RunFolder(Checkpoint):
             self._lock = None
 
     def remove(self) -> None:
-        """Forget the run, once its results have their final names."""
-        self._engine.once(lambda: shutil.rmtree(self.folder, ignore_errors=True))
+        """Forget the run, once its results have their final names; for the one that moved them."""
+        shutil.rmtree(self.folder, ignore_errors=True)
         self.close()
 
 

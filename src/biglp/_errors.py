@@ -10,6 +10,8 @@
     ├── MemoryBudgetError     (MemoryError)  the work does not fit the memory that was given
     ├── ModelFileError        (ValueError)   a model file that is damaged or of another version
     ├── CheckpointError       (ValueError)   a run that cannot be resumed
+    ├── OutputError           (OSError)      a file that cannot be written
+    ├── EngineError           (RuntimeError) workers that are lost, out of reach or disagree
     └── MissingExtraError     (ImportError)  an optional part that is not installed
 
     BigLPWarning (UserWarning)
@@ -58,6 +60,14 @@ class ModelFileError(BigLPError, ValueError):
 
 class CheckpointError(BigLPError, ValueError):
     """An interrupted run cannot be resumed."""
+
+
+class OutputError(BigLPError, OSError):
+    """An output file cannot be written."""
+
+
+class EngineError(BigLPError, RuntimeError):
+    """The processes that do the work cannot be reached, were lost, or do not agree."""
 
 
 class MissingExtraError(BigLPError, ImportError):

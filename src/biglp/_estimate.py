@@ -8,17 +8,21 @@ would be. Estimates of time are meant to be within a factor of 1.5; memory is pl
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+
 import numpy as np
 
 from biglp._arrays import to_dense
 from biglp._blocks import Block, Plan, available_memory
 from biglp._checkpoint import Checkpoint
+from biglp._choose import MAX_LABELLED
 from biglp._deciding import make_decision
 from biglp._engines import Engine
+from biglp._errors import BigLPWarning
 from biglp._fitting import (
     SAMPLE_ROWS,
     PreparedRows,
@@ -39,9 +43,7 @@ from biglp._sources import working_dtype
 from biglp._stores import MemoryStore, NoStore
 from biglp._sweeps import sweep_degrees, sweep_gram, sweep_labels
 
-TRIED_SECONDS = 0.5
-"""Time that the rows of one trial may take, as far as that can be known."""
-SMALLEST_TRIAL = 64
+TRIAL_BLOCKS = 32
 """Blocks of a trial, where there are as many: whole runs for several workers."""
 GLNP_ITERATIONS = 60
 LLOYD_SHARE = 0.85
@@ -102,7 +104,9 @@ def estimate(
     shape = shape_of_probe(probe, n_classes, n_labelled)
     plan = plan_memory(settings.memory, shape, settings, workers)
     trial = _Trial(engine, probe, replace(within(settings, plan)), plan, shape)
-    steps = {"convert": probe.convert_seconds, **trial.run()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
+        steps = {"convert": probe.convert_seconds, **trial.run()}
     if parquet:
         steps["table"] = probe.n_rows / PARQUET_ROWS_PER_SECOND
     steps["ending"] = ENDING_SECONDS
@@ -123,7 +127,7 @@ def shape_of_probe(probe: Probe, n_classes: int, n_labelled: int) -> Shape:
         n_labelled=n_labelled,
         values=values,
         dtype=working_dtype(source.dtype),
-        decoded=probe.convert_seconds > 0,
+        decoding=probe.decoding,
     )
 
 
@@ -141,10 +145,10 @@ class _Trial:
 
     def run(self) -> dict[str, float]:
         """Seconds of each step of the whole run."""
-        labels = self._labels()
         with self._timed("prepare", probe=True):
             rows = prepare_rows(self.probe.source, self.settings, None, self.shape.n_classes)
         rows = replace(rows, blocks=self._blocks(rows))
+        labels = self._labels(_swept_rows(rows))
         factor = self._factor(rows)
         fits = self.plan.wanted <= self.plan.remembered
         factor.store = MemoryStore() if fits and factor.fresh_features else NoStore()
@@ -207,19 +211,19 @@ class _Trial:
         """A few blocks that think they are some of all."""
         plan = Plan(-(-self.shape.n_rows // self.plan.rows_each))
         each, have = self.plan.rows_each, rows.source.n_rows
-        most = max(min(SMALLEST_TRIAL, plan.n_blocks), 1)
+        most = max(min(TRIAL_BLOCKS, plan.n_blocks), 1)
         return [
             Block(rows.source, index, index * each, min((index + 1) * each, have), plan=plan)
             for index in range(most)
             if index * each < have
         ]
 
-    def _labels(self) -> Labels:
+    def _labels(self, n_rows: int) -> Labels:
         """Made-up labels that are like real ones: each class around a row of its own."""
         source, rng = self.probe.source, np.random.default_rng(0)
-        c = min(self.shape.n_classes, source.n_rows)
-        size = min(max(self.shape.n_labelled, c), source.n_rows, 5000)
-        rows = np.sort(rng.choice(source.n_rows, size, replace=False))
+        c = min(self.shape.n_classes, n_rows)
+        size = min(max(self.shape.n_labelled, c), n_rows, MAX_LABELLED)
+        rows = np.sort(rng.choice(n_rows, size, replace=False))
         values = np.nan_to_num(to_dense(source.take(rows)).astype(np.float64))
         centres = values[rng.choice(size, c, replace=False)]
         squared = -2.0 * values @ centres.T + (centres**2).sum(axis=1)
@@ -256,6 +260,8 @@ class _Trial:
 
 class _Nowhere:
     """A sink that drops everything."""
+
+    in_memory = False
 
     def write(self, start: int, probabilities: np.ndarray) -> None:
         """Drop."""

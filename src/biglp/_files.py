@@ -10,6 +10,7 @@ import errno
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._blocks import format_bytes
-from biglp._errors import BadRowsError, BigLPError
+from biglp._errors import BadRowsError, BigLPError, OutputError
 
 PART = ".part"
 """Ending of a file that is still being written."""
@@ -28,17 +29,17 @@ NPY_HEADER_BYTES = 128
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class OutputError(BigLPError, OSError):
-    """An output file cannot be written."""
-
-
 @dataclass(frozen=True)
 class FileStamp:
-    """Size and time of a file when it was first looked at."""
+    """Size and time of a file when it was first looked at.
+
+    On another process the time is that of the file found there: nodes may have a copy each.
+    """
 
     path: str
     size: int
     mtime_ns: int
+    elsewhere: bool = False
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> FileStamp:
@@ -64,6 +65,11 @@ class FileStamp:
                 f"{self.path} was there when the work began and cannot be reached now "
                 f"({error.strerror}). Bring it back and run again."
             ) from error
+        if self.elsewhere and facts.st_size != self.size:
+            raise BadRowsError(
+                f"{self.path} has {facts.st_size:,} bytes on {socket.gethostname()} and "
+                f"{self.size:,} where the work began. Every process must see the same file."
+            )
         if (facts.st_size, facts.st_mtime_ns) != (self.size, self.mtime_ns):
             raise BadRowsError(
                 f"{self.path} changed while it was being worked on: it had {self.size:,} bytes "
@@ -74,6 +80,15 @@ class FileStamp:
     def facts(self) -> dict[str, Any]:
         """Describe the file for a fingerprint."""
         return {"path": os.path.abspath(self.path), "size": self.size, "mtime_ns": self.mtime_ns}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _stamp_elsewhere, (os.path.abspath(self.path), self.size, self.mtime_ns)
+
+
+def _stamp_elsewhere(path: str, size: int, mtime_ns: int) -> FileStamp:
+    with suppress(OSError):  # what is not there is found out when it is read
+        mtime_ns = os.stat(path).st_mtime_ns
+    return FileStamp(path, size, mtime_ns, elsewhere=True)
 
 
 @contextmanager

@@ -61,9 +61,12 @@ class PreparedRows:
 
 
 def automatic_landmarks(n_rows: int, factor: str) -> int:
-    """Choose k: a tenth of the rows, within what is quick and what is useful."""
-    most = 1000 if factor == "anchors" else 100
-    return int(min(n_rows, max(n_rows // 10, 50), most))
+    """Choose k: a share of the rows, within what is quick and what is useful."""
+    if factor != "anchors":
+        return int(min(n_rows, max(n_rows // 10, 50), 100))
+    # Up to a few hundred thousand rows, twice the landmarks cost little beside the rest.
+    most = 2000 if n_rows <= 300_000 else 1000
+    return int(min(n_rows, max(min(n_rows // 10, 1000), n_rows // 25, 50), most))
 
 
 def prepare_rows(
@@ -89,8 +92,7 @@ def prepare_rows(
         return arrays | scaling.arrays()
 
     found = (checkpoint or Checkpoint()).step("scaling", learn)
-    parts = {name: found[name] for name in ("offset", "factor", "final") if name in found}
-    scaling = Scaling(str(found["kind"]), **parts)
+    scaling = Scaling.from_arrays(str(found["kind"]), found)
     a_row = bytes_per_row(float(found["values"]), rank, n_classes, dtype)
     rows_each = rows_per_block(a_row, settings.memory, device=settings.device)
     prepared = PreparedSource(source, dtype, scaling, settings.device)
@@ -109,7 +111,10 @@ def choose_scaling(sample: Rows, settings: Settings) -> Scaling:
     """Learn the scaling from a sample."""
     kind = settings.scaling
     if settings.factor not in ("linear", "glnp", "glnp-mu"):
-        return Scaling.from_sample(sample, kind)
+        scaling = Scaling.from_sample(sample, kind)
+        if settings.committee:
+            return scaling.projected(scaling.apply(sample), settings.seed)
+        return scaling
     # GLNP and the linear kernel are about the values themselves, not about distances.
     scaling = Scaling.from_sample(sample, "none" if kind == "auto" else kind)
     return replace(scaling, offset=None) if scaling.kind == "none" else scaling
@@ -148,15 +153,17 @@ def build_factor(
     else:
         state = checkpoint.step("factor", lambda: _make_factor(engine, rows, settings).state())
         factor = FACTORS[settings.factor].from_state(state)
-    factor.store = choose_store(factor, rows.source, settings)
+    factor.store = choose_store(factor, rows.source, settings, engine.n_machines)
     return factor
 
 
-def choose_store(factor: Factor, source: Source, settings: Settings) -> FeatureStore:
+def choose_store(
+    factor: Factor, source: Source, settings: Settings, n_machines: int = 1
+) -> FeatureStore:
     """Remember features within the budget, else in a temporary file where that is faster."""
     itemsize = source.dtype.itemsize
     a_row = factor.stored_bytes_per_row(itemsize)
-    needed = a_row * source.n_rows
+    needed = a_row * -(-source.n_rows // n_machines)
     if settings.device != "cpu" or not factor.fresh_features:
         return NoStore()
     if needed <= settings.remembered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -26,6 +27,11 @@ class Inputs:
     def paths(self) -> Any:
         """One path or a list, as sources take it."""
         return self.names[0] if len(self.names) == 1 else list(self.names)
+
+    @property
+    def absolute(self) -> Inputs:
+        """The same for processes that have another working folder."""
+        return self if self.simulated else Inputs(tuple(map(os.path.abspath, self.names)))
 
     @property
     def simulated(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -52,7 +53,7 @@ class Job(ABC):
     engine : str or Engine
         Who does the work.
     threads : int, optional
-        Number of threads, for engine "threads" only.
+        Number of threads, of each rank with engine "mpi".
     resume, overwrite : bool
         Go on with an interrupted run; replace earlier results.
     command : str, optional
@@ -112,25 +113,34 @@ class Job(ABC):
         progress : Progress, optional
             Told how far each sweep is.
         """
-        identity = self.identity()
-        place = self.destination
-        finished = place.settle(identity, resume=self.resume, overwrite=self.overwrite)
-        if finished is not None:
-            return {**finished, "nothing_to_do": True}
-        clock = StepClock(progress)
+        place, clock = self.destination, StepClock(progress)
+        # The engine comes first: an error after that ends all its processes with one message.
         with self.make_engine() as engine:
             engine.progress = clock
-            run = RunFolder(place.run_folder, identity, resume=self.resume, engine=engine)
+            identity, finished = engine.once(self._begin)
+            if finished is not None:
+                return {**finished, "nothing_to_do": True}
+            folder = place.run_folder if engine.shares_memory else place.run_folder.absolute()
+            run = RunFolder(folder, identity, resume=self.resume, engine=engine)
             try:
-                return self._run(engine, run, clock)
+                return self._run(engine, run, clock, identity)
             except BaseException:
                 run.close()
-                engine.once(place.tidy) if engine.is_root else None
+                if engine.is_root:
+                    place.tidy()
                 raise
             finally:
                 run.close()
 
-    def _run(self, engine: Engine, run: RunFolder, clock: StepClock) -> dict[str, Any]:
+    def _begin(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """What the run is, and its summary when it has ended already."""
+        identity = self.identity()
+        settled = self.destination.settle(identity, resume=self.resume, overwrite=self.overwrite)
+        return identity, settled
+
+    def _run(
+        self, engine: Engine, run: RunFolder, clock: StepClock, identity: dict[str, Any]
+    ) -> dict[str, Any]:
         began = time.perf_counter()
         done = engine.once(lambda: finish_moves(run))
         if done is not None:  # it was killed while its files were getting their names
@@ -150,7 +160,7 @@ class Job(ABC):
             "resumed": self.resume,
             "files": finals,
             "versions": versions(),
-            "run": self.identity(),
+            "run": identity,
         }
         return engine.once(lambda: self._publish(run, names, summary))
 
@@ -164,9 +174,14 @@ class Job(ABC):
         """Make the engine that was asked for."""
         if self.threads is None:
             return make_engine(self.engine)
+        if self.engine == "mpi":
+            from biglp._engines.mpi import MpiEngine
+
+            return MpiEngine(n_threads=self.threads)
         if self.engine != "threads":
             raise ParameterError(
-                f"threads={self.threads} goes with engine='threads', not {self.engine!r}."
+                f"threads={self.threads} goes with engine='threads' or 'mpi' (threads of a rank), "
+                f"not {self.engine!r}."
             )
         return ThreadEngine(self.threads)
 
@@ -174,7 +189,11 @@ class Job(ABC):
         """Open the rows; where they must be converted, one process does it, in the run folder."""
         options = {**self.reading, **more, "progress": engine.progress}
         options["cache"] = self.cache or str(run.folder / CACHE)
-        return engine.once(lambda: as_source(self.rows.paths, **options))
+        rows = self.rows if engine.shares_memory else self.rows.absolute
+        source = engine.once(lambda: as_source(rows.paths, **options))
+        if "pyarrow" in sys.modules:  # what decoding took is wanted for something else now
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        return source
 
     def open_sink(self, engine: Engine, run: RunFolder, classes: np.ndarray, n_rows: int) -> Sink:
         """Make room for the answers, or find those of an interrupted run."""

@@ -26,13 +26,22 @@ from biglp._job_base import Job, n_workers
 from biglp._labels import Labels
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.landmarks import STRATEGIES
-from biglp._memory import Shape, plan_memory, scoring_budget, within
+from biglp._memory import (
+    COLUMN_BYTES,
+    DECODED_BYTES,
+    Shape,
+    decoding_bytes,
+    plan_memory,
+    scoring_budget,
+    within,
+)
 from biglp._model import Model
 from biglp._results import MODEL, STAGE
 from biglp._run import fit_model, warnings_about
 from biglp._settings import Settings, one_of
 from biglp._sources import Source, working_dtype
 from biglp._sources.encoding import Encoding
+from biglp._sources.peek import peek
 
 DEFAULTS: dict[str, Any] = {
     "factor": "auto",
@@ -101,10 +110,16 @@ class FitJob(Job):
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels and model."""
-        settings = self.settings()
+        settings = engine.once(self.settings)  # one budget for all: it decides the cut into blocks
+        engine.once(lambda: self._refuse_early(settings))
         source = self.open_source(engine, run, **self.feature_options)
         labels = engine.once(lambda: self.label_input.read(source.n_rows))
-        plan = plan_memory(settings.memory, shape_of(source, labels), settings, n_workers(engine))
+        plan = plan_memory(
+            settings.memory,
+            shape_of(source, labels, engine.n_machines),
+            settings,
+            n_workers(engine),
+        )
         run.confirm({"option --memory: rows a block": plan.rows_each})
         if isinstance(engine, ThreadEngine):
             engine.n_workers = plan.workers
@@ -125,6 +140,15 @@ class FitJob(Job):
             "memory_plan": asdict(plan),
         }
         return [*names, MODEL], facts
+
+    def _refuse_early(self, settings: Settings) -> None:
+        """Refuse a table that cannot fit the memory before it is converted."""
+        if not self.rows.is_table:
+            return
+        layout = {name: value for name, value in self.reading.items() if name == "delimiter"}
+        facts = peek(self.rows.paths, **layout)
+        chosen = self.reading.get("columns") or facts.columns
+        plan_memory(settings.memory, table_shape(facts.n_rows, len(chosen)), settings, 1)
 
 
 @dataclass(frozen=True)
@@ -158,7 +182,8 @@ class PredictJob(Job):
         source = self.open_source(engine, run, encoding=new_encoding(model))
         a_row = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
         a_row += 3 * len(model.classes) * model.dtype.itemsize
-        budget = scoring_budget(parse_memory(self.memory), a_row, source, n_workers(engine))
+        memory = engine.once(lambda: parse_memory(self.memory))
+        budget = scoring_budget(memory, a_row, source, n_workers(engine))
         rows_each = rows_per_block(a_row, budget, device=self.device)
         run.confirm({"option --memory: rows a block": rows_each})
         sink = self.open_sink(engine, run, model.classes, source.n_rows)
@@ -185,8 +210,8 @@ def new_encoding(model: Model) -> Encoding:
     return replace(known, dtype=model.dtype.str)
 
 
-def shape_of(source: Source, labels: Labels) -> Shape:
-    """Size of a problem, for planning its memory."""
+def shape_of(source: Source, labels: Labels, n_machines: int = 1) -> Shape:
+    """Size of a problem, for planning the memory of one of ``n_machines``."""
     values = float(source.n_features)
     if source.is_sparse:
         values = values_per_row(source.read(0, min(source.n_rows, 1000)))
@@ -197,9 +222,17 @@ def shape_of(source: Source, labels: Labels) -> Shape:
         n_labelled=len(labels.rows),
         values=values,
         dtype=working_dtype(source.dtype),
-        decoded=getattr(source, "encoding", None) is not None,
+        decoding=decoding_bytes(source),
         part_bytes=int(getattr(source, "part_bytes", 0)),
+        n_machines=n_machines,
     )
+
+
+def table_shape(n_rows: int, n_columns: int) -> Shape:
+    """Least size of a table that has not been looked into."""
+    dtype = np.dtype(np.float32)
+    decoding = DECODED_BYTES + COLUMN_BYTES * n_columns
+    return Shape(n_rows, n_columns, 2, 2, float(n_columns), dtype, decoding)
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:

@@ -28,10 +28,18 @@ from biglp._lowrank.landmarks import ROWS_PER_LANDMARK
 from biglp._settings import Settings
 from biglp._sources import Source
 
-PROCESS_BYTES = 80 << 20
-"""Python, NumPy, SciPy, pyarrow and what the allocator does not give back."""
-TABLE_BYTES = 96 << 20
-"""What decoding a table or text takes beside that: pieces of it, and scikit-learn for LIBSVM."""
+PROCESS_BYTES = 60 << 20
+"""Python, NumPy, SciPy and what the allocator does not give back."""
+LEARNING_BYTES = 80 << 20
+"""scikit-learn, which the committee loads."""
+DECODED_BYTES = 56 << 20
+"""pyarrow, and what its allocator keeps after a table was decoded."""
+COLUMN_BYTES = 800 << 10
+"""What decoding holds of each column of a table."""
+PART_COPIES = 5
+"""What decoding a row group in the middle of a sweep takes, counted in its size."""
+SPARSE_BYTES = 160 << 20
+"""scikit-learn, and pieces of text while LIBSVM is decoded."""
 BLOCK_OBJECT_BYTES = 1200
 ITERATES = 3
 """Rows of F that GLNP holds for each row, counted in iterates."""
@@ -48,10 +56,12 @@ class Shape:
         Numbers that are stored for a row; fewer than features where rows are sparse.
     dtype : numpy.dtype
         Type of the arithmetic.
-    decoded : bool
-        Whether the rows come from a table or text.
+    decoding : int
+        What decoding a table or text takes, before the first sweep.
     part_bytes : int
         What a worker holds of the input beside its block.
+    n_machines : int
+        Machines that share out the rows that are kept between sweeps.
     """
 
     n_rows: int
@@ -60,8 +70,14 @@ class Shape:
     n_labelled: int
     values: float
     dtype: np.dtype[Any]
-    decoded: bool = False
+    decoding: int = 0
     part_bytes: int = 0
+    n_machines: int = 1
+
+    @property
+    def kept_rows(self) -> int:
+        """Rows of which one machine keeps something between sweeps."""
+        return -(-self.n_rows // self.n_machines)
 
 
 @dataclass(frozen=True)
@@ -74,9 +90,9 @@ class MemoryPlan:
         Rows a block.
     workers : int
         Blocks in work at once.
-    process, labels, landmarks, blocks, small : int
-        Python itself; labels and block descriptions; the samples behind scaling and landmarks (or
-        the rows of F of GLNP); blocks in work; r × r arrays.
+    process, decoding, labels, landmarks, blocks, small : int
+        Python itself; what decoding takes more; labels and block descriptions; the samples behind
+        scaling and landmarks (or the rows of F of GLNP); blocks in work; r × r arrays.
     remembered, wanted : int
         What is left for features between sweeps, and what all of them would take.
     """
@@ -84,6 +100,7 @@ class MemoryPlan:
     rows_each: int
     workers: int
     process: int
+    decoding: int
     labels: int
     landmarks: int
     blocks: int
@@ -98,7 +115,7 @@ class MemoryPlan:
         """Memory that the run will take."""
         first = self.landmarks + self.blocks
         later = self.blocks + self.small + (self.wanted if self.wanted <= self.remembered else 0)
-        return self.process + self.labels + max(first, later)
+        return self.process + max(self.decoding, self.labels + max(first, later))
 
 
 def plan_memory(memory: int, shape: Shape, settings: Settings, workers: int) -> MemoryPlan:
@@ -140,9 +157,9 @@ def scoring_budget(memory: int, a_row: int, source: Source, workers: int) -> int
     MemoryBudgetError
         Naming the smallest budget that works.
     """
-    decoded = getattr(source, "encoding", None) is not None
-    parts = workers * int(getattr(source, "part_bytes", 0))
-    process = PROCESS_BYTES + TABLE_BYTES * decoded + parts
+    decoding = decoding_bytes(source)
+    parts = PART_COPIES * workers * int(getattr(source, "part_bytes", 0))
+    process = PROCESS_BYTES + max(decoding, min(decoding, DECODED_BYTES) + parts)
     least = process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row
     if memory < least:
         raise MemoryBudgetError(
@@ -161,7 +178,11 @@ def within(settings: Settings, plan: MemoryPlan) -> Settings:
 def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> MemoryPlan | str:
     """Return a plan, or what did not fit."""
     rank, itemsize = landmarks_of(shape, settings), shape.dtype.itemsize
-    process = PROCESS_BYTES + TABLE_BYTES * shape.decoded
+    process = PROCESS_BYTES + LEARNING_BYTES * settings.committee
+    process += min(shape.decoding, DECODED_BYTES)
+    decoding = max(shape.decoding - DECODED_BYTES, 0)
+    if memory < process + decoding:
+        return f"Python and decoding the input alone take {format_bytes(process + decoding)}"
     codes = (1 if shape.n_classes < 127 else 2) * shape.n_rows
     budget = memory - process - codes - 24 * shape.n_labelled
     if budget <= 0:
@@ -175,7 +196,8 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     labels = codes + 24 * shape.n_labelled + BLOCK_OBJECT_BYTES * (shape.n_rows // rows_each + 1)
     landmarks = _landmark_bytes(shape, settings, rank)
     small, result = _small_bytes(shape, settings, rank, rows_each)
-    a_block = int(rows_each * (itemsize * 3 * shape.values + a_row)) + 3 * result + shape.part_bytes
+    a_block = int(rows_each * (itemsize * 3 * shape.values + a_row)) + 3 * result
+    a_block += PART_COPIES * shape.part_bytes
     needed = max(landmarks, small)
     left = memory - process - labels - needed
     if left < a_block:
@@ -189,14 +211,25 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
         rows_each=rows_each,
         workers=workers,
         process=process,
+        decoding=decoding,
         labels=labels,
         landmarks=landmarks,
         blocks=blocks,
         small=small,
         remembered=remembered,
-        wanted=_stored_bytes(shape, settings, rank) * shape.n_rows,
+        wanted=_stored_bytes(shape, settings, rank) * shape.kept_rows,
         budget=budget,
     )
+
+
+def decoding_bytes(source: Source) -> int:
+    """What decoding the input of a source took; 0 for rows that are read as they are."""
+    encoding = getattr(source, "encoding", None)
+    if encoding is None or not getattr(source, "stamps", ()):
+        return 0
+    if source.is_sparse:
+        return SPARSE_BYTES
+    return DECODED_BYTES + COLUMN_BYTES * int(encoding.n_inputs)
 
 
 def least_memory(shape: Shape, settings: Settings) -> int:
@@ -227,7 +260,7 @@ def _landmark_bytes(shape: Shape, settings: Settings, rank: int) -> int:
     centres = 8 * rank * shape.n_features * 6
     clustered = min(ROWS_PER_LANDMARK * rank, shape.n_rows) * a_row * 5 // 4
     if settings.factor in ("glnp", "glnp-mu"):
-        iterates = ITERATES * shape.n_rows * rank * shape.dtype.itemsize
+        iterates = ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
         return sample + centres + max(clustered, iterates)
     return sample + centres + (clustered if settings.landmarks == "kmeans" else 0)
 

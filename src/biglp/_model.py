@@ -124,11 +124,11 @@ class Model:
             atomic_write(path) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
-            archive.writestr("header.json", json.dumps(header, indent=1))
+            archive.writestr(_member("header.json"), json.dumps(header, indent=1))
             for name, array in arrays.items():
                 buffer = io.BytesIO()
                 np.save(buffer, array, allow_pickle=False)
-                archive.writestr(f"{name}.npy", buffer.getvalue())
+                archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> Model:
@@ -153,7 +153,7 @@ class Model:
             factor=factor,
             normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing),
             decision=DECISIONS[header["decision"]].from_state(_part(arrays, "decision")),
-            scaling=Scaling(header["scaling"], **_part(arrays, "scaling")),
+            scaling=Scaling.from_arrays(header["scaling"], _part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=header["report"],
@@ -169,6 +169,13 @@ def _part(arrays: dict[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Describe a member without the time of day: the same model is the same bytes."""
+    member = zipfile.ZipInfo(name)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    return member
 
 
 def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

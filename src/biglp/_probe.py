@@ -13,6 +13,7 @@ import numpy as np
 
 from biglp._arrays import Rows
 from biglp._identity import Inputs
+from biglp._memory import COLUMN_BYTES, DECODED_BYTES, SPARSE_BYTES
 from biglp._sources import ReadOptions, Source, as_source
 from biglp._sources.naming import LIBSVM, find_files
 from biglp._sources.opening import open_tables
@@ -42,6 +43,8 @@ class Probe:
         Time of one pass over the rows when they are not in memory.
     fetch_seconds : float
         Time to fetch one row from anywhere.
+    decoding : int
+        Memory that decoding takes.
     missing : dict of str to int
         Missing values of each column in the first ``looked_at`` rows.
     categories : dict of str to int
@@ -55,6 +58,7 @@ class Probe:
     convert_seconds: float = 0.0
     read_seconds: float = 0.0
     fetch_seconds: float = 0.0
+    decoding: int = 0
     missing: dict[str, int] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
 
@@ -156,6 +160,7 @@ def _table(inputs: Inputs, options: ReadOptions) -> Probe:
         looked_at=done,
         convert_seconds=convert if files[0].slow else 0.0,
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else convert,
+        decoding=DECODED_BYTES + COLUMN_BYTES * encoding.n_inputs,
         missing=dict(missing.counts),
         categories={name: len(values) for name, values in encoding.categories.items()},
     )
@@ -202,4 +207,5 @@ def _libsvm(path: str) -> Probe:
         looked_at=rows.shape[0],
         convert_seconds=scale * seconds + size / RAW_BYTES_PER_SECOND,
         read_seconds=size / RAW_BYTES_PER_SECOND,
+        decoding=SPARSE_BYTES,
     )

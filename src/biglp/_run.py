@@ -79,6 +79,7 @@ def _fit(
     checkpoint: Checkpoint,
 ) -> FitResult:
     check_prior(labels, settings)
+    engine.check_rows(source.n_rows)
     rows = prepare_rows(source, settings, checkpoint, labels.n_classes)
     factor = build_factor(engine, rows, settings, checkpoint)
     rows = replace(rows, drawn=None)  # the sample has done its work

@@ -92,6 +92,9 @@ class MemoryStore(FeatureStore):
 class DiskStore(FeatureStore):
     """Keeps arrays in a temporary file without a name.
 
+    What is kept holds on to the file: on another process a store is unpacked with each parcel of
+    work and forgotten after it, while the blocks stay.
+
     Parameters
     ----------
     folder : str, optional
@@ -114,27 +117,19 @@ class DiskStore(FeatureStore):
             contiguous = np.ascontiguousarray(array)
             with self._lock:
                 if self._file is None:
-                    # Open as long as the store: closed, and so removed, with it.
+                    # Closed, and so removed, when neither the store nor a block needs it.
                     self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
                 start, self._end = self._end, self._end + contiguous.nbytes
             data, position = contiguous.reshape(-1).view(np.uint8).data, start
             while data:
                 written = os.pwrite(self._file.fileno(), data, position)
                 data, position = data[written:], position + written
-            places.append((start, contiguous.shape, contiguous.dtype))
+            places.append((self._file, start, contiguous.shape, contiguous.dtype))
         return tuple(places)
 
     def load(self, kept: Any) -> Packed:
         """Read arrays back."""
-        return tuple(self._read(*place) for place in kept)
-
-    def _read(self, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        array = np.empty(shape, dtype=dtype)
-        data, position = array.reshape(-1).view(np.uint8).data, start
-        while data:
-            got = os.preadv(self._file.fileno(), [data], position)
-            data, position = data[got:], position + got
-        return array
+        return tuple(_read(*place) for place in kept)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder}  # another process has a file of its own
@@ -142,3 +137,12 @@ class DiskStore(FeatureStore):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.folder = state["folder"]
         self._open()
+
+
+def _read(file: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    array = np.empty(shape, dtype=dtype)
+    data, position = array.reshape(-1).view(np.uint8).data, start
+    while data:
+        got = os.preadv(file.fileno(), [data], position)
+        data, position = data[got:], position + got
+    return array

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from biglp._arrays import Rows
 from biglp._committee.decision import graph_logits
@@ -79,6 +76,10 @@ def fit_logistic(
     ``standard`` is the centre and spread of the features over all rows: a handful of labelled rows
     does not know them.
     """
+    # Loading scikit-learn takes a second: only where there is something to fit.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     centre, spread = standard
     scaled = (
         rows @ sparse.diags(1.0 / spread) if sparse.issparse(rows) else (rows - centre) / spread
@@ -111,6 +112,8 @@ def held_out_by_logistic(
     if not several.any():
         return logits
     places, alone = np.flatnonzero(several), np.flatnonzero(~several)
+    from sklearn.model_selection import StratifiedKFold  # slow to load, as above
+
     n_folds = int(min(FOLDS, counts[counts >= 2].min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed % 2**32)
     for train, test in folds.split(places, codes[places]):

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from biglp._committee.decision import scaled_logits, usual_size
 from biglp._committee.members import Member
 
 PULL = 1.0
-START = {"spread 0.5": 0.2, "spread 0.9": 1.0, "spread 0.99": 2.0, "logistic": 0.5, "prior": 0.5}
+START = {"spread 0.5": 0.2, "spread 0.9": 1.0, "spread 0.99": 2.0, "logistic": 0.3, "prior": 0.5}
 """w₀: what is good on average over many data sets."""
 OTHER_START = 1.0
 MIN_HELD_OUT = 6
@@ -76,6 +75,8 @@ def weigh(members: list[Member], log_prior: np.ndarray, codes: np.ndarray) -> We
 
 
 def _minimise(opinions: np.ndarray, truth: np.ndarray, start: np.ndarray) -> np.ndarray:
+    from scipy.optimize import minimize  # slow to load, and scoring new rows does without
+
     rows = np.arange(len(truth))
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from biglp._engines.base import Engine, EngineError
+from biglp._engines.base import Engine
 from biglp._engines.launcher import end_together, launched_as
 from biglp._engines.local import SerialEngine, ThreadEngine
 from biglp._errors import ParameterError
 
 __all__ = [
     "Engine",
-    "EngineError",
     "SerialEngine",
     "ThreadEngine",
     "end_together",

@@ -12,9 +12,9 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from biglp._engines.base import EngineError
 from biglp._engines.exact import cannot_be_added
 from biglp._engines.launcher import poll
+from biglp._errors import EngineError
 from biglp._progress import Task
 
 _REPORT, _STOP = 1, 2  # message tags

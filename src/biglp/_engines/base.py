@@ -27,7 +27,6 @@ from scipy import sparse
 from biglp._arrays import to_numpy
 from biglp._blocks import Block
 from biglp._engines.exact import MAX_TERMS
-from biglp._errors import BigLPError
 from biglp._progress import Progress
 
 BlockFunction = Callable[[Block], Any]
@@ -36,10 +35,6 @@ T = TypeVar("T")
 LONGEST_RUN = 16
 FEWEST_RUNS = 128
 """Runs grow longer than one block only while this many remain to be shared out."""
-
-
-class EngineError(BigLPError, RuntimeError):
-    """The processes that do the work cannot be reached, were lost, or do not agree."""
 
 
 class Engine(ABC):
@@ -53,11 +48,14 @@ class Engine(ABC):
         Whether this process is the one that prints and publishes.
     shares_memory : bool
         Whether block functions can write into this process's arrays.
+    n_machines : int
+        Machines that are sure to share the work, each with its own memory.
     """
 
     progress: Progress
     is_root: bool = True
     shares_memory: bool = False
+    n_machines: int = 1
 
     def __init__(self) -> None:
         self.progress = Progress()
@@ -77,6 +75,9 @@ class Engine(ABC):
     def once(self, action: Callable[[], T]) -> T:
         """Do something on one process and return its result, or raise its error, on every one."""
         return action()
+
+    def check_rows(self, n_rows: int) -> None:  # noqa: B027  one process can work on any
+        """Raise when there are too few rows to share out."""
 
     def close(self) -> None:  # noqa: B027  engines that hold nothing have nothing to do
         """Give back what the engine holds; it cannot be used afterwards."""

@@ -20,11 +20,11 @@ from typing import Any
 from uuid import uuid4
 
 from biglp._blocks import Block, Plan
-from biglp._engines.base import BlockFunction, Engine, EngineError, count_rows, cut_runs
+from biglp._engines.base import BlockFunction, Engine, count_rows, cut_runs
 from biglp._engines.local import available_cores
 from biglp._engines.owners import PlanState
 from biglp._engines.remote import Batch, Outcome, do_batch, dumps, forget, merge
-from biglp._errors import MissingExtraError, ParameterError
+from biglp._errors import EngineError, MissingExtraError, ParameterError
 from biglp._progress import Task
 
 try:

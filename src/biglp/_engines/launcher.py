@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from biglp._engines.base import EngineError
+from biglp._errors import EngineError
 
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 _RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -68,7 +68,8 @@ def end_together(say: Callable[[], None]) -> None:
         Prints the message.
     """
     if _together is None or _together[0].Is_finalized():
-        say()
+        if launched_as()[0] == 0:  # what is wrong before MPI begins is wrong on every rank
+            say()
         return
     mpi, comm = _together
     if comm.Get_size() == 1:

@@ -30,7 +30,7 @@ from biglp._engines.base import BlockFunction, Engine, T, count_rows, cut_runs, 
 from biglp._engines.exact import ExactSum, Layout, Slices
 from biglp._engines.launcher import check_launcher, end_together_on_errors, speaks_for_launcher
 from biglp._engines.local import ThreadEngine, available_cores
-from biglp._errors import MissingExtraError
+from biglp._errors import EngineError, MissingExtraError
 from biglp._progress import Progress, Task
 
 
@@ -61,7 +61,8 @@ class MpiEngine(Engine):
         self.rank, self.n_ranks = self._comm.Get_rank(), self._comm.Get_size()
         self.is_root = self.rank == 0 and speaks_for_launcher(world)
         super().__init__()
-        self.n_threads = n_threads or _threads_per_rank(self._mpi, self._comm)
+        cores, self.n_machines = _cores_per_rank(self._mpi, self._comm)
+        self.n_threads = n_threads or cores
         self._threads = ThreadEngine(self.n_threads)
         self.bytes_sent: Counter[str] = Counter()
         self._fingerprints: dict[str, str] = {}  # of plans
@@ -138,6 +139,14 @@ class MpiEngine(Engine):
         if failure is not None:
             raise self._unpack(failure, 0, socket.gethostname(), own)
         return result
+
+    def check_rows(self, n_rows: int) -> None:
+        """Raise when there are fewer rows than ranks, which is hardly what was meant."""
+        if n_rows < self.n_ranks:
+            raise EngineError(
+                f"{n_rows:,} rows cannot be shared out to {self.n_ranks:,} ranks; check the input, "
+                f"or start at most {n_rows:,} of them (mpiexec -n {n_rows})."
+            )
 
     def _sweep(
         self,
@@ -261,13 +270,14 @@ def _free_copies(comm: Any, key: int, copies: tuple[Any, Any]) -> None:
         copy.Free()
 
 
-def _threads_per_rank(mpi: Any, comm: Any) -> int:
-    """Cores of the node over the ranks that share them; ranks that are pinned share none."""
+def _cores_per_rank(mpi: Any, comm: Any) -> tuple[int, int]:
+    """Cores of the node over the ranks that share them (pinned ranks share none), and the nodes."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     node = comm.Split_type(mpi.COMM_TYPE_SHARED)
     sharing = node.allgather(cores).count(cores)
+    n_nodes = sum(comm.allgather(node.Get_rank() == 0))
     node.Free()
-    return max(1, available_cores() // sharing)
+    return max(1, available_cores() // sharing), n_nodes
 
 
 def _fingerprint(source: Any) -> str:

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._blocks import Block, Plan
-from biglp._engines.base import EngineError, Run, sum_run
+from biglp._engines.base import Run, sum_run
 from biglp._engines.exact import ExactSum
 from biglp._engines.local import one_blas_thread
-from biglp._errors import BadRowsError, BigLPError
+from biglp._errors import BadRowsError, BigLPError, EngineError
 from biglp._version import __version__
 
 NEVER = -1

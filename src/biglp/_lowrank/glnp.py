@@ -29,7 +29,7 @@ import numpy as np
 from biglp._arrays import Array, Rows, like, namespace
 from biglp._blocks import Block
 from biglp._engines import Engine
-from biglp._errors import LandmarkWarning, ParameterError, StoppedShortWarning
+from biglp._errors import LandmarkWarning, ParameterError
 from biglp._lowrank.base import Factor, check_finite
 from biglp._lowrank.glnp_descent import ClusterStart, Descent, UniformStart
 from biglp._lowrank.glnp_gradient import descend_gradient
@@ -130,6 +130,8 @@ class GlnpFactor(Factor):
         descent = Descent(engine, blocks, iterate, source.dtype)
         settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
         if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
+            from biglp._errors import StoppedShortWarning  # loads scikit-learn, so only now
+
             warnings.warn(
                 f"GLNP stopped after max_iter={max_iter} iterations while its objective was still "
                 f"falling (by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); "

@@ -15,7 +15,7 @@ from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
 from biglp._lowrank.kmeans import kmeans_start, lloyd
 from biglp._lowrank.sampling import sample_rows
-from biglp._sources import Source, as_source
+from biglp._sources import PreparedSource, Source, as_source
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
@@ -112,6 +112,11 @@ class _SampleSource(Source):
         self._device = getattr(parent, "device", "cpu")
         self.n_rows, self.n_features = sample.shape
         self.dtype = parent.dtype
+        self._name = f"a sample of {parent.name}"
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def read(self, start: int, stop: int) -> Rows:
         return to_device(self._sample[start:stop], self._device)
@@ -126,9 +131,12 @@ def _given(landmarks: Any, source: Source) -> np.ndarray:
             f"of shape (k, n_features). As rows: {error}"
         ) from error
     given = to_dense(table.read(0, table.n_rows))
-    if given.shape[1] != source.n_features:
+    n_features = (
+        source.inner.n_features if isinstance(source, PreparedSource) else source.n_features
+    )
+    if given.shape[1] != n_features:
         raise ParameterError(
-            f"landmarks has {given.shape[1]} features, but X has {source.n_features}; "
+            f"landmarks has {given.shape[1]} features, but X has {n_features}; "
             "give an array of shape (k, n_features)."
         )
     with np.errstate(over="ignore"):

@@ -2,6 +2,7 @@
 
 =====================  ================================================================
 ``array``, CSR, frame  in memory
+dask array, frame      chunk by chunk, where they are (:mod:`.dask`)
 ``.npy``               read by position (:mod:`.npy`)
 Parquet, Arrow, CSV    tables with named columns (:mod:`.table`, :mod:`.tabular`)
 LIBSVM                 sparse text (:mod:`.libsvm`)
@@ -60,6 +61,11 @@ def as_source(X: Any, **options: Any) -> Source:
     if is_path(X):
         return open_source(X, **options)
     chosen = ReadOptions(**options)
+    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
+        from biglp._sources.dask import open_dask  # only those who have Dask get here
+
+        chosen.refuse("a dask array", "columns", "label_column", "drop", "categorical")
+        return fill_missing(open_dask(X), chosen)
     if hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__"):
         frame = open_frame(X, chosen)
         if frame is not None:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from biglp._blocks import format_bytes
-from biglp._errors import ParameterError
-from biglp._files import OutputError
+from biglp._errors import OutputError, ParameterError
 from biglp._progress import Progress
 from biglp._sources.arrow_columns import encode
 from biglp._sources.cache import CachedSource, conversion_facts

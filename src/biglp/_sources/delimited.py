@@ -26,7 +26,8 @@ from biglp._sources.textfiles import (
     numbered_lines,
 )
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 1 << 20
+"""Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
 TRUTH_TEXTS = ("true", "false", "1", "0")
 
 
@@ -119,7 +120,7 @@ class DelimitedTable(TableFile):
         return pyarrow.csv.open_csv(
             self.name,
             read_options=pyarrow.csv.ReadOptions(
-                block_size=BLOCK_BYTES,
+                block_size=max(BLOCK_BYTES, 64 * len(layout.names)),  # a line must fit
                 column_names=list(layout.names),
                 skip_rows=0,
                 skip_rows_after_names=int(layout.header),

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 from biglp._files import FileStamp
 from biglp._sources.table import BATCH_ROWS, TableFile, check_names
 
+STREAM_BYTES = 1 << 16
+"""What is read of a column at a time when a table is streamed."""
+
 
 class ParquetTable(TableFile):
     """One Parquet file."""
@@ -50,7 +53,7 @@ class ParquetTable(TableFile):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Decode a few rows at a time, so that large row groups need little memory."""
-        with self._open() as file:
+        with self._open(STREAM_BYTES) as file:
             for part in range(len(self.part_rows)):
                 try:
                     yield from file.iter_batches(
@@ -63,12 +66,14 @@ class ParquetTable(TableFile):
         """Memory of the largest row group, all columns."""
         return int(self._group_bytes)
 
-    def _open(self) -> Any:
-        # With pre_buffer, pyarrow holds on to everything it has read.
+    def _open(self, buffer_bytes: int = 0) -> Any:
+        # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
+        # the columns of a whole row group at once: 590 MB instead of 80 for 1 M rows × 100.
         return pq.ParquetFile(
             self.name,
             metadata=self._metadata,
             pre_buffer=False,
+            buffer_size=buffer_bytes,
             page_checksum_verification=True,
         )
 

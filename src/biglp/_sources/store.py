@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from biglp._blocks import format_bytes
+from biglp._errors import OutputError
 from biglp._files import (
     NPY_HEADER_BYTES,
     PART,
-    OutputError,
     explained_writing,
     free_space,
     npy_header,

@@ -5,6 +5,8 @@ One module a command. What a command needs is loaded when it runs, so that ``--h
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -50,5 +52,14 @@ def biglp(
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; where a launcher started several, the first one speaks of usage."""
+    if not any(name.endswith(("_RANK", "_PROCID")) for name in os.environ):
+        app()  # by far the usual case, and engines take a while to load
+    from biglp._engines import launched_as
+
+    if launched_as()[0] == 0:
+        app()
+    try:
+        sys.exit(app(standalone_mode=False))
+    except Exception as error:
+        sys.exit(getattr(error, "exit_code", 1))  # typer's own; ours have been explained

@@ -15,12 +15,12 @@ import typer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-UNEXPECTED, USAGE, INPUT, ROOM, STORED, EXTRA = 1, 2, 3, 4, 5, 6
+UNEXPECTED, USAGE, INPUT, ROOM, STORED, EXTRA, WORKERS = 1, 2, 3, 4, 5, 6, 7
 INTERRUPTED, TERMINATED = 130, 143
 EXIT_CODES = (
     "[bold]Exit codes[/bold]: 0 done · 1 unexpected · 2 wrong usage · 3 unusable rows or labels · "
     "4 memory or disk too small · 5 run cannot be resumed or model file unusable · "
-    "6 optional part not installed · 130 interrupted"
+    "6 optional part not installed · 7 workers lost or out of reach · 130 interrupted"
 )
 
 
@@ -41,7 +41,7 @@ def explained(command: Command) -> Command:
             return command(*args, **kwargs)
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
-            _say("terminated." if terminated else "interrupted.")
+            _together("terminated." if terminated else "interrupted.")
             raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
         except Exception as error:
             if isinstance(error, typer.Exit) or hasattr(error, "exit_code"):
@@ -60,7 +60,6 @@ def explained(command: Command) -> Command:
 def code_of(error: BaseException) -> int:
     """Exit code of an error."""
     from biglp import _errors as errors
-    from biglp._files import OutputError
 
     disk_full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     if isinstance(error, errors.ParameterError):
@@ -71,7 +70,9 @@ def code_of(error: BaseException) -> int:
         return STORED
     if isinstance(error, errors.MissingExtraError):
         return EXTRA
-    if isinstance(error, (MemoryError, OutputError)):
+    if isinstance(error, errors.EngineError):
+        return WORKERS
+    if isinstance(error, (MemoryError, errors.OutputError)):
         return ROOM
     if isinstance(error, OSError):
         return ROOM if error.errno in disk_full else INPUT

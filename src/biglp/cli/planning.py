@@ -25,11 +25,12 @@ def show_plan(job: FitJob, as_json: bool) -> None:
     kept = "remembered between sweeps" if found["remembered"] else "computed again in each sweep"
     console.print(
         f"[bold]{escape(found['input'])}[/bold]: {found['format']}, {found['rows']:,} rows × "
-        f"{found['features']:,} features, {sum(labels.values()):,} labels of {len(labels):,} classes"
+        f"{found['features']:,} features, {sum(labels.values()):,} labels of "
+        f"{len(labels):,} classes"
     )
     console.print(
-        f"{found['settings']['factor']}, {found['landmarks']:,} landmarks; {found['threads']} threads, "
-        f"{found['rows_a_block']:,} rows a block; features {kept}"
+        f"{found['settings']['factor']}, {found['landmarks']:,} landmarks; "
+        f"{found['threads']} threads, {found['rows_a_block']:,} rows a block; features {kept}"
     )
     console.print(
         f"About {seconds(found['seconds'])} and {format_bytes(found['memory'])} of memory. "

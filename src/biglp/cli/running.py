@@ -36,6 +36,8 @@ def run_job(job: Job, *, as_json: bool, quiet: bool) -> dict[str, Any]:
 
 def say_what_is_kept(job: Job) -> None:
     """Say how to go on after an interruption or an error."""
+    if job.engine == "mpi" and launched_as()[0] != 0:
+        return
     folder = job.destination.run_folder
     kept = describe_kept(folder)
     if kept is not None:

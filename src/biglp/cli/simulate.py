@@ -55,8 +55,8 @@ def simulate(
 
     from biglp._blocks import format_bytes
     from biglp._engines.local import available_cores
-    from biglp._errors import ParameterError
-    from biglp._files import OutputError, free_space
+    from biglp._errors import OutputError, ParameterError
+    from biglp._files import free_space
     from biglp._sources.simulated import write_simulation
     from biglp._sources.simulation import Simulation
     from biglp.cli.console import ConsoleProgress, results_console, seconds
@@ -77,11 +77,12 @@ def simulate(
     if there and not overwrite:
         raise ParameterError(f"{there[0]} is there already; give --overwrite to replace it.")
     size = simulation.n_rows * (4 * simulation.n_features + 4)
-    if size > free_space(output.parent):
+    free = free_space(output.parent)
+    if size > free:
         raise OutputError(
-            f"{output} would take {format_bytes(size)}, but {format_bytes(free_space(output.parent))} "
-            f"are free there. Make fewer rows, or use sim:{rows}x{features} as input of biglp fit: "
-            "it needs no file."
+            f"{output} would take {format_bytes(size)}, but {format_bytes(free)} are free there. "
+            f"Make fewer rows, or use sim:{rows}x{features} as input of biglp fit: it needs no "
+            "file."
         )
     began = time.perf_counter()
     with ConsoleProgress(quiet) as progress:

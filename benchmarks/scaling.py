@@ -1,0 +1,215 @@
+"""How biglp scales over MPI ranks: time, bytes and memory, measured and as formulas.
+
+::
+
+    python benchmarks/scaling.py speed                    # 10 M × 100, 1 and 2 ranks of 1 thread
+    python benchmarks/scaling.py speed --methods glnp     # 1 M × 100
+    python benchmarks/scaling.py bytes
+    python benchmarks/scaling.py memory --rows 100M       # 4 ranks, simulated rows
+
+Every figure comes from a job started by the mpiexec beside this Python. Times are those of whole
+runs from file to files, without the start of Python; when other programs keep the processors busy,
+the seconds of processor time say more than those on the clock, and both are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+METHODS: dict[str, dict[str, Any]] = {
+    "random": {"factor": "nystrom", "landmarks": "random"},
+    "kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},
+    "anchors": {"factor": "anchors", "landmarks": "kmeans"},
+    "glnp": {"factor": "glnp", "factor_params": {"max_iter": 30, "tol": 1e-12}},
+}
+FIXED = {"n_landmarks": 20, "alpha": 0.9, "class_balance": "mass", "random_state": 0}
+PAPER_SPEEDUP, PAPER_PROCESSES = 7.67, 8
+BYTES_PER_NUMBER = 25
+"""Three slices of 8 bytes and a level of 1: sums are exact and have the same bits everywhere."""
+
+
+def main() -> None:
+    """Read the command line and run one part."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("part", choices=["speed", "bytes", "memory", "rank"])
+    parser.add_argument("--rows", default=None, help="rows, such as 10M")
+    parser.add_argument("--ranks", type=int, nargs="+", default=None)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["random", "kmeans-full"])
+    parser.add_argument("--repeat", type=int, default=2, help="runs of each; the best counts")
+    parser.add_argument("--memory", default="1GB", help="budget of a rank in the memory part")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help="where the rows are written and kept")
+    given = parser.parse_args()
+    if given.part == "rank":
+        run_as_rank(json.loads(given.job))
+        return
+    with tempfile.TemporaryDirectory(prefix="biglp-scaling-") as temporary:
+        folder = Path(given.folder or temporary)
+        {"speed": speed, "bytes": count_bytes, "memory": memory}[given.part](given, folder)
+
+
+def speed(given: argparse.Namespace, folder: Path) -> None:
+    """Time each method on several numbers of ranks, in turns, and print the best of each."""
+    ranks = given.ranks or [1, 2]
+    print(f"{machine()}; load {os.getloadavg()[0]:.1f} before it began")
+    print(
+        f"{'method':12} {'rows':>6} {'ranks':>5} {'seconds':>8} {'cpu s':>7} {'ratio':>6} ", end=""
+    )
+    print(f"{'cpu':>5} {'efficiency':>10}   by step")
+    for method in given.methods:
+        rows = given.rows or ("1M" if method == "glnp" else "10M")
+        files = write_rows(folder, rows)
+        runs: dict[int, list[dict[str, Any]]] = {count: [] for count in ranks}
+        for _ in range(given.repeat):
+            for count in ranks:
+                runs[count].append(launch(count, method, files))
+        best = {count: min(found, key=lambda run: run["seconds"]) for count, found in runs.items()}
+        work = {count: min(run["cpu"] for run in found) for count, found in runs.items()}
+        for count in ranks:
+            ratio = best[ranks[0]]["seconds"] / best[count]["seconds"]
+            steps = ", ".join(f"{s['step']} {s['seconds']:.2f}" for s in best[count]["steps"])
+            print(
+                f"{method:12} {rows:>6} {count:5} {best[count]['seconds']:8.2f} {work[count]:7.2f} "
+                f"{ratio:6.2f} {work[ranks[0]] / work[count]:5.2f} "
+                f"{ratio * ranks[0] / count:10.1%}   {steps}",
+                flush=True,
+            )
+    paper = PAPER_SPEEDUP / PAPER_PROCESSES
+    print(f"The paper: {PAPER_SPEEDUP} times on {PAPER_PROCESSES} processes, {paper:.1%}.")
+
+
+def count_bytes(given: argparse.Namespace, folder: Path) -> None:
+    """Compare the bytes that a rank sends in each sweep with the formula, at two sizes."""
+    k, m, c = FIXED["n_landmarks"], 100, 2
+    formulas = {
+        "k-means": ("k·m + k + 1", k * m + k + 1),
+        "degrees": ("r", k),
+        "Gram": ("r² + r·c + r + 1", k * k + k * c + k + 1),
+        "GLNP start": ("k·m + k² + 1", k * m + k * k + 1),
+        "GLNP": ("k·m + 2k² + 5", k * m + 2 * k * k + 5),
+    }
+    print(f"k = r = {k}, m = {m}, c = {c}; {BYTES_PER_NUMBER} bytes a number")
+    for method in ("kmeans-full", "glnp"):
+        for rows in ("50K", "400K"):
+            for count in given.ranks or [2, 4]:
+                found = launch(count, method, (f"sim:{rows}x{m}", None))
+                for sweep, sent in sorted(found["bytes"].items()):
+                    name = sweep.rstrip("0123456789 ") if sweep[-1].isdigit() else sweep
+                    if name in formulas:
+                        text, numbers = formulas[name]
+                        times = sent / (BYTES_PER_NUMBER * numbers)
+                        if sweep != name and not sweep.endswith(" 1"):
+                            continue  # every iteration is like the first
+                        print(
+                            f"{method:12} {rows:>5} {count} ranks {sweep:10} {sent:9,} bytes = ",
+                            end="",
+                        )
+                        print(f"{times:g} × {text}")
+                    else:
+                        print(f"{method:12} {rows:>5} {count} ranks {sweep:10} {sent:9,} bytes")
+
+
+def memory(given: argparse.Namespace, folder: Path) -> None:
+    """Memory of each rank while it labels simulated rows."""
+    rows = given.rows or "100M"
+    for method in given.methods:
+        for count in given.ranks or [4]:
+            found = launch(count, method, (f"sim:{rows}x100", None), memory=given.memory)
+            peaks = ", ".join(f"{peak / 2**30:.2f}" for peak in found["peaks"])
+            print(
+                f"{method}: {rows} × 100, {count} ranks, {found['seconds']:.0f} s; GB a rank: {peaks}"
+            )
+
+
+def write_rows(folder: Path, rows: str) -> tuple[str, str | None]:
+    """Write simulated rows once, and read them so that they are in the page cache."""
+    from biglp._sources.simulated import write_simulation
+    from biglp._sources.simulation import Simulation
+
+    path = folder / f"rows-{rows}.npy"
+    if not path.exists():
+        write_simulation(path, Simulation.parse(f"sim:{rows}x100"), n_threads=2)
+    with open(path, "rb", buffering=0) as file:
+        while file.read(1 << 24):
+            pass
+    return str(path), str(path.with_name(f"{path.stem}.labels.npy"))
+
+
+def launch(
+    n_ranks: int, method: str, files: tuple[str, str | None], memory: str = "auto"
+) -> dict[str, Any]:
+    """Run one job under mpiexec and return what rank 0 reports."""
+    job = {"method": method, "rows": files[0], "labels": files[1], "memory": memory}
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    command = [
+        mpiexec,
+        "-n",
+        str(n_ranks),
+        sys.executable,
+        __file__,
+        "rank",
+        "--job",
+        json.dumps(job),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(done.stderr or done.stdout)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def run_as_rank(job: dict[str, Any]) -> None:
+    """Fit from file to files on all ranks of this MPI job, one thread each."""
+    import warnings
+
+    from mpi4py import MPI
+
+    from biglp._engines.mpi import MpiEngine
+    from biglp._jobs import FitJob
+    from biglp._measure import PeakMemory
+
+    warnings.simplefilter("ignore")
+    engine, comm = MpiEngine(n_threads=1), MPI.COMM_WORLD
+    out = engine.once(lambda: tempfile.mkdtemp(prefix="biglp-scaling-out-"))
+    fit = FitJob(
+        (job["rows"],),
+        Path(out),
+        labels=job["labels"],
+        engine=engine,
+        parameters={**FIXED, **METHODS[job["method"]], "memory": job["memory"]},
+    )
+    comm.Barrier()
+    cpu, began = time.process_time(), time.perf_counter()
+    with PeakMemory() as peak:
+        summary = fit.run()
+    comm.Barrier()
+    report = {
+        "seconds": comm.allreduce(time.perf_counter() - began, MPI.MAX),
+        "cpu": comm.allreduce(time.process_time() - cpu, MPI.MAX),
+        "peaks": comm.allgather(peak.peak),
+        "largest_rss": comm.allgather(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss),
+        "bytes": dict(engine.bytes_sent),
+        "steps": summary["steps"],
+    }
+    if comm.rank == 0:
+        for path in Path(out).iterdir():
+            path.unlink()
+        Path(out).rmdir()
+        print(json.dumps(report))
+
+
+def machine() -> str:
+    """What this machine is."""
+    return f"{os.cpu_count()} cores, {os.sysconf('SC_PHYS_PAGES') * 4096 >> 30} GB"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Running the command line in tests: in this process, or in one that can be killed.
+
+Processes come from a server that has loaded everything once; a test then pays for its work and not
+for imports.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+PRELOADED = ["biglp.cli", "biglp._jobs", "biglp._sinks.parquet", "biglp.cli.running"]
+
+
+def run(*args: object) -> Result:
+    """Run a command in this process."""
+    from biglp.cli import app
+
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def done(*args: object) -> Result:
+    """Run a command that must succeed."""
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def failed(code: int, *args: object) -> str:
+    """Run a command that must fail with one message and no traceback; return the message."""
+    result = run(*args)
+    assert result.exit_code == code, (result.exit_code, result.output)
+    assert "Traceback" not in result.output
+    message: str = result.stderr
+    assert message.count("biglp: ") == 1
+    return message
+
+
+class Process:
+    """A command in another process.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it runs, and where its standard error goes (``stderr.txt``).
+    *args
+        The command.
+    patches : dict
+        Attributes to set before, by ``module:name``.
+    file_size : int, optional
+        Largest file that it may write.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *args: object,
+        patches: dict[str, Any] | None = None,
+        file_size: int | None = None,
+    ) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        command = [str(arg) for arg in args]
+        self.folder = folder
+        self._process = context.Process(
+            target=_run, args=(str(folder), command, patches or {}, file_size)
+        )
+        self._process.start()
+        self.pid = self._process.pid
+
+    def wait(self, seconds: float | None = None) -> int | None:
+        """Wait for the end; return the exit code, or None when it is still running."""
+        self._process.join(seconds)
+        code: int | None = self._process.exitcode
+        return code
+
+    def signal(self, number: int) -> int:
+        """Send a signal and return the exit code."""
+        assert self.pid is not None
+        os.kill(self.pid, number)
+        code = self.wait(60)
+        assert code is not None
+        return code
+
+    @property
+    def stderr(self) -> str:
+        return (self.folder / "stderr.txt").read_text()
+
+
+def _run(
+    folder: str, command: list[str], patches: dict[str, Any], file_size: int | None
+) -> None:
+    import importlib
+
+    from biglp.cli import app
+
+    os.chdir(folder)
+    sys.argv = ["biglp", *command]
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = open("stderr.txt", "w")  # noqa: SIM115
+    for name, value in patches.items():
+        module, _, attribute = name.partition(":")
+        setattr(importlib.import_module(module), attribute, value)
+    if file_size is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+    try:
+        app(command)
+    finally:
+        sys.stderr.flush()

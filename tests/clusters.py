@@ -1,0 +1,95 @@
+"""Real launchers for tests: mpiexec from wheels, and Dask schedulers and workers as processes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+MPIEXEC, DASK, BIGLP = BIN / "mpiexec", BIN / "dask", BIN / "biglp"
+TESTS = Path(__file__).parent
+QUIET = {**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"}
+
+
+def run_ranks(n_ranks, *command, timeout=120, **environment):
+    """Run a Python program under mpiexec and return how it ended."""
+    return subprocess.run(
+        [MPIEXEC, "-n", str(n_ranks), sys.executable, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+class DaskProcesses:
+    """A scheduler and workers, each a process of its own, on free ports.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the scheduler says how to reach it.
+    prefixes : sequence of sequence of str
+        Put before the command of the scheduler and of each worker (to run it on another "host").
+    hosts : sequence of str
+        Addresses that they listen at.
+    """
+
+    def __init__(self, folder, n_workers=1, prefixes=None, hosts=None):
+        self.file = folder / "scheduler.json"
+        self.processes = []
+        prefixes = prefixes or [()] * (n_workers + 1)
+        hosts = hosts or ["127.0.0.1"] * (n_workers + 1)
+        self._start(prefixes[0], hosts[0], "scheduler", "--port", "0")
+        self.address = json.loads(eventually(self.file.read_text))["address"]
+        self.workers = [
+            self.add_worker(prefix, host)
+            for prefix, host in zip(prefixes[1:], hosts[1:], strict=True)
+        ]
+
+    def add_worker(self, prefix=(), host="127.0.0.1", **options):
+        """Start another worker."""
+        worker = ("worker", self.address, "--nthreads", "1", "--no-nanny")
+        return self._start(prefix, host, *worker, **options)
+
+    def _start(self, prefix, host, kind, *command, cwd="/"):
+        listening = ["--host", host, "--dashboard-address", "127.0.0.1:0"]
+        if kind == "scheduler":
+            listening += ["--scheduler-file", str(self.file)]
+        process = subprocess.Popen(
+            [*prefix, str(DASK), kind, *command, *listening],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**QUIET, "PYTHONPATH": str(TESTS)},
+            cwd=cwd,
+        )
+        self.processes.append(process)
+        return process
+
+    def close(self):
+        """End all processes."""
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def eventually(attempt, seconds=30):
+    """Try until it works."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return attempt()
+        except (ArithmeticError, OSError, ValueError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

@@ -1,0 +1,92 @@
+"""Every algorithm once, on one engine: ``everywhere_program.py OUT.npz`` under mpiexec.
+
+test_everywhere.py runs it under several numbers of ranks, and calls :func:`fit_all` itself with
+engines that need no launcher.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from biglp._engines import make_engine
+from biglp._errors import BigLPWarning
+from helpers import blobs, model, rows_in_a_block
+
+ROWS_A_BLOCK = 30
+CASES = {
+    "auto": {"factor": "auto", "n_landmarks": 30, "alpha": "auto", "class_balance": "auto"},
+    "anchors": {"factor": "anchors"},
+    "anchors-iterative": {"factor": "anchors", "solver": "iterative"},
+    "anchors-sparse": {"factor": "anchors"},
+    "anchors-file": {"factor": "anchors", "alpha": "auto", "bandwidth": "auto"},
+    "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
+    "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans", "scaling": "standard"},
+    "nystrom-kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},
+    "nystrom-iterative": {"factor": "nystrom", "solver": "iterative"},
+    "glnp": {"factor": "glnp", "n_landmarks": 8, "factor_params": {"max_iter": 8}},
+    "glnp-mu": {"factor": "glnp-mu", "n_landmarks": 8, "factor_params": {"max_iter": 8}},
+    "glnp-iterative": {
+        "factor": "glnp",
+        "n_landmarks": 8,
+        "solver": "iterative",
+        "factor_params": {"max_iter": 5},
+    },
+    "linear": {"factor": "linear", "class_balance": "auto"},
+}
+
+
+def problem(case, folder):
+    """Rows and labels of a case."""
+    X, y, _ = blobs(n=900, classes=3, features=6, labelled=36, spread=1.2, dtype=np.float32)
+    if case.startswith(("glnp", "linear")):
+        X = np.abs(X)
+    if case == "anchors-sparse":
+        return sparse.csr_matrix(np.where(X > 0.5, X, 0)), y
+    return (folder / "rows.npy" if case == "anchors-file" else X), y
+
+
+def write_rows(folder):
+    """Write the file of the case that reads one."""
+    np.save(folder / "rows.npy", problem("anchors", folder)[0])
+
+
+def fit_all(engine, folder):
+    """Labels, probabilities and every array of the factor, for all cases."""
+    found = {}
+    for case, settings in CASES.items():
+        X, y = problem(case, folder)
+        with rows_in_a_block(ROWS_A_BLOCK), warnings.catch_warnings():
+            warnings.simplefilter("ignore", BigLPWarning)
+            fitted = model(**settings, engine=engine, random_state=3).fit(X, y)
+        found[f"{case}/labels"] = fitted.transduction_
+        found[f"{case}/scores"] = fitted.label_distributions_
+        found[f"{case}/predicted"] = fitted.predict(X)
+        for name, array in fitted._model.factor.state().items():
+            found[f"{case}/factor/{name}"] = array
+    return found
+
+
+def bytes_sent(engine, n_rows):
+    """Bytes that this rank sends in each sweep of three fits, by case and sweep."""
+    X, y, _ = blobs(n=n_rows, features=6, labelled=36, dtype=np.float32)
+    found = {}
+    for case in ("nystrom-kmeans-full", "glnp", "glnp-mu"):
+        engine.bytes_sent.clear()
+        with rows_in_a_block(ROWS_A_BLOCK), warnings.catch_warnings():
+            warnings.simplefilter("ignore", BigLPWarning)
+            model(**{**CASES[case], "n_landmarks": 7}, engine=engine).fit(np.abs(X), y)
+        found |= {f"{case}/{sweep}": sent for sweep, sent in engine.bytes_sent.items()}
+    return found
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1])
+    with make_engine("mpi") as everyone:
+        results = fit_all(everyone, out.parent)
+        for n_rows in (900, 3600):
+            for sweep, sent in bytes_sent(everyone, n_rows).items():
+                results[f"bytes/{n_rows}/{sweep}"] = np.array(sent)
+        everyone.once(lambda: np.savez(out, **results))
