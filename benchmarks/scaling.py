@@ -61,10 +61,8 @@ def speed(given: argparse.Namespace, folder: Path) -> None:
     """Time each method on several numbers of ranks, in turns, and print the best of each."""
     ranks = given.ranks or [1, 2]
     print(f"{machine()}; load {os.getloadavg()[0]:.1f} before it began")
-    print(
-        f"{'method':12} {'rows':>6} {'ranks':>5} {'seconds':>8} {'cpu s':>7} {'ratio':>6} ", end=""
-    )
-    print(f"{'cpu':>5} {'efficiency':>10}   by step")
+    head = ("method", "rows", "ranks", "seconds", "cpu s", "ratio", "of cpu s", "efficiency")
+    print("{:12} {:>6} {:>5} {:>8} {:>7} {:>6} {:>8} {:>10}   by step".format(*head))
     for method in given.methods:
         rows = given.rows or ("1M" if method == "glnp" else "10M")
         files = write_rows(folder, rows)
@@ -79,7 +77,7 @@ def speed(given: argparse.Namespace, folder: Path) -> None:
             steps = ", ".join(f"{s['step']} {s['seconds']:.2f}" for s in best[count]["steps"])
             print(
                 f"{method:12} {rows:>6} {count:5} {best[count]['seconds']:8.2f} {work[count]:7.2f} "
-                f"{ratio:6.2f} {work[ranks[0]] / work[count]:5.2f} "
+                f"{ratio:6.2f} {work[ranks[0]] / work[count]:8.2f} "
                 f"{ratio * ranks[0] / count:10.1%}   {steps}",
                 flush=True,
             )
@@ -89,33 +87,25 @@ def speed(given: argparse.Namespace, folder: Path) -> None:
 
 def count_bytes(given: argparse.Namespace, folder: Path) -> None:
     """Compare the bytes that a rank sends in each sweep with the formula, at two sizes."""
-    k, m, c = FIXED["n_landmarks"], 100, 2
+    k, m, c = int(FIXED["n_landmarks"]), 100, 2
     formulas = {
-        "k-means": ("k·m + k + 1", k * m + k + 1),
+        "k-means 1": ("k·m + k + 1", k * m + k + 1),
         "degrees": ("r", k),
         "Gram": ("r² + r·c + r + 1", k * k + k * c + k + 1),
         "GLNP start": ("k·m + k² + 1", k * m + k * k + 1),
-        "GLNP": ("k·m + 2k² + 5", k * m + 2 * k * k + 5),
+        "GLNP 1": ("k·m + 2k² + 5", k * m + 2 * k * k + 5),
+        "labels": ("counts of its blocks", 0),
     }
     print(f"k = r = {k}, m = {m}, c = {c}; {BYTES_PER_NUMBER} bytes a number")
     for method in ("kmeans-full", "glnp"):
         for rows in ("50K", "400K"):
             for count in given.ranks or [2, 4]:
-                found = launch(count, method, (f"sim:{rows}x{m}", None))
-                for sweep, sent in sorted(found["bytes"].items()):
-                    name = sweep.rstrip("0123456789 ") if sweep[-1].isdigit() else sweep
-                    if name in formulas:
-                        text, numbers = formulas[name]
-                        times = sent / (BYTES_PER_NUMBER * numbers)
-                        if sweep != name and not sweep.endswith(" 1"):
-                            continue  # every iteration is like the first
-                        print(
-                            f"{method:12} {rows:>5} {count} ranks {sweep:10} {sent:9,} bytes = ",
-                            end="",
-                        )
-                        print(f"{times:g} × {text}")
-                    else:
-                        print(f"{method:12} {rows:>5} {count} ranks {sweep:10} {sent:9,} bytes")
+                sent = launch(count, method, (f"sim:{rows}x{m}", None))["bytes"]
+                for sweep in sorted(formulas.keys() & sent.keys()):  # iterations are all alike
+                    text, numbers = formulas[sweep]
+                    times = sent[sweep] / (BYTES_PER_NUMBER * numbers) if numbers else 1
+                    where = f"{method:12} {rows:>5} {count} ranks {sweep:10}"
+                    print(f"{where} {sent[sweep]:9,} bytes = {times:g} × ({text})")
 
 
 def memory(given: argparse.Namespace, folder: Path) -> None:
@@ -125,9 +115,8 @@ def memory(given: argparse.Namespace, folder: Path) -> None:
         for count in given.ranks or [4]:
             found = launch(count, method, (f"sim:{rows}x100", None), memory=given.memory)
             peaks = ", ".join(f"{peak / 2**30:.2f}" for peak in found["peaks"])
-            print(
-                f"{method}: {rows} × 100, {count} ranks, {found['seconds']:.0f} s; GB a rank: {peaks}"
-            )
+            what = f"{method}: {rows} × 100, {count} ranks, {found['seconds']:.0f} s"
+            print(f"{what}; GB a rank: {peaks}", flush=True)
 
 
 def write_rows(folder: Path, rows: str) -> tuple[str, str | None]:
@@ -170,7 +159,7 @@ def run_as_rank(job: dict[str, Any]) -> None:
     """Fit from file to files on all ranks of this MPI job, one thread each."""
     import warnings
 
-    from mpi4py import MPI
+    from mpi4py import MPI  # noqa: TID251
 
     from biglp._engines.mpi import MpiEngine
     from biglp._jobs import FitJob

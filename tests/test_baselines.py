@@ -97,7 +97,7 @@ class TestDensePropagation:
         assert peak < 9 * 2**20
 
     def test_the_refusal_names_the_alternative(self):
-        with pytest.raises(MemoryBudgetError, match="biglp.LowRankLabelPropagation"):
+        with pytest.raises(MemoryBudgetError, match=r"biglp\.LowRankLabelPropagation"):
             DensePropagation(memory="1KB").fit(*blobs()[:2])
 
     def test_stopping_short_is_said(self):

@@ -1,5 +1,7 @@
 """Whatever the cut into blocks, the threads or the order of the rows: the same labels."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,7 +35,7 @@ def random_cut(source, places):
     plan = Plan(len(edges) - 1)
     return [
         Block(source, index, start, stop, plan=plan)
-        for index, (start, stop) in enumerate(zip(edges[:-1], edges[1:], strict=True))
+        for index, (start, stop) in enumerate(pairwise(edges))
     ]
 
 

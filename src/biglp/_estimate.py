@@ -22,6 +22,7 @@ from biglp._checkpoint import Checkpoint
 from biglp._choose import MAX_LABELLED
 from biglp._deciding import make_decision
 from biglp._engines import Engine
+from biglp._engines.local import blas_threads_for
 from biglp._errors import BigLPWarning
 from biglp._fitting import (
     SAMPLE_ROWS,
@@ -104,7 +105,7 @@ def estimate(
     shape = shape_of_probe(probe, n_classes, n_labelled)
     plan = plan_memory(settings.memory, shape, settings, workers)
     trial = _Trial(engine, probe, replace(within(settings, plan)), plan, shape)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), blas_threads_for(trial.k):
         warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
         steps = {"convert": probe.convert_seconds, **trial.run()}
     if parquet:

@@ -136,12 +136,16 @@ def _table(inputs: Inputs, options: ReadOptions) -> Probe:
     encoding = make_encoding(heads, options)
     width = encoding.n_features
     most = max(HEAD_BYTES // (8 * width), 1)
-    missing, parts, done = MissingTally(), [], 0
+    missing, done = MissingTally(), 0
+    holes: dict[str, int] = {}
+    parts: list[np.ndarray] = []
     began = time.perf_counter()
     for batch in stream(heads, encoding.columns or ()):
         batch = batch.slice(0, most - done)
         buffer = np.empty((width, batch.num_rows), dtype=encoding.dtype)
         encode(encoding, batch, buffer, done, missing)
+        for name in encoding.columns or ():
+            holes[name] = holes.get(name, 0) + _holes(batch.column(name))
         parts.append(np.ascontiguousarray(buffer.T))
         done += batch.num_rows
         if done >= min(most, HEAD_ROWS):
@@ -161,9 +165,20 @@ def _table(inputs: Inputs, options: ReadOptions) -> Probe:
         convert_seconds=convert if files[0].slow else 0.0,
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else convert,
         decoding=DECODED_BYTES + COLUMN_BYTES * encoding.n_inputs,
-        missing=dict(missing.counts),
+        missing={name: count for name, count in holes.items() if count},
         categories={name: len(values) for name, values in encoding.categories.items()},
     )
+
+
+def _holes(column: Any) -> int:
+    """Missing values of an Arrow column: null or NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    count = int(column.null_count)
+    if pa.types.is_floating(column.type):
+        count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
+    return count
 
 
 def _head(file: Any) -> Any:

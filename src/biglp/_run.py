@@ -15,6 +15,7 @@ from biglp._checkpoint import Checkpoint
 from biglp._choose import check_prior
 from biglp._deciding import make_decision
 from biglp._engines import Engine
+from biglp._engines.local import blas_threads_for
 from biglp._errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._fitting import PreparedRows, build_factor, explain_bad_rows, prepare_rows
 from biglp._labels import Labels
@@ -81,7 +82,8 @@ def _fit(
     check_prior(labels, settings)
     engine.check_rows(source.n_rows)
     rows = prepare_rows(source, settings, checkpoint, labels.n_classes)
-    factor = build_factor(engine, rows, settings, checkpoint)
+    with blas_threads_for(rows.n_landmarks):
+        factor = build_factor(engine, rows, settings, checkpoint)
     rows = replace(rows, drawn=None)  # the sample has done its work
     normalisation = _degrees(engine, rows, factor, checkpoint)
     sums, mixing = _gram(engine, rows, factor, normalisation, labels, checkpoint)
@@ -169,9 +171,10 @@ def _decision(
     """Choose α and the class prior, and propagate; also what was chosen and the iterations."""
 
     def compute() -> dict[str, np.ndarray]:
-        decision, chosen, n_iter = make_decision(
-            engine, rows, factor, normalisation, labels, settings, sums, mixing
-        )
+        with blas_threads_for(factor.rank):
+            decision, chosen, n_iter = make_decision(
+                engine, rows, factor, normalisation, labels, settings, sums, mixing
+            )
         facts = {"kind": decision.kind, "chosen": chosen, "n_iter": n_iter}
         return {**decision.state(), "facts": np.array(json.dumps(facts))}
 

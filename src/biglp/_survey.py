@@ -39,6 +39,7 @@ def survey(
     label_column: str | None = None,
     unlabelled: int | str = -1,
     reading: dict[str, Any] | None = None,
+    n_landmarks: int | str = "auto",
     memory: str | int = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
@@ -65,7 +66,8 @@ def survey(
     methods = []
     with (progress or Progress()).task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
-            settings = settings_from({**parameters, "memory": memory})
+            common = {"n_landmarks": n_landmarks, "memory": memory}
+            settings = settings_from({**parameters, **common})
             methods.append(
                 {"name": name, "options": options, **_tried(engine, looked, settings, found)}
             )

@@ -32,16 +32,7 @@ def fit(
             rich_help_panel=given.METHOD,
         ),
     ] = "auto",
-    n_landmarks: Annotated[
-        str,
-        typer.Option(
-            "--n-landmarks",
-            "-k",
-            metavar="K",
-            help="Number of landmarks.",
-            rich_help_panel=given.METHOD,
-        ),
-    ] = "auto",
+    n_landmarks: given.Landmarks = "auto",
     landmarks: Annotated[
         str,
         typer.Option(

@@ -91,6 +91,16 @@ Cache = Annotated[
         rich_help_panel=READING,
     ),
 ]
+Landmarks = Annotated[
+    str,
+    typer.Option(
+        "--n-landmarks",
+        "-k",
+        metavar="K",
+        help="Number of landmarks.",
+        rich_help_panel=METHOD,
+    ),
+]
 Memory = Annotated[
     str,
     typer.Option(
