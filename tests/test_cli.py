@@ -447,8 +447,8 @@ def test_inspect_other_formats(here, rows, kind):
 
 def test_estimates_are_near(here):
     """Loosely, because other programs may be at work on this machine."""
-    done("simulate", "60K", "20", "-o", "sim.npy", "-q")
-    arguments = ("sim.npy", "--labels", "sim.labels.npy")
+    done("simulate", "200K", "20", "-o", "sim.npy", "-q")
+    arguments = ("sim.npy", "--labels", "sim.labels.npy", "-k", "60")
     facts = json.loads(done("inspect", *arguments, "--json").stdout)
     estimates = {method["options"]: method for method in facts["methods"]}
     for options in ("--factor anchors", "--factor nystrom"):

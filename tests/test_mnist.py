@@ -1,7 +1,7 @@
 """MNIST 7 v 9 with 16 labels: what the paper reaches, and what the defaults must.
 
 Set BIGLP_DATA to the folder that holds mnist.npz. Over ten draws the presets reach 75.4 % and the
-defaults 94.7 %; a few draws are enough to see that they still do.
+defaults 95.0 %; a few draws are enough to see that they still do.
 """
 
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 
-DRAWS = 3
+DRAWS = 5
 LABELS = 16
 
 
@@ -55,8 +55,5 @@ def test_the_presets_of_the_paper(seven_or_nine):
 
 def test_the_defaults(seven_or_nine):
     defaults = LowRankLabelPropagation()
-    accuracies = [accuracy(defaults, *seven_or_nine, 0)]
-    # Landmarks depend on the rows and the seed only: the other draws would find the same ones.
-    defaults.set_params(landmarks=defaults._model.factor.landmarks)
-    accuracies += [accuracy(defaults, *seven_or_nine, draw) for draw in range(1, DRAWS)]
+    accuracies = [accuracy(defaults, *seven_or_nine, draw) for draw in range(DRAWS)]
     assert np.mean(accuracies) >= 0.93

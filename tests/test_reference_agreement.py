@@ -5,9 +5,11 @@ import pytest
 from scipy import sparse
 
 import reference as ref
+from biglp._arrays import to_dense
 from biglp._errors import DegreeWarning
+from biglp._fitting import build_factor
 from biglp._lowrank.nystrom import eigenvalue_cutoff
-from helpers import assert_scores_agree, blobs, model, raw_scores, rows_in_a_block
+from helpers import assert_scores_agree, blobs, clear_rows, model, raw_scores, rows_in_a_block
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 FACTORS = ("anchors", "nystrom", "linear")
@@ -147,3 +149,31 @@ def test_new_rows_are_scored_as_if_they_had_been_there(factor):
     unlabelled = y < 0
     found = fitted.predict_proba(X[unlabelled])
     np.testing.assert_allclose(found, ref.probabilities(expected, 0)[unlabelled], atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::biglp._errors.BigLPWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("solver", ["closed_form", "iterative"])
+@pytest.mark.parametrize("factor", ["glnp", "glnp-mu"])
+def test_glnp_propagates_on_the_graph_that_it_learnt(factor, solver, dtype, monkeypatch):
+    """F is what GLNP learns, so the reference takes F as given: W = FFᵀ."""
+    learnt = []
+
+    def remember_factor(engine, rows, *others):
+        made = build_factor(engine, rows, *others)
+        learnt.extend(to_dense(made.block_features(block)) for block in rows.blocks)
+        return made
+
+    monkeypatch.setattr("biglp._run.build_factor", remember_factor)
+    X, y, _ = blobs(dtype=dtype)
+    with rows_in_a_block(64):
+        fitted = model(factor=factor, n_landmarks=8, solver=solver, tol=1e-12).fit(X, y)
+    F = np.concatenate(learnt).astype(np.float64)
+    assert F.shape == (200, fitted.report_["rank"])
+    S, Y = ref.normalised_graph(F @ F.T), ref.one_hot(y)
+    scores = ref.balanced(ref.closed_form(S, Y, 0.9), Y, 0.9, np.full(3, 1 / 3))
+    expected = ref.probabilities(scores, np.full(3, 1 / 3))
+    tolerance = 1e-4 if dtype == "float32" else 1e-8
+    np.testing.assert_allclose(fitted.label_distributions_, expected, atol=tolerance)
+    clear = clear_rows(expected, 2 * tolerance)
+    np.testing.assert_array_equal(fitted.transduction_[clear], expected.argmax(axis=1)[clear])

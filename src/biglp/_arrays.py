@@ -95,7 +95,7 @@ def require_device(device: str) -> str:
         ) from error
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ParameterError(
-            f"device={device!r} was asked for, but torch {torch.__version__} sees no CUDA GPU here; "
-            "use device='cpu', or check the driver with nvidia-smi."
+            f"device={device!r} was asked for, but torch {torch.__version__} sees no CUDA GPU "
+            "here; use device='cpu', or check the driver with nvidia-smi."
         )
     return device

@@ -112,8 +112,12 @@ class RunFolder(Checkpoint):
         if found is not None:
             return found
         arrays = compute()
-        self._engine.once(lambda: _save(path, arrays))
-        return arrays
+
+        def save() -> Arrays:
+            _save(path, arrays)
+            return arrays
+
+        return self._engine.once(save)  # one process's arrays for all: processors round differently
 
     def confirm(self, facts: Mapping[str, Any]) -> None:
         """Add what has been found out about the run; a resumed run must find the same."""

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+import errno
 from typing import TYPE_CHECKING, Any
 
 
@@ -60,6 +61,10 @@ class ModelFileError(BigLPError, ValueError):
 
 class CheckpointError(BigLPError, ValueError):
     """An interrupted run cannot be resumed."""
+
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system calls a disk, a quota or a file that can take no more."""
 
 
 class OutputError(BigLPError, OSError):

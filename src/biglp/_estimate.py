@@ -36,6 +36,7 @@ from biglp._labels import Labels
 from biglp._lowrank.base import Factor
 from biglp._lowrank.kmeans import assign_block, kmeans_start
 from biglp._lowrank.landmarks import KMEANS_ITERATIONS, ROWS_PER_LANDMARK
+from biglp._measure import StepClock
 from biglp._memory import MemoryPlan, Shape, plan_memory, within
 from biglp._probe import Probe
 from biglp._propagate.normalise import Normalisation
@@ -46,10 +47,11 @@ from biglp._sweeps import sweep_degrees, sweep_gram, sweep_labels
 
 TRIAL_BLOCKS = 32
 """Blocks of a trial, where there are as many: whole runs for several workers."""
-GLNP_ITERATIONS = 60
+GLNP_SWEEPS = 200
+"""Sweeps of GLNP until it stops, on data that is not easy."""
 LLOYD_SHARE = 0.85
 """Share of the k-means iterations that is usually needed."""
-ENDING_SECONDS = 0.1
+ENDING_SECONDS = 0.05
 PARQUET_ROWS_PER_SECOND = 5e6
 
 
@@ -177,12 +179,13 @@ class _Trial:
             return build_factor(self.engine, rows, settings, Checkpoint())
         if settings.factor in ("glnp", "glnp-mu"):
             params = {**settings.factor_params, "max_iter": 3, "tol": 1e-12}
-            began = time.perf_counter()
+            clock = self.engine.progress = StepClock()
             factor = build_factor(
                 self.engine, rows, replace(settings, factor_params=params), Checkpoint()
             )
-            a_step = (time.perf_counter() - began) / 4 * self._scale(rows)
-            self.steps["GLNP"] = GLNP_ITERATIONS * a_step
+            tried = clock.steps["GLNP"]
+            a_sweep = tried.seconds / tried.sweeps * self._scale(rows)
+            self.steps["GLNP"] = GLNP_SWEEPS * a_sweep
             return factor
         sample = to_dense(source.take(np.arange(min(source.n_rows, 10 * self.k))))
         began = time.perf_counter()

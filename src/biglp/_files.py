@@ -6,7 +6,6 @@ that is killed at any moment therefore leaves nothing under the final name, or t
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import shutil
@@ -20,13 +19,12 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._blocks import format_bytes
-from biglp._errors import BadRowsError, BigLPError, OutputError
+from biglp._errors import DISK_FULL, BadRowsError, BigLPError, OutputError
 
 PART = ".part"
 """Ending of a file that is still being written."""
 
 NPY_HEADER_BYTES = 128
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ def explained_writing(path: str | os.PathLike[str]) -> Iterator[None]:
         raise
     except OSError as error:
         name = os.fspath(path)
-        if error.errno in _DISK_FULL:
+        if error.errno in DISK_FULL:
             raise OutputError(
                 f"{name} could not be written: {error.strerror} "
                 f"({format_bytes(free_space(Path(name).parent))} free there). "

@@ -41,8 +41,10 @@ PART_COPIES = 5
 SPARSE_BYTES = 160 << 20
 """scikit-learn, and pieces of text while LIBSVM is decoded."""
 BLOCK_OBJECT_BYTES = 1200
-ITERATES = 3
-"""Rows of F that GLNP holds for each row, counted in iterates."""
+ITERATES = 7
+"""What GLNP holds of each row, counted in rows of F."""
+GLNP_BYTES = 64 << 20
+"""And what its many sweeps leave unused in the allocator."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,7 @@ def _landmark_bytes(shape: Shape, settings: Settings, rank: int) -> int:
     centres = 8 * rank * shape.n_features * 6
     clustered = min(ROWS_PER_LANDMARK * rank, shape.n_rows) * a_row * 5 // 4
     if settings.factor in ("glnp", "glnp-mu"):
-        iterates = ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
+        iterates = GLNP_BYTES + ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
         return sample + centres + max(clustered, iterates)
     return sample + centres + (clustered if settings.landmarks == "kmeans" else 0)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from biglp._arrays import Array
+from biglp._errors import DISK_FULL
 
 Packed = tuple[Array, ...]
 
@@ -109,9 +110,21 @@ class DiskStore(FeatureStore):
         self._lock = threading.Lock()
         self._end = 0
         self._file: Any = None
+        self._full = False
 
     def keep(self, arrays: Packed) -> Any:
-        """Append arrays to the file."""
+        """Append arrays to the file; on a full disk what comes is computed again instead."""
+        if self._full:
+            return None
+        try:
+            return self._append(arrays)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            self._full = True
+            return None
+
+    def _append(self, arrays: Packed) -> Any:
         places = []
         for array in arrays:
             contiguous = np.ascontiguousarray(array)

@@ -62,7 +62,9 @@ def held_out_by_graph(spectrum: Spectrum, labelled: LabelledRows, alpha: float) 
     """Logits of each labelled row without its own label; NaN where it was its class's only one."""
     scores, masses = leave_one_out(spectrum, labelled, alpha)
     alone = spectrum.sums.counts[labelled.codes] < 2
-    densities = scores * (spectrum.sums.n_rows / np.maximum(masses, np.finfo(float).tiny))
+    # A class without any other label has no mass; its row is left out below.
+    masses[alone, labelled.codes[alone]] = 1.0
+    densities = scores * (spectrum.sums.n_rows / masses)
     logits: np.ndarray = graph_logits(densities)
     logits[alone] = np.nan
     return logits
@@ -126,7 +128,7 @@ def held_out_by_logistic(
 
 
 def centre_and_spread(rows: Rows) -> Standard:
-    """Mean (zero for sparse rows) and standard deviation of each feature, 1 where it is constant."""
+    """Mean (zero for sparse rows) and spread of each feature; a constant feature has spread 1."""
     if sparse.issparse(rows):
         square = np.asarray(rows.multiply(rows).mean(axis=0)).ravel()
         mean = np.asarray(rows.mean(axis=0)).ravel()

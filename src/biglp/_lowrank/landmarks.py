@@ -71,7 +71,7 @@ def choose_landmarks(
         check_finite(squared_norms(chosen))
         return _distinct(chosen)
     sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
-    start = kmeans_start(sample, k, seed)
+    start = engine.once(lambda: kmeans_start(sample, k, seed))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     if strategy == "kmeans":
         rows_each = max(block.n_rows for block in blocks)

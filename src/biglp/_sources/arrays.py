@@ -99,5 +99,7 @@ def _checked_shape(array: Any, name: str) -> Any:
             + (". Complex data not supported." if array.dtype.kind == "c" else ".")
         )
     if sparse.issparse(array) and array.format not in ("csr", "csc", "coo", "bsr", "lil", "dok"):
-        raise BadRowsError(f"{name}: sparse format {array.format!r} cannot be turned into CSR rows.")
+        raise BadRowsError(
+            f"{name}: sparse format {array.format!r} cannot be turned into CSR rows."
+        )
     return array

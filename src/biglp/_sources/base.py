@@ -30,7 +30,7 @@ class Source(ABC):
         """Return rows ``start`` to ``stop`` (exclusive) as stored, dense or CSR."""
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return the rows at increasing ``indices``; sources override it when they can do better."""
+        """Return the rows at increasing ``indices``; most sources can do better than this."""
         return np.concatenate([self.read(int(i), int(i) + 1) for i in indices])
 
     @property

@@ -123,7 +123,9 @@ class RateColumn(ProgressColumn):
 
     def render(self, task: Bar) -> Text:
         """Write the rate of a task."""
-        speed = task.finished_speed or task.speed
+        speed = task.speed
+        if task.finished and task.finished_time:
+            speed = task.completed / task.finished_time
         return Text(f"{short(speed)} rows/s" if speed else "", style="cyan", justify="right")
 
 

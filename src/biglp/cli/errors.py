@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import re
 import signal
@@ -61,7 +60,6 @@ def code_of(error: BaseException) -> int:
     """Exit code of an error."""
     from biglp import _errors as errors
 
-    disk_full = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     if isinstance(error, errors.ParameterError):
         return USAGE
     if isinstance(error, errors.InputError):
@@ -75,7 +73,7 @@ def code_of(error: BaseException) -> int:
     if isinstance(error, (MemoryError, errors.OutputError)):
         return ROOM
     if isinstance(error, OSError):
-        return ROOM if error.errno in disk_full else INPUT
+        return ROOM if error.errno in errors.DISK_FULL else INPUT
     return UNEXPECTED
 
 
