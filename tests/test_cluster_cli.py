@@ -21,6 +21,7 @@ if not (MPIEXEC.exists() and BIGLP.exists()):
     pytest.skip("no mpiexec or no biglp beside this Python", allow_module_level=True)
 
 FIT = ("fit", "rows.npy", "--labels", "labels.npy", "--factor", "anchors", "-k", "20")
+LONG = ("fit", "sim:600Kx10,labels=50", "--factor", "nystrom", "-k", "40", "--quiet")
 # An absolute path that leads every process to its own working folder.
 HERE = "/proc/self/cwd"
 
@@ -101,29 +102,48 @@ def test_workers_in_another_folder(folder, cluster):
     assert (answers(folder, "workers") == answers(folder, "alone")).all()
 
 
-def test_a_killed_rank_ends_the_job_and_another_number_of_ranks_resumes_it(folder):
-    job = ("fit", "sim:600Kx10,labels=50", "--factor", "nystrom", "-k", "40", "--quiet")
-    run(folder, *job, "-o", "whole")
-    launched = subprocess.Popen(
-        [MPIEXEC, "-n", "3", BIGLP, *job, "-o", "killed", "--engine", "mpi"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+@pytest.fixture(scope="module")
+def whole(folder):
+    """The answer of a run that takes long enough to be killed."""
+    run(folder, *LONG, "-o", "whole")
+    return answers(folder, "whole")
+
+
+def start(folder, *command):
+    """Start a command; return it when its landmarks are kept, long before it ends."""
+    started = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    kept = folder / "killed" / ".biglp-run"
+    kept = folder / command[command.index("-o") + 1] / ".biglp-run"
     eventually(lambda: (kept / "factor.npz").stat(), seconds=60)
+    return started
+
+
+def test_a_killed_rank_ends_the_job_and_another_number_of_ranks_resumes_it(folder, whole):
+    job = (*LONG, "-o", "killed", "--engine", "mpi")
+    launched = start(folder, MPIEXEC, "-n", "3", BIGLP, *job)
     os.kill(ranks_of(launched.pid)[1], 9)
     began = time.monotonic()
     printed, _ = launched.communicate(timeout=30)
     assert time.monotonic() - began < 10
     assert launched.returncode != 0
     assert printed.count("BAD TERMINATION") == 1
-    assert (kept / "factor.npz").exists()
+    assert (folder / "killed" / ".biglp-run" / "factor.npz").exists()
     assert not (folder / "killed" / "labels.npy").exists()
-    run(folder, *job, "-o", "killed", "--resume", ranks=2)
-    assert (answers(folder, "killed") == answers(folder, "whole")).all()
-    assert not kept.exists()
+    run(folder, *LONG, "-o", "killed", "--resume", ranks=2)
+    assert (answers(folder, "killed") == whole).all()
+    assert not (folder / "killed" / ".biglp-run").exists()
+
+
+def test_a_killed_client_of_dask_is_resumed(folder, whole, cluster):
+    job = (*LONG, "-o", "client", "--engine", cluster.address.replace("tcp://", "dask://"))
+    client = start(folder, BIGLP, *job)
+    client.kill()
+    client.communicate()
+    assert not (folder / "client" / "labels.npy").exists()
+    cluster.workers.append(cluster.add_worker())
+    run(folder, *job, "--resume")
+    assert (answers(folder, "client") == whole).all()
 
 
 def ranks_of(launcher):

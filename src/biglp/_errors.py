@@ -25,9 +25,9 @@ Every message says what was wrong, what was found, what is allowed and what to d
 
 from __future__ import annotations
 
+import errno
 import sys
 import warnings
-import errno
 from typing import TYPE_CHECKING, Any
 
 

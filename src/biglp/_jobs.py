@@ -27,12 +27,11 @@ from biglp._labels import Labels
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._memory import (
-    COLUMN_BYTES,
-    DECODED_BYTES,
     Shape,
     decoding_bytes,
     plan_memory,
     scoring_budget,
+    table_bytes,
     within,
 )
 from biglp._model import Model
@@ -230,9 +229,8 @@ def shape_of(source: Source, labels: Labels, n_machines: int = 1) -> Shape:
 
 def table_shape(n_rows: int, n_columns: int) -> Shape:
     """Least size of a table that has not been looked into."""
-    dtype = np.dtype(np.float32)
-    decoding = DECODED_BYTES + COLUMN_BYTES * n_columns
-    return Shape(n_rows, n_columns, 2, 2, float(n_columns), dtype, decoding)
+    decoding = table_bytes(n_rows, n_columns)
+    return Shape(n_rows, n_columns, 2, 2, float(n_columns), np.dtype(np.float32), decoding)
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:

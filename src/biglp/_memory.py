@@ -231,7 +231,12 @@ def decoding_bytes(source: Source) -> int:
         return 0
     if source.is_sparse:
         return SPARSE_BYTES
-    return DECODED_BYTES + COLUMN_BYTES * int(encoding.n_inputs)
+    return table_bytes(source.n_rows, int(encoding.n_inputs))
+
+
+def table_bytes(n_rows: int, n_columns: int) -> int:
+    """What decoding a table takes: pieces of every column, of a small table all of it."""
+    return DECODED_BYTES + min(COLUMN_BYTES, 64 * n_rows) * n_columns
 
 
 def least_memory(shape: Shape, settings: Settings) -> int:
@@ -276,7 +281,7 @@ def _small_bytes(shape: Shape, settings: Settings, rank: int, rows_each: int) ->
     elif settings.factor in ("glnp", "glnp-mu"):
         result = max(square, 8 * rank * shape.n_features)
     chosen = 8 * min(shape.n_labelled, MAX_LABELLED) * (4 * rank + 6 * shape.n_classes)
-    return 9 * square + chosen, result
+    return 8 * square + chosen, result
 
 
 def _stored_bytes(shape: Shape, settings: Settings, rank: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from biglp._arrays import Rows
 from biglp._identity import Inputs
-from biglp._memory import COLUMN_BYTES, DECODED_BYTES, SPARSE_BYTES
+from biglp._memory import SPARSE_BYTES, table_bytes
 from biglp._sources import ReadOptions, Source, as_source
 from biglp._sources.naming import LIBSVM, find_files
 from biglp._sources.opening import open_tables
@@ -164,7 +164,7 @@ def _table(inputs: Inputs, options: ReadOptions) -> Probe:
         looked_at=done,
         convert_seconds=convert if files[0].slow else 0.0,
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else convert,
-        decoding=DECODED_BYTES + COLUMN_BYTES * encoding.n_inputs,
+        decoding=table_bytes(n_rows, encoding.n_inputs),
         missing={name: count for name, count in holes.items() if count},
         categories={name: len(values) for name, values in encoding.categories.items()},
     )

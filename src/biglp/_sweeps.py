@@ -34,6 +34,9 @@ from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.statistics import GramSums, apply_mixing
 
+DENSE_GRAM = 128
+"""Columns up to which a dense product is faster than a sparse one with its few entries a row."""
+
 
 class Sink(Protocol):
     """Where the answers for each row go.
@@ -216,6 +219,8 @@ def _gram(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
 ) -> tuple[Any, ...]:
     features, repaired = _normalised(block, factor, normalisation)
+    if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
+        features = features.toarray()
     rows, codes = labels.within(block.start, block.stop)
     targets = features[rows].T @ like(features, labels.one_hot(codes))
     gram = features.T @ features  # the same array twice: BLAS does half the work

@@ -40,7 +40,7 @@ def demo(
     if not as_json:
         console.print(
             f"[bold]{data}[/bold]: 1,797 handwritten digits, 8 × 8 pixels; {labels_per_class} of "
-            f"each digit labelled, the rest hidden.\n[dim]$ {command}[/dim]"
+            f"each digit labelled, the rest hidden.\nRunning: [dim]{command}[/dim]"
         )
     with ConsoleProgress() as progress:
         summary = job.run(progress)

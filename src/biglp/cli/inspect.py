@@ -76,22 +76,23 @@ def _show_file(console: Any, found: dict[str, Any]) -> None:
 
 
 def _show_columns(console: Any, found: dict[str, Any]) -> None:
+    from collections import Counter
+
     columns = found["columns"]
-    for column in columns.values():
-        column["notes"] = []
-        if column["missing"]:
-            column["notes"].append(f"{column['missing']:,} missing")
-        if column["categories"]:
-            column["notes"].append(f"{column['categories']:,} categories")
     if columns:
-        table = _table("column", "type", "notes")
-        for name, column in list(columns.items())[:MOST_COLUMNS]:
-            table.add_row(escape(name), column["type"], ", ".join(column["notes"]))
-        if len(columns) > MOST_COLUMNS:
-            table.add_row(f"and {len(columns) - MOST_COLUMNS} more")
-        console.print(table)
+        kinds = Counter(column["type"] for column in columns.values())
+        console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
     texts = [name for name, column in columns.items() if column["categories"]]
     holes = [name for name, column in columns.items() if column["missing"]]
+    table = _table("column", "type", "categories", "missing", right=("categories", "missing"))
+    for name in [name for name in columns if name in texts or name in holes][:MOST_COLUMNS]:
+        column = columns[name]
+        counts = [f"{column[key]:,}" if column[key] else "" for key in ("categories", "missing")]
+        table.add_row(escape(name), column["type"], *counts)
+    if table.row_count:
+        if found["looked_at"] < found["rows"]:
+            console.print(f"In the first {found['looked_at']:,} rows:")
+        console.print(table)
     if texts:
         console.print(
             f"Text columns ({_some(texts)}): use --categorical onehot, or leave them out (--drop)."

@@ -98,7 +98,7 @@ def _method(settings: dict[str, Any]) -> str:
     if settings.get("alpha") is not None:
         parts.append(f"alpha {settings['alpha']:g}")
     parts.append(f"scaling {settings['scaling']}")
-    accuracy = settings.get("leave_one_out_accuracy")
-    if accuracy is not None:
-        parts.append(f"leave-one-out accuracy {accuracy:.1%}")
+    for word in ("leave_one_out_accuracy", "held_out_accuracy"):
+        if settings.get(word) is not None:
+            parts.append(f"{settings[word]:.1%} of held-out labels found")
     return ", ".join(parts)
