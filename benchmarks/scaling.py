@@ -47,6 +47,9 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=None)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["random", "kmeans-full"])
     parser.add_argument("--repeat", type=int, default=2, help="runs of each; the best counts")
+    parser.add_argument(
+        "--patience", type=float, default=0.0, help="seconds to wait for a quiet machine, each run"
+    )
     parser.add_argument("--memory", default="1GB", help="budget of a rank in the memory part")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help="where the rows are written and kept")
@@ -70,6 +73,7 @@ def speed(given: argparse.Namespace, folder: Path) -> None:
         runs: dict[int, list[dict[str, Any]]] = {count: [] for count in ranks}
         for _ in range(given.repeat):
             for count in ranks:
+                wait_until_quiet(given.patience)
                 runs[count].append(launch(count, method, files))
         best = {count: min(found, key=lambda run: run["seconds"]) for count, found in runs.items()}
         work = {count: min(run["cpu"] for run in found) for count, found in runs.items()}
@@ -156,6 +160,16 @@ def launch(
         raise SystemExit(done.stderr or done.stdout)
     others = (busy_seconds() - busy - (own_seconds() - own)) / (time.perf_counter() - began)
     return {**json.loads(done.stdout.splitlines()[-1]), "others": max(others, 0.0)}
+
+
+def wait_until_quiet(patience: float) -> None:
+    """Wait until other programs have used little of the processors for a second."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        busy = busy_seconds()
+        time.sleep(1.0)
+        if busy_seconds() - busy < 0.2:
+            return
 
 
 def busy_seconds() -> float:
