@@ -6,8 +6,10 @@ import functools
 import re
 import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import typer
@@ -35,20 +37,20 @@ def explained(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
-        signal.signal(signal.SIGTERM, _terminate)
         try:
-            return command(*args, **kwargs)
+            with _ending_politely():
+                return command(*args, **kwargs)
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
             _together("terminated." if terminated else "interrupted.")
             raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
         except Exception as error:
-            if isinstance(error, typer.Exit) or hasattr(error, "exit_code"):
-                raise  # typer's own
+            if isinstance(error, (typer.Exit, BrokenPipeError)) or hasattr(error, "exit_code"):
+                raise  # typer's own, or a reader such as head that has seen enough
             if kwargs.get("debug"):
                 traceback.print_exc()
             code, message = code_of(error), message_of(error)
-            if code == UNEXPECTED and not kwargs.get("debug"):
+            if message.startswith("unexpected") and not kwargs.get("debug"):
                 message += " Please report it, with what --debug shows."
             _together(message)
             raise typer.Exit(code) from None
@@ -118,6 +120,19 @@ def escape(text: str) -> str:
     from rich.markup import escape as rich_escape
 
     return rich_escape(text)
+
+
+@contextmanager
+def _ending_politely() -> Iterator[None]:
+    """Treat a request to end like Ctrl-C, while a command runs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _terminate(*_: Any) -> None:
