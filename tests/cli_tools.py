@@ -93,9 +93,7 @@ class Process:
         return (self.folder / "stderr.txt").read_text()
 
 
-def _run(
-    folder: str, command: list[str], patches: dict[str, Any], file_size: int | None
-) -> None:
+def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: int | None) -> None:
     import importlib
 
     from biglp.cli import app

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from cli_tools import Process, done, failed, run
 from sklearn.datasets import dump_svmlight_file
+
+from cli_tools import Process, done, failed, run
 
 ROWS, FEATURES = 3000, 6
 

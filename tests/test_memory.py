@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from cli_tools import done, failed
 
 from biglp._measure import private_memory
+from cli_tools import done, failed
 
 MB = 1 << 20
 ROWS, FEATURES = 250_000, 60

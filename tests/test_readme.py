@@ -1,7 +1,7 @@
 """Every command that README and the command-line page show is run, in order, in one folder.
 
-Lines of ```` ```console ```` blocks that begin with ``$ biglp`` are commands; a comment ``# exit 3``
-at the end says that the command is meant to fail with that code.
+Lines of ```` ```console ```` blocks that begin with ``$ biglp`` are commands; ``# exit 3`` at the end
+of one says that the command is meant to fail with that code.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from cli_tools import run
 
 ROOT = Path(__file__).parents[1]

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from cli_tools import Process, done, failed, run
 
 ROWS, FEATURES = 300_000, 24
@@ -64,7 +65,9 @@ def test_killed_at_random_moments(whole, data, tmp_path):
             assert process.signal(signal.SIGKILL) == -signal.SIGKILL
             kills += 1
         out = tmp_path / "out"
-        visible = [path.name for path in out.iterdir() if path.name[0] != "."] if out.exists() else []
+        visible = (
+            [path.name for path in out.iterdir() if path.name[0] != "."] if out.exists() else []
+        )
         if process.wait() == 0:  # it was quicker than the axe
             same_results(reference, out)
             for path in out.iterdir():
