@@ -1,7 +1,7 @@
 """Every command that README and the command-line page show is run, in order, in one folder.
 
-Lines of ```` ```console ```` blocks that begin with ``$ biglp`` are commands; ``# exit 3`` at the end
-of one says that the command is meant to fail with that code.
+Commands are the lines of ``console`` blocks that begin with ``$ biglp``; ``# exit 3`` at the end of
+one says that it is meant to fail with that code.
 """
 
 from __future__ import annotations
