@@ -22,6 +22,9 @@ lint: $(READY_TESTS)
 
 bench: $(READY_TESTS)
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors
+	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors
+	$(BIN)/python benchmarks/files.py 10M --memory 4GB
 
 clean:
 	rm -rf $(VENV) build dist bench-out demo-out

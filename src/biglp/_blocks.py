@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from biglp._errors import MemoryBudgetError, ParameterError
 
-TARGET_BLOCK_BYTES = 4 << 20
+TARGET_BLOCK_BYTES = 8 << 20
 """Working set of one block on a processor: large enough for fast matrix products, small enough
 that a block's features are still in the cache when the next step reads them."""
 

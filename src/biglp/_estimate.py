@@ -47,7 +47,7 @@ from biglp._sweeps import sweep_degrees, sweep_gram, sweep_labels
 
 TRIAL_BLOCKS = 32
 """Blocks of a trial, where there are as many: whole runs for several workers."""
-GLNP_SWEEPS = 200
+GLNP_SWEEPS = 250
 """Sweeps of GLNP until it stops, on data that is not easy."""
 LLOYD_SHARE = 0.85
 """Share of the k-means iterations that is usually needed."""
