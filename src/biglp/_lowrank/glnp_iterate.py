@@ -73,7 +73,7 @@ class Forgotten(Step):
         self, rows: Rows, current: Array, previous: Array | None
     ) -> tuple[Array, tuple[Any, ...]]:
         """Never called: a brief recipe is not replayed."""
-        raise NotImplementedError
+        raise LookupError("this step is known by its number only")
 
 
 @dataclass(frozen=True, eq=False)

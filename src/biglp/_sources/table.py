@@ -56,7 +56,7 @@ class TableFile(ABC):
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Return one part as an Arrow table of these columns."""
-        raise NotImplementedError
+        raise LookupError(f"{self.name} can only be read from its start to its end")
 
     def part_bytes(self) -> int:
         """Memory that the largest part takes when it is read; 0 when it is not copied."""
