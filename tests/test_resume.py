@@ -212,6 +212,7 @@ def test_predict_resumes(data, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._checkpoint.JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr("biglp._blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
     done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
     predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
     done(*predict)
