@@ -22,7 +22,7 @@ from biglp._committee.members import Member
 
 PULL = 1.0
 START = {"spread 0.5": 0.2, "spread 0.9": 1.0, "spread 0.99": 2.0, "logistic": 0.3, "prior": 0.5}
-"""w₀: what is good on average over many data sets."""
+"""w₀, chosen by accuracy on nine data sets; see docs/benchmarks.md."""
 OTHER_START = 1.0
 MIN_HELD_OUT = 6
 """Held-out labels below which the weights are not touched."""
