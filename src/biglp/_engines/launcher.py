@@ -15,6 +15,9 @@ _RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK"
 _PATIENCE = 2.0
 """Seconds a rank that fails waits for the others to fail in the same way."""
 
+_HEARD = 0.5
+"""Seconds for the launcher to pass the message on: an aborted job's last words may be dropped."""
+
 _together: tuple[Any, Any] | None = None  # MPI and the communicator of the engine made last
 
 
@@ -102,6 +105,7 @@ def poll(ready: Callable[[], bool], patience: float = float("inf")) -> bool:
 
 def _abort(mpi: Any) -> None:
     _flush()
+    time.sleep(_HEARD)
     mpi.COMM_WORLD.Abort(1)
 
 
