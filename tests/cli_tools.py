@@ -10,10 +10,13 @@ import multiprocessing
 import os
 import resource
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
+
+from biglp._sweeps import _label
 
 PRELOADED = ["biglp.cli", "biglp._jobs", "biglp._sinks.parquet", "biglp.cli.running"]
 
@@ -91,6 +94,12 @@ class Process:
     @property
     def stderr(self) -> str:
         return (self.folder / "stderr.txt").read_text()
+
+
+def label_slowly(*args: Any, **kwargs: Any) -> Any:
+    """Take a second for each block of the last sweep: time enough to be interrupted in."""
+    time.sleep(1.0)
+    return _label(*args, **kwargs)
 
 
 def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: int | None) -> None:
