@@ -40,6 +40,13 @@ def like(array: Rows, constant: np.ndarray) -> Array:
     return np.asarray(constant, dtype=array.dtype)
 
 
+def beside(array: Rows, constant: np.ndarray) -> Array:
+    """Bring a small NumPy array to the place of ``array``; its own type is kept."""
+    if is_torch(array):
+        return sys.modules["torch"].as_tensor(constant, device=array.device)
+    return constant
+
+
 def column_sums(array: Array) -> Array:
     """Sum of every column.  (b, r) → (r,)."""
     if sparse.issparse(array):

@@ -80,6 +80,7 @@ def _committee(
         to_numpy(sample_features),
         to_numpy(sample),
         _log_prior(labels, settings),
+        one_scale=rows.source.scaling.projection is not None,
     )
     decision, report = form_committee(
         spectrum, coefficients, mixing, evidence, alpha=settings.alpha, seed=settings.seed

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._arrays import Array, Rows, like, namespace
+from biglp._committee.forest import Forest
 
 CUT = 8.0
 """Largest say of one member in units of its usual size: no single opinion is beyond appeal."""
@@ -22,6 +23,7 @@ FLOOR = 1e-30
 """Score below which the graph knows nothing of a class, within what float32 can hold."""
 LABEL_TRUST = 0.95
 """Probability that a given label is right."""
+_TREES = "forest_"
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,12 @@ class CommitteeDecision:
         Features times this are the class densities of label spreading at each of the a values of α.
     slopes, intercepts : ndarrays of shape (m, c) and (c,)
         Logistic regression on the prepared rows.
-    scales, weights : ndarrays of shape (a + 1,)
-        Usual size and weight of each member; logistic regression is the last.
+    scales, weights : ndarrays of shape (a + 1,) or (a + 2,)
+        Usual size and weight of each member: label spreading, logistic regression, the forest.
     bias : ndarray of shape (c,)
         Weighed log-prior of the classes.
+    forest : Forest, optional
+        Trees, where they were asked and had something to say.
     """
 
     coefficients: np.ndarray
@@ -46,6 +50,7 @@ class CommitteeDecision:
     scales: np.ndarray
     weights: np.ndarray
     bias: np.ndarray
+    forest: Forest | None = None
 
     kind: ClassVar[str] = "committee"
     needs_rows: ClassVar[bool] = True
@@ -78,10 +83,14 @@ class CommitteeDecision:
         xp = namespace(densities)
         c = len(self.bias)
         total = xp.zeros_like(densities[:, :c]) + like(densities, self.bias)
-        for member in range(len(self.weights) - 1):
+        n_alphas = self.coefficients.shape[1] // c
+        for member in range(n_alphas):
             logits = graph_logits(densities[:, member * c : (member + 1) * c])
             total += self._say(logits, member)
-        total += self._say(rows @ like(rows, self.slopes) + like(densities, self.intercepts), -1)
+        logits = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
+        total += self._say(logits, n_alphas)
+        if self.forest is not None:
+            total += self._say(self.forest.logits(rows), n_alphas + 1)
         n_unreached = int((~(densities > FLOOR)).all(1).sum())
         total -= xp.amax(total, 1)[:, None]
         answers = xp.exp(total)
@@ -97,12 +106,16 @@ class CommitteeDecision:
 
     def state(self) -> dict[str, np.ndarray]:
         """Arrays from which the decision is rebuilt."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        forest = own.pop("forest")
+        return own if forest is None else own | {f"{_TREES}{k}": v for k, v in vars(forest).items()}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeDecision:
         """Rebuild from :meth:`state`."""
-        return cls(**state)
+        own = {name: array for name, array in state.items() if not name.startswith(_TREES)}
+        trees = {k.removeprefix(_TREES): state[k] for k in state if k.startswith(_TREES)}
+        return cls(**own, forest=Forest(**trees) if trees else None)
 
 
 def graph_logits(densities: Array) -> Array:

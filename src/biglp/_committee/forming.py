@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._arrays import Rows
 from biglp._committee.decision import CommitteeDecision, graph_logits, to_float64
+from biglp._committee.forest import Forest, grow_forest
 from biglp._committee.members import (
     ALPHAS,
     Member,
@@ -26,6 +28,13 @@ from biglp._propagate.statistics import apply_mixing
 
 Coefficients = Callable[[float], np.ndarray]
 """Label spreading at α: coefficients C of shape (r, c)."""
+MIN_TREE_LABELS = 30
+"""Labels below which trees have nothing to add."""
+MAX_TREE_ROWS = 1_000_000
+"""Rows above which asking the trees would take longer than all the sweeps."""
+LEAST_WEIGHT = 0.02
+TRUSTED_LABELS = 30
+"""Held-out labels from which on their accuracy means something."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,8 @@ class Evidence:
         The same for a random sample of all rows; features before mixing.
     log_prior : ndarray of shape (c,)
         Logarithm of the class prior, centred.
+    one_scale : bool
+        Whether the rows' features share one scale, as principal components do.
     """
 
     labelled: LabelledRows
@@ -49,6 +60,7 @@ class Evidence:
     sample_features: Rows
     sample_rows: Rows
     log_prior: np.ndarray
+    one_scale: bool = False
 
 
 def form_committee(
@@ -77,16 +89,24 @@ def form_committee(
     """
     alphas = ALPHAS if alpha is None else (alpha,)
     codes = evidence.labelled.codes
-    members, columns = [], []
+    graph, columns = [], []
     for value in alphas:
         density = density_coefficients(spectrum, coefficients(value), value)
         columns.append(apply_mixing(density.T, mixing.T).T)
         said = graph_logits(np.asarray(evidence.sample_features @ columns[-1]))
         held_out = held_out_by_graph(spectrum, evidence.labelled, value)
-        members.append(Member(f"spread {value:g}", held_out, said))
+        graph.append(Member(f"spread {value:g}", held_out, said))
     logistic, member = _logistic(evidence, codes, len(evidence.log_prior), seed)
-    members.append(member)
-    weighed = weigh(members, evidence.log_prior, codes)
+    supervised = [member]
+    forest = None
+    if _asks_trees(evidence, spectrum.sums.n_rows):
+        forest, member = _forest(evidence, codes, len(evidence.log_prior), seed)
+        supervised.append(member)
+    weighed = weigh([*graph, *supervised], evidence.log_prior, codes)
+    if forest is not None and weighed.weights[-2] < LEAST_WEIGHT:
+        # Not worth the time that every row would take on its way down the trees.
+        forest = None
+        weighed = weigh([*graph, *supervised[:1]], evidence.log_prior, codes)
     decision = CommitteeDecision(
         coefficients=np.hstack(columns),
         slopes=logistic.slopes,
@@ -94,28 +114,50 @@ def form_committee(
         scales=weighed.scales,
         weights=weighed.weights[:-1],
         bias=weighed.weights[-1] * evidence.log_prior,
+        forest=forest,
     )
-    return decision, _report(weighed)
+    return decision, _report(weighed, weigh(supervised, evidence.log_prior, codes))
+
+
+def _asks_trees(evidence: Evidence, n_rows: int) -> bool:
+    return (
+        len(evidence.labelled.codes) >= MIN_TREE_LABELS
+        and n_rows <= MAX_TREE_ROWS
+        and not sparse.issparse(evidence.labelled_rows)
+    )
 
 
 def _logistic(evidence: Evidence, codes: np.ndarray, n_classes: int, seed: int) -> Any:
-    standard = centre_and_spread(to_float64(evidence.sample_rows))
+    standard = centre_and_spread(to_float64(evidence.sample_rows), one_scale=evidence.one_scale)
     rows = to_float64(evidence.labelled_rows)
     model = fit_logistic(rows, codes, n_classes, standard)
     held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed)
     return model, Member("logistic", held_out, model.logits(evidence.sample_rows))
 
 
-def _report(weighed: Weights) -> dict[str, Any]:
-    graph = [item for item in weighed.report if str(item["member"]).startswith("spread")]
-    logistic = weighed.report[-1]
-    said = float(sum(float(item["weight"] or 0.0) for item in graph))
-    everything = said + float(logistic["weight"] or 0.0)
+def _forest(
+    evidence: Evidence, codes: np.ndarray, n_classes: int, seed: int
+) -> tuple[Forest, Member]:
+    forest, held_out = grow_forest(evidence.labelled_rows, codes, n_classes, seed)
+    held_out[np.bincount(codes, minlength=n_classes)[codes] < 2] = np.nan
+    return forest, Member("forest", held_out, forest.logits(evidence.sample_rows))
+
+
+def _report(weighed: Weights, without_graph: Weights) -> dict[str, Any]:
+    weights = {str(item["member"]): float(item["weight"] or 0.0) for item in weighed.report}
+    graph = sum(weight for name, weight in weights.items() if name.startswith("spread"))
+    everything = sum(weights.values())
+    trustworthy = weighed.n_held_out >= TRUSTED_LABELS
+    helped = None
+    if trustworthy and weighed.accuracy is not None and without_graph.accuracy is not None:
+        helped = weighed.accuracy > without_graph.accuracy
     return {
         "members": weighed.report,
         "prior_weight": float(weighed.weights[-1]),
         "held_out_labels": weighed.n_held_out,
         "held_out_accuracy": weighed.accuracy,
-        "graph_share": said / everything if everything > 0 else 0.0,
-        "trustworthy": weighed.n_held_out >= 30,
+        "supervised_accuracy": without_graph.accuracy,
+        "unlabelled_rows_helped": helped,
+        "graph_share": graph / everything if everything > 0 else 0.0,
+        "trustworthy": trustworthy,
     }

@@ -6,7 +6,8 @@ every class, however many labels it has. Leave-one-out is exact and free
 (:mod:`biglp._propagate.leave_one_out`).
 
 Logistic regression is fitted on the labelled rows, features standardised; what it says of held-out
-rows comes from a few folds.
+rows comes from a few folds. A forest (:mod:`.forest`) is asked as well where there are labels
+enough to grow one and not so many rows that asking it would take longer than all the rest.
 """
 
 from __future__ import annotations
@@ -127,8 +128,12 @@ def held_out_by_logistic(
     return logits
 
 
-def centre_and_spread(rows: Rows) -> Standard:
-    """Mean (zero for sparse rows) and spread of each feature; a constant feature has spread 1."""
+def centre_and_spread(rows: Rows, *, one_scale: bool = False) -> Standard:
+    """Mean (zero for sparse rows) and spread of each feature; a constant feature has spread 1.
+
+    With ``one_scale`` the features share their mean spread: principal components must not be made
+    equally large, because the last of them are mostly noise.
+    """
     if sparse.issparse(rows):
         square = np.asarray(rows.multiply(rows).mean(axis=0)).ravel()
         mean = np.asarray(rows.mean(axis=0)).ravel()
@@ -136,4 +141,6 @@ def centre_and_spread(rows: Rows) -> Standard:
         centre = np.zeros_like(mean)
     else:
         centre, spread = rows.mean(axis=0), rows.std(axis=0)
+    if one_scale:
+        spread = np.full_like(spread, np.sqrt((spread**2).mean()))
     return centre, np.where(spread > 1e-12 * (spread.max() or 1.0), spread, 1.0)
