@@ -42,9 +42,10 @@ def list_all(*, as_json: given.Json = False, debug: given.Debug = False) -> None
         return
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     for name in ("name", "rows × features", "classes", "size", "state", "where"):
-        table.add_column(name, justify="right" if name in ("rows × features", "size") else "left")
+        right = name in ("rows × features", "size")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
     for facts in found:
         table.add_row(
             facts["name"],
@@ -148,7 +149,7 @@ def where(name: Name, *, as_json: given.Json = False, debug: given.Debug = False
     console = results_console()
     if as_json:
         console.print_json(json.dumps(facts))
-    elif facts["state"] in ("cached", "here", "made when read"):
+    elif facts["state"] in ("cached", "here", "simulated"):
         console.print(escape(facts["where"]), soft_wrap=True)
     else:
         raise BadRowsError(missing_message(known))
@@ -185,7 +186,7 @@ def _short_place(facts: dict[str, Any]) -> str:
 
     if facts["state"] == "missing":
         return ""
-    if facts["state"] == "made when read":
+    if facts["state"] == "simulated":
         return str(facts["where"]).partition(",")[0]
     for folder, name in ((data_folder(), "$BIGLP_DATA"), (cache_folder(), "cache")):
         if folder is not None and Path(facts["where"]).is_relative_to(folder):

@@ -101,6 +101,7 @@ class Dataset:
         """
         if (percent is None) == (n_train is None):
             raise ParameterError("give the labelled rows as percent= or as n_train=, one of them.")
+        asked = f"n_train={n_train}" if percent is None else f"percent={percent}"
         if n_train is None:
             assert percent is not None
             n_train = round(self.n_rows * percent / 100)
@@ -108,7 +109,7 @@ class Dataset:
         most = self.n_rows - n_test
         if not len(self.classes) <= n_train <= most:
             raise ParameterError(
-                f"percent={percent!r} asks for {n_train:,} labelled rows of {self.n_rows:,}; "
+                f"{asked} asks for {n_train:,} labelled rows of {self.n_rows:,}; "
                 f"{len(self.classes)} (one a class) to {most:,} (the rest is the test set) are "
                 "possible."
             )

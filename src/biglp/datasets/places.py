@@ -73,11 +73,11 @@ def state(known: Entry) -> tuple[str, str]:
 
     Returns
     -------
-    state : {"made when read", "here", "cached", "fetched", "part fetched", "stand-in", "missing"}
+    state : {"simulated", "here", "cached", "fetched", "part fetched", "stand-in", "missing"}
     where : str
     """
     if known.simulation is not None:
-        return "made when read", known.simulation
+        return "simulated", known.simulation
     folder = prepared_folder(known)
     if folder is not None:
         return ("cached" if folder == own_folder(known) else "here"), str(folder)
