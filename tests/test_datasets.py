@@ -32,6 +32,7 @@ def site(tmp_path, monkeypatch):
     """A server with nothing on it, in the place of all publishers; an empty cache."""
     monkeypatch.setattr(download_module, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setenv("BIGLP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("BIGLP_DATA", raising=False)
     with serving() as made:
         monkeypatch.setenv("BIGLP_MIRROR", made.url)
@@ -149,6 +150,15 @@ def test_archive_where_the_file_is_gone(site):
     datasets.fetch("hepmass")
     np.testing.assert_array_equal(datasets.load("hepmass").rows, rows)
     assert [path for path, _ in site.asked].count("/static/public/347/hepmass.zip") == 1
+    left = {path.name for path in (own_folder(entry("hepmass")) / "downloads").iterdir()}
+    names = {file.name for file in entry("hepmass").files}
+    assert left == names | {f"{name}.json" for name in names} | {"hepmass.zip.json"}
+    site.files["/static/public/279/susy.zip"] = b"no archive"
+    with pytest.raises(DownloadError, match="is damaged"):
+        datasets.fetch("susy")
+    del site.files["/static/public/279/susy.zip"]
+    with pytest.raises(DownloadError, match=r"SUSY.csv.gz could not be fetched: .* 404"):
+        datasets.fetch("susy")
 
 
 def test_interrupted_fetch_goes_on(site):

@@ -26,6 +26,7 @@ SHA = hashlib.sha256(BODY).hexdigest()
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(download_module, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setenv("no_proxy", "*")
 
 
 @pytest.fixture

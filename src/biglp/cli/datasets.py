@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Annotated, Any
 
@@ -56,7 +57,8 @@ def list_all(*, as_json: given.Json = False, debug: given.Debug = False) -> None
             escape(_short_place(facts)),
         )
     console.print(table)
-    console.print(f"The cache is {escape(str(cache_folder()))}", soft_wrap=True)
+    cache = str(cache_folder()).replace(os.path.expanduser("~"), "~", 1)
+    console.print(f"The cache is {escape(cache)}", soft_wrap=True)
     console.print("Get one with: biglp datasets fetch NAME")
 
 

@@ -117,8 +117,7 @@ def download(
     with explained_writing(part), open(part, "rb") as file:
         os.fsync(file.fileno())
     # The record comes first: a file without one would be taken for one that nobody checked.
-    with atomic_write(record_of(path)) as out:
-        out.write(json.dumps(record, indent=1).encode())
+    write_record(path, record)
     rename_into_place(part, path)
     note.unlink(missing_ok=True)
     return record
@@ -141,6 +140,12 @@ def read_record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Write down what a file is, to know it by later."""
+    with atomic_write(record_of(path)) as file:
+        file.write(json.dumps(record, indent=1).encode())
 
 
 def digest(path: Path) -> str:

@@ -13,7 +13,7 @@ from biglp._errors import BadRowsError, DownloadError, ParameterError
 from biglp._files import atomic_write, explained_writing, lock_file
 from biglp._progress import LogProgress, Progress
 from biglp.datasets.deforming import DEFAULT_SEED, deformed_pieces
-from biglp.datasets.download import GoneError, digest, download, read_record
+from biglp.datasets.download import GoneError, digest, download, read_record, write_record
 from biglp.datasets.loading import load, read_stand_in
 from biglp.datasets.places import DOWNLOADS, own_folder, prepared_folder, read_meta, stand_in_file
 from biglp.datasets.preparing import prepare, write_rows
@@ -79,9 +79,10 @@ def fetch(
             return folder
         files = [_fetch_file(known, file, folder, mirror, progress) for file in known.files]
         prepare(known, files, folder, progress)
-        if not keep_downloads:
-            for file in files:
-                file.unlink()  # its record stays, to know the file by
+        for file in () if keep_downloads else files:
+            file.unlink()  # its record stays, to know the file by
+        for archive in {Path(file.zip).name for file in known.files if file.zip}:
+            (folder / DOWNLOADS / archive).unlink(missing_ok=True)  # what it held is out
     return folder
 
 
@@ -152,6 +153,8 @@ def _unpack(archive: Path, path: Path, file: RemoteFile) -> None:
                 )
             with packed.open(found[0]) as source, atomic_write(path) as target:
                 shutil.copyfileobj(source, target, 1 << 20)
+        write_record(path, {"url": file.zip, "size": path.stat().st_size, "sha256": digest(path)})
+        _check_file(path, file)
     except zipfile.BadZipFile as error:
         archive.unlink()
         raise DownloadError(

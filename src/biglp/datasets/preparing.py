@@ -19,7 +19,7 @@ import numpy as np
 
 from biglp._blocks import format_bytes
 from biglp._errors import BadRowsError, OutputError
-from biglp._files import PART, explained_writing, free_space, sync_files
+from biglp._files import PART, explained_writing, free_space, sync_files, sync_folder
 from biglp._progress import Progress
 from biglp._sources.store import RESERVE_BYTES, NpyWriter
 from biglp.datasets.places import LABELS, META, ROWS
@@ -122,6 +122,7 @@ def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
         (folder / META).unlink()
     for name in (ROWS, LABELS, META):
         os.replace(part / name, folder / name)
+    sync_folder(folder)
 
 
 def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
