@@ -29,6 +29,7 @@ class Site:
     statuses: list[int] = field(default_factory=list)
     """Codes that the next requests are answered with."""
     asked: list[tuple[str, str | None]] = field(default_factory=list)
+    conditions: list[str | None] = field(default_factory=list)
     sent: int = 0
 
 
@@ -42,6 +43,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site = self.site
         site.asked.append((self.path, self.headers.get("Range")))
+        site.conditions.append(self.headers.get("If-Range"))
         body = site.files.get(self.path)
         if site.statuses:
             return self._refuse(site.statuses.pop(0))

@@ -104,9 +104,11 @@ def test_broken_off_at_any_byte(site, cuts, piece, ranges, tags, known):
         shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("tags", [True, False])
 @pytest.mark.parametrize("cut", [0, 1, len(BODY) // 2, len(BODY) - 1, len(BODY)])
-def test_resumed_by_another_process(site, tmp_path, cut):
+def test_resumed_by_another_process(site, tmp_path, cut, tags):
     """What a killed process leaves: some bytes, and a note of what they are the beginning of."""
+    site.tags = tags
     path = tmp_path / "x.gz"
     with pytest.raises(KeyboardInterrupt):
         download(f"{site.url}/x.gz", path, progress=StopsAt(1))
@@ -117,6 +119,8 @@ def test_resumed_by_another_process(site, tmp_path, cut):
     check_whole(path)
     whole = [] if cut == len(BODY) else [("/x.gz", f"bytes={cut}-" if cut else None)]
     assert site.asked == whole
+    if 0 < cut < len(BODY):  # only if it is still the same version: by its tag, or by its date
+        assert site.conditions[-1].endswith('"' if tags else "GMT")
 
 
 @pytest.mark.parametrize("heeds", [True, False])

@@ -183,11 +183,10 @@ def _attempt(
     url: str, part: Path, note: Path, size: int | None, progress: Progress, room_for: int
 ) -> None:
     have, begun = _length(part), _read_note(note, url)
-    if have and (begun is None or begun.version is None):
-        have = 0  # nothing says what this is the beginning of
     if have and begun is not None and have == begun.total:
         return  # broke off between the last byte and the check
     headers = {"User-Agent": f"biglp/{__version__}", "Accept-Encoding": "identity"}
+    # Without a version nothing says what the part is the beginning of: the whole is asked for.
     if have and begun is not None and begun.version is not None:
         headers |= {"Range": f"bytes={have}-", "If-Range": begun.version}
     try:
