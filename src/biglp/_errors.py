@@ -11,6 +11,7 @@
     ├── ModelFileError        (ValueError)   a model file that is damaged or of another version
     ├── CheckpointError       (ValueError)   a run that cannot be resumed
     ├── OutputError           (OSError)      a file that cannot be written
+    ├── DownloadError         (OSError)      a file that cannot be fetched, or is not the right one
     ├── EngineError           (RuntimeError) workers that are lost, out of reach or disagree
     └── MissingExtraError     (ImportError)  an optional part that is not installed
 
@@ -69,6 +70,10 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 class OutputError(BigLPError, OSError):
     """An output file cannot be written."""
+
+
+class DownloadError(BigLPError, OSError):
+    """A file cannot be fetched, or what was fetched is not what was expected."""
 
 
 class EngineError(BigLPError, RuntimeError):

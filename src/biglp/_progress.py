@@ -35,6 +35,10 @@ class Progress:
         """Begin a sweep over ``n_rows`` rows."""
         return Task(label, n_rows)
 
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        """Begin a download of ``n_bytes`` bytes, which advances by bytes."""
+        return Task(label, n_bytes)
+
     @contextmanager
     def task(self, label: str, n_rows: int) -> Iterator[Task]:
         """Run a sweep: started on entry, finished on success."""
@@ -52,8 +56,9 @@ class LogTask(Task):
 
     SECONDS_BETWEEN_LINES = 2.0
 
-    def __init__(self, label: str, n_rows: int) -> None:
+    def __init__(self, label: str, n_rows: int, unit: str = "rows") -> None:
         super().__init__(label, n_rows)
+        self.unit = unit
         self.done = 0
         self.began = self.last_line = time.perf_counter()
 
@@ -65,19 +70,21 @@ class LogTask(Task):
             self.last_line = now
             rate = self.done / (now - self.began)
             logger.info(
-                "%s: %.0f %% (%s of %s rows, %s rows/s, %.0f s left)",
+                "%s: %.0f %% (%s of %s %s, %s %s/s, %.0f s left)",
                 self.label,
                 100 * self.done / self.n_rows,
                 f"{self.done:,}",
                 f"{self.n_rows:,}",
+                self.unit,
                 f"{rate:,.0f}",
+                self.unit,
                 (self.n_rows - self.done) / rate,
             )
 
     def finish(self) -> None:
         """Log how long the sweep took."""
         seconds = time.perf_counter() - self.began
-        logger.info("%s: %s rows in %.2f s", self.label, f"{self.n_rows:,}", seconds)
+        logger.info("%s: %s %s in %.2f s", self.label, f"{self.n_rows:,}", self.unit, seconds)
 
 
 class LogProgress(Progress):
@@ -94,6 +101,10 @@ class LogProgress(Progress):
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a logged sweep."""
         return LogTask(label, n_rows)
+
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        """Begin a logged download."""
+        return LogTask(label, n_bytes, "bytes")
 
     def say(self, message: str) -> None:
         """Log a message."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,39 @@ def label_chunks(path: str) -> Iterator[list[str]]:
         yield [words[0].decode("ascii", errors="replace") for words in lines if words]
 
 
+def row_chunks(
+    path: str, dtype: np.dtype[Any], labels: Container[float] | None = None
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield rows and their labels in pieces, features counted as they stand in the file.
+
+    Parameters
+    ----------
+    path : str
+    dtype : numpy.dtype
+    labels : container of float, optional
+        Labels of the rows that are wanted; the others are not parsed.
+    """
+    for chunk, first_line in _chunks(path):
+        wanted = chunk if labels is None else _with_labels(chunk, labels)
+        if labels is None or wanted.strip():
+            yield _parse(wanted, first_line, path, dtype)
+
+
+def _with_labels(chunk: bytes, labels: Container[float]) -> bytes:
+    """Empty the lines whose label is not wanted, so that the others keep their numbers."""
+    words = [line[:32].split(None, 1)[:1] for line in chunk.splitlines()]
+    known = {word: _is_wanted(word, labels) for word in {word[0] for word in words if word}}
+    lines = zip(chunk.splitlines(keepends=True), words, strict=True)
+    return b"".join(line if word and known[word[0]] else b"\n" for line, word in lines)
+
+
+def _is_wanted(word: bytes, labels: Container[float]) -> bool:
+    try:
+        return float(word) in labels
+    except ValueError:
+        return True  # a comment, which is skipped, or an error, which the parser explains
+
+
 def _convert(
     stamp: FileStamp, folder: Path, options: ReadOptions, dtype: np.dtype[Any]
 ) -> dict[str, Any]:
@@ -100,8 +133,7 @@ def _convert(
         ) as task,
     ):
         indptr.append(np.zeros(1))
-        for chunk, first_line in _chunks(stamp.path):
-            matrix, y = _parse(chunk, first_line, stamp.path, dtype)
+        for matrix, y in row_chunks(stamp.path, dtype):
             found.add(matrix.indices)
             indptr.append(matrix.indptr[1:] + data.length)
             data.append(matrix.data)

@@ -1,4 +1,4 @@
-"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect`` and ``demo``.
+"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect``, ``demo``, ``datasets``.
 
 One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
 """
@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from biglp._version import __version__
+from biglp.cli.datasets import app as datasets
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 for command in (fit, predict, inspect, simulate, demo):
     app.command(epilog=EXIT_CODES)(command)
+app.add_typer(datasets, epilog=EXIT_CODES)
 
 
 def _version(wanted: bool) -> None:

@@ -81,6 +81,14 @@ class ConsoleProgress(Progress):
         self._group = (group, bar)
         return _BarTask(label, n_rows, self._bars, bar)
 
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        """Begin a bar that counts bytes."""
+        if not self._drawn:
+            return Task(label, n_bytes)
+        self._group = None
+        bar = self._bars.add_task(label, total=n_bytes, unit="B")
+        return _BarTask(label, n_bytes, self._bars, bar)
+
     def say(self, message: str) -> None:
         """Show a message above the bars."""
         if self._drawn:
@@ -119,14 +127,15 @@ class _BarTask(Task):
 
 
 class RateColumn(ProgressColumn):
-    """Rows a second."""
+    """Rows, or bytes, a second."""
 
     def render(self, task: Bar) -> Text:
         """Write the rate of a task."""
         speed = task.speed
         if task.finished and task.finished_time:
             speed = task.completed / task.finished_time
-        return Text(f"{short(speed)} rows/s" if speed else "", style="cyan", justify="right")
+        unit = task.fields.get("unit", " rows")
+        return Text(f"{short(speed)}{unit}/s" if speed else "", style="cyan", justify="right")
 
 
 class _TimeColumn(ProgressColumn):

@@ -16,12 +16,13 @@ import typer
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-UNEXPECTED, USAGE, INPUT, ROOM, STORED, EXTRA, WORKERS = 1, 2, 3, 4, 5, 6, 7
+UNEXPECTED, USAGE, INPUT, ROOM, STORED, EXTRA, WORKERS, DOWNLOAD = 1, 2, 3, 4, 5, 6, 7, 8
 INTERRUPTED, TERMINATED = 130, 143
 EXIT_CODES = (
     "[bold]Exit codes[/bold]: 0 done · 1 unexpected · 2 wrong usage · 3 unusable rows or labels · "
     "4 memory or disk too small · 5 run cannot be resumed or model file unusable · "
-    "6 optional part not installed · 7 workers lost or out of reach · 130 interrupted"
+    "6 optional part not installed · 7 workers lost or out of reach · "
+    "8 download failed · 130 interrupted"
 )
 
 
@@ -72,6 +73,8 @@ def code_of(error: BaseException) -> int:
         return EXTRA
     if isinstance(error, errors.EngineError):
         return WORKERS
+    if isinstance(error, errors.DownloadError):
+        return DOWNLOAD
     if isinstance(error, (MemoryError, errors.OutputError)):
         return ROOM
     if isinstance(error, OSError):
