@@ -71,7 +71,7 @@ class Problem:
 
     @cached_property
     def poisson_weights(self) -> sparse.csr_matrix:
-        """graphlearning's own weights on the same neighbours."""
+        """Graphlearning's own weights on the same neighbours."""
         import graphlearning
 
         distances, numbers = self.nearest
@@ -80,7 +80,7 @@ class Problem:
         )
 
     def biglp(self, labels: np.ndarray) -> np.ndarray:
-        """biglp as it comes, on the rows as they come."""
+        """Biglp as it comes, on the rows as they come."""
         return np.asarray(LowRankLabelPropagation().fit(self.rows, labels).transduction_)
 
     def exact_graph(self, labels: np.ndarray) -> np.ndarray:
@@ -99,7 +99,7 @@ class Problem:
         return np.asarray(model.fit(self.scaled, labels).transduction_)
 
     def poisson(self, labels: np.ndarray) -> np.ndarray:
-        """graphlearning's Poisson learning."""
+        """Graphlearning's Poisson learning."""
         import graphlearning
 
         known = np.flatnonzero(labels >= 0)
