@@ -34,6 +34,7 @@ SETS = {
 LABELS = (1, 2, 5, 20, 100)
 MAX_ROWS = 20_000
 COLUMNS = ("data", "labels", "draw", "method", "accuracy", "balanced", "seconds")
+BINS = ("data", "labels", "draw", "bin", "rows", "stated", "right")
 
 
 def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -64,6 +65,24 @@ def scores(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     return 100 * float(right.mean()), 100 * float(np.mean(recalls))
 
 
+def reliability(stated: np.ndarray, right: np.ndarray) -> list[tuple[int, int, float, float]]:
+    """Bin, rows, mean stated probability and share of right answers, for tenths."""
+    bins = np.minimum((10 * stated).astype(int), 9)
+    lines = []
+    for number in np.unique(bins):
+        here = bins == number
+        found = round(float(stated[here].mean()), 4), round(float(right[here].mean()), 4)
+        lines.append((int(number), int(here.sum()), *found))
+    return lines
+
+
+def append(path: Path, columns: tuple[str, ...], lines: list[list[object]]) -> None:
+    """Add lines to a CSV file, with a header when it is new."""
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([columns] * new + lines)
+
+
 def run(folder: Path, results: Path, names: list[str], methods: list[str], draws: int) -> None:
     """Add to the results what they do not hold yet."""
     results.parent.mkdir(parents=True, exist_ok=True)
@@ -71,29 +90,28 @@ def run(folder: Path, results: Path, names: list[str], methods: list[str], draws
     if results.exists():
         with results.open(newline="") as file:
             known = {tuple(line[:4]) for line in csv.reader(file)}
-    with results.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if not known:
-            writer.writerow(COLUMNS)
-        for name in names:
-            rows, truth = load(folder, name)
-            problem = Problem(rows)
-            for each in LABELS:
-                for seed in range(draws):
-                    labels = draw(truth, each, seed)
-                    hidden = labels < 0
-                    for method in methods:
-                        case = (name, str(each), str(seed), method)
-                        if case in known:
-                            continue
-                        began = time.perf_counter()
-                        predicted = METHODS[method](problem, labels)
-                        seconds = time.perf_counter() - began
-                        found = scores(predicted[hidden], truth[hidden])
-                        figures = [f"{value:.2f}" for value in (*found, seconds)]
-                        writer.writerow([*case, *figures])
-                        file.flush()
-                print(f"{name} {each}: done", flush=True)
+    for name in names:
+        rows, truth = load(folder, name)
+        problem = Problem(rows)
+        for each in LABELS:
+            for seed in range(draws):
+                labels = draw(truth, each, seed)
+                hidden = labels < 0
+                for method in methods:
+                    case = (name, str(each), str(seed), method)
+                    if case in known:
+                        continue
+                    began = time.perf_counter()
+                    predicted = METHODS[method](problem, labels)
+                    seconds = time.perf_counter() - began
+                    found = scores(predicted[hidden], truth[hidden])
+                    if method == "biglp":
+                        stated, right = problem.stated[hidden], (predicted == truth)[hidden]
+                        bins = [[*case[:3], *line] for line in reliability(stated, right)]
+                        append(results.with_name("calibration.csv"), BINS, bins)
+                    figures = [f"{value:.2f}" for value in (*found, seconds)]
+                    append(results, COLUMNS, [[*case, *figures]])
+            print(f"{name} {each}: done", flush=True)
 
 
 def main() -> None:

@@ -33,6 +33,8 @@ class Problem:
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows
+        self.stated = np.empty(0)
+        """Probability of each label that biglp gave last."""
 
     @cached_property
     def scaled(self) -> np.ndarray:
@@ -81,7 +83,9 @@ class Problem:
 
     def biglp(self, labels: np.ndarray) -> np.ndarray:
         """Biglp as it comes, on the rows as they come."""
-        return np.asarray(LowRankLabelPropagation().fit(self.rows, labels).transduction_)
+        model = LowRankLabelPropagation().fit(self.rows, labels)
+        self.stated = model.label_distributions_.max(axis=1)
+        return np.asarray(model.transduction_)
 
     def exact_graph(self, labels: np.ndarray) -> np.ndarray:
         """Label spreading with class mass on the exact graph of 10 nearest neighbours, α = 0.99."""

@@ -64,6 +64,8 @@ def show_summary(summary: dict[str, Any]) -> None:
     )
     if "settings" in summary:
         console.print(_method(summary["settings"]))
+        for line in _evidence(summary["settings"]):
+            console.print(line)
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
     table.add_column("class")
     given = summary.get("given")
@@ -98,7 +100,28 @@ def _method(settings: dict[str, Any]) -> str:
     if settings.get("alpha") is not None:
         parts.append(f"alpha {settings['alpha']:g}")
     parts.append(f"scaling {settings['scaling']}")
-    for word in ("leave_one_out_accuracy", "held_out_accuracy"):
-        if settings.get(word) is not None:
-            parts.append(f"{settings[word]:.1%} of held-out labels found")
+    if settings.get("leave_one_out_accuracy") is not None:
+        parts.append(f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found")
     return ", ".join(parts)
+
+
+def _evidence(settings: dict[str, Any]) -> list[str]:
+    """Lines on who was heard, how good that is on held-out labels, and whether to believe it."""
+    if "members" not in settings:
+        return []
+    weights = {item["member"]: item["weight"] for item in settings["members"]}
+    total = sum(weights.values()) or 1.0
+    graph = sum(weight for name, weight in weights.items() if name.startswith("spread"))
+    shares = {"graph": graph} | {
+        name: weight for name, weight in weights.items() if not name.startswith("spread")
+    }
+    heard = ", ".join(f"{name} {weight / total:.0%}" for name, weight in shares.items())
+    if settings["held_out_accuracy"] is None:
+        return [f"heard: {heard}; too few labels to hold some out"]
+    found = f"{settings['held_out_accuracy']:.1%} of held-out labels found"
+    if not settings["trustworthy"]:
+        labels = settings["held_out_labels"]
+        return [f"heard: {heard}; {found}, of only {labels}: more labels would tell more"]
+    helped = "helped" if settings["unlabelled_rows_helped"] else "did not help"
+    alone = f"{settings['supervised_accuracy']:.1%} without the graph"
+    return [f"heard: {heard}; {found} ({alone}: the unlabelled rows {helped})"]
