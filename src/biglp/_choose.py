@@ -56,19 +56,21 @@ def choose(
     if labelled is None or len(alphas) * len(powers) == 1:
         return fixed
     candidates = []
+    targets = labelled.targets(labels.n_classes)
     for alpha in alphas:
         scores, masses = leave_one_out(spectrum, labelled, alpha)
         for power in powers:
             weights = balance_weights(settings, labels, masses, power)
-            hits = (scores * weights).argmax(axis=1) == labelled.codes
-            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": hits.mean()})
+            best = (scores * weights).argmax(axis=1)[:, None]
+            accuracy = np.take_along_axis(targets, best, axis=1).sum() / targets.sum()
+            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": accuracy})
     return _best(candidates)
 
 
 def wants_leave_one_out(labels: Labels, settings: Settings) -> bool:
     """Whether there is something to choose and enough labels to choose by."""
     open_questions = settings.alpha is None or _is(settings.class_balance, "auto")
-    return open_questions and int(labels.counts.min()) >= LABELS_TO_CHOOSE
+    return open_questions and int(labels.rows_each.min()) >= LABELS_TO_CHOOSE
 
 
 def check_prior(labels: Labels, settings: Settings) -> None:

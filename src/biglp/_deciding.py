@@ -74,8 +74,9 @@ def _committee(
         n_iter = max(n_iter, steps)
         return found
 
+    known_features = apply_mixing(to_dense(features).astype(np.float64), mixing)
     evidence = Evidence(
-        LabelledRows(apply_mixing(to_dense(features).astype(np.float64), mixing), part.codes),
+        LabelledRows(known_features, part.codes, part.given),
         to_numpy(known),
         to_numpy(sample_features),
         to_numpy(sample),

@@ -91,7 +91,15 @@ def _fit(
         engine, rows, factor, normalisation, labels, settings, sums, mixing, checkpoint
     )
     answered = sweep_labels(
-        engine, rows.blocks, factor, normalisation, decision, sink, labels, checkpoint
+        engine,
+        rows.blocks,
+        factor,
+        normalisation,
+        decision,
+        sink,
+        labels,
+        checkpoint,
+        clamp=settings.clamp,
     )
     report = {
         **factor.describe(),

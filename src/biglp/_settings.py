@@ -15,6 +15,7 @@ from biglp._errors import ParameterError
 
 FACTOR_NAMES = ("auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear")
 SOLVERS = ("closed_form", "iterative")
+CLAMPS = ("soft", "hard")
 BALANCES = ("auto", "mass", "none")
 FACTOR_PARAMS = {
     "anchors": {"n_nearest"},
@@ -44,6 +45,8 @@ class Settings:
     seed: int
     factor_params: dict[str, Any] = field(default_factory=dict)
     committee: bool = False
+    clamp: bool = False
+    """Whether labelled rows keep exactly the labels they were given."""
     remembered: int = 0
     """Bytes for features that are remembered between sweeps; half of the memory by default."""
 
@@ -77,6 +80,7 @@ class Settings:
             seed=seed_from(get["random_state"]),
             factor_params=_factor_params(factor, get["factor_params"]),
             committee=committee,
+            clamp=one_of("clamp", get["clamp"], CLAMPS) == "hard",
             remembered=memory // 2,
         )
 

@@ -60,6 +60,12 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
     class_balance : {"auto", "mass", "none"} or array of shape (n_classes,)
         "mass" makes classes equally heavy, an array gives their priors, "auto" chooses the prior
         by leave-one-out.
+    clamp : {"soft", "hard"}
+        With "hard", labelled training rows keep exactly the labels they were given in
+        ``transduction_`` and ``label_distributions_``. With "soft" a label is strong evidence that
+        the graph can overrule: it adds (1 − α) times its weight to its class's score, or, where the
+        committee decides, is taken to be right with a probability of 95 % (1 − 0.05^w for a label
+        of weight w). New rows are not concerned.
     scaling : {"auto", "none", "standard", "minmax"}
         Scaling of the features, learnt from a sample of the rows.
     solver : {"closed_form", "iterative"}
@@ -114,6 +120,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         bandwidth: float | str = "auto",
         alpha: float | str = "auto",
         class_balance: Any = "auto",
+        clamp: str = "soft",
         scaling: str = "auto",
         solver: str = "closed_form",
         max_iter: int = 10_000,
@@ -131,6 +138,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         self.bandwidth = bandwidth
         self.alpha = alpha
         self.class_balance = class_balance
+        self.clamp = clamp
         self.scaling = scaling
         self.solver = solver
         self.max_iter = max_iter
@@ -162,18 +170,26 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         settings = {"n_landmarks": k, "alpha": 0.01, "class_balance": "none", "scaling": "none"}
         return cls(**{**settings, **PAPER_METHODS[method], **changes})
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from all rows and the labels of some.
 
         Parameters
         ----------
         X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-            Labels of any type; -1, None, NaN or "" where unknown.
+        y : array of shape (n_rows,) or (n_rows, n_classes)
+            Labels of any type; -1, None, NaN or "" where unknown. Or label distributions, as an
+            array or a sparse matrix: numbers of 0 or more, which are made to add up to 1 in each
+            row; zeros or NaN throughout where unknown.
+        sample_weight : array of shape (n_rows,), optional
+            Confidence of each label, 0 or more: a label of weight 2 is that label twice, and one of
+            weight 0 is none. Weights of unlabelled rows are ignored: all rows shape the graph
+            alike.
+        classes : array of shape (n_classes,), optional
+            What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
         settings = Settings.of(self)
         source = self._source(X, reset=True)
-        labels = encode_labels(y, source.n_rows)
+        labels = encode_labels(y, source.n_rows, sample_weight, classes)
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
         with self._working() as engine:
             result = fit_model(engine, source, labels, settings, sink)

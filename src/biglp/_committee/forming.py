@@ -86,7 +86,7 @@ def form_committee(
         members.append(Member(f"spread {value:g}", held_out, said))
     logistic, member = _logistic(evidence, codes, len(evidence.log_prior), seed)
     members.append(member)
-    weighed = weigh(members, evidence.log_prior, codes)
+    weighed = weigh(members, evidence.log_prior, codes, evidence.labelled.given)
     decision = CommitteeDecision(
         coefficients=np.hstack(columns),
         slopes=logistic.slopes,
@@ -101,8 +101,9 @@ def form_committee(
 def _logistic(evidence: Evidence, codes: np.ndarray, n_classes: int, seed: int) -> Any:
     standard = centre_and_spread(to_float64(evidence.sample_rows))
     rows = to_float64(evidence.labelled_rows)
-    model = fit_logistic(rows, codes, n_classes, standard)
-    held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed)
+    given = evidence.labelled.given
+    model = fit_logistic(rows, codes, n_classes, standard, given)
+    held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed, given)
     return model, Member("logistic", held_out, model.logits(evidence.sample_rows))
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from biglp._arrays import Array, Rows, like, namespace
+from biglp._labels import OwnLabels
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Decision:
     def probabilities(
         self,
         features: Array,
-        labelled: tuple[np.ndarray, np.ndarray] | None = None,
+        labelled: OwnLabels | None = None,
         rows: Rows = None,
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows.
@@ -56,8 +57,8 @@ class Decision:
         ----------
         features : array of shape (b, r)
             Normalised features.
-        labelled : pair of arrays, optional
-            Rows of the block that are labelled, and their class codes.
+        labelled : OwnLabels, optional
+            The labels of the block's rows.
         rows : ignored
             The features tell all.
 
@@ -69,9 +70,9 @@ class Decision:
             Rows that no label reaches; they have the prior.
         """
         scores = features @ like(features, self.coefficients)
-        if labelled is not None and len(labelled[0]):
-            rows, codes = labelled
-            scores[rows, codes] += like(scores, self.own_label[codes])
+        if labelled is not None and len(labelled.rows):
+            given = labelled.shares * labelled.weights[:, None]
+            scores[labelled.rows] += like(scores, given * self.own_label)
         xp = namespace(scores)
         # A score below zero says "unlike every label of this class".
         scores = scores.clip(min=0)

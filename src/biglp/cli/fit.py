@@ -16,6 +16,7 @@ def fit(
     *,
     labels: given.Labels = None,
     label_column: given.LabelColumn = None,
+    weight_column: given.WeightColumn = None,
     unlabelled: given.Unlabelled = "-1",
     columns: given.Columns = None,
     drop: given.Drop = None,
@@ -63,6 +64,14 @@ def fit(
             rich_help_panel=given.METHOD,
         ),
     ] = "auto",
+    clamp: Annotated[
+        str,
+        typer.Option(
+            metavar="soft|hard",
+            help="Whether labelled rows keep their labels (hard), or can be overruled (soft).",
+            rich_help_panel=given.METHOD,
+        ),
+    ] = "soft",
     scaling: Annotated[
         str,
         typer.Option(
@@ -130,6 +139,7 @@ def fit(
         command=given.typed_command(),
         labels=labels,
         label_column=label_column,
+        weight_column=weight_column,
         unlabelled=given.whole_or_text(unlabelled),
         parameters={
             "factor": factor,
@@ -138,6 +148,7 @@ def fit(
             "bandwidth": given.auto_or_number("--bandwidth", bandwidth),
             "alpha": given.auto_or_number("--alpha", alpha),
             "class_balance": given.balance(class_balance),
+            "clamp": clamp,
             "scaling": scaling,
             "solver": solver,
             "device": device,
