@@ -31,7 +31,7 @@ def unlabelled(values: np.ndarray) -> np.ndarray:
 
 def n_columns(y: Any) -> int:
     """Columns of a table of label distributions; 1 for anything else."""
-    shape = getattr(y, "shape", ())
+    shape: tuple[int, ...] = getattr(y, "shape", ())
     if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
         shape = np.shape(y)
     return int(shape[1]) if len(shape) == 2 else 1
