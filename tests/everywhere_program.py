@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from biglp import LowRankLabelPropagationRegressor
 from biglp._engines import make_engine
 from biglp._errors import BigLPWarning
 from helpers import blobs, model, rows_in_a_block
@@ -69,6 +70,11 @@ def fit_all(engine, folder):
         found[f"{case}/predicted"] = fitted.predict(X)
         for name, array in fitted._model.factor.state().items():
             found[f"{case}/factor/{name}"] = array
+    X, y = problem("anchors", folder)
+    y = np.where(y < 0, np.nan, X[:, :1].ravel())
+    with rows_in_a_block(ROWS_A_BLOCK):
+        fitted = LowRankLabelPropagationRegressor(n_landmarks=30, engine=engine).fit(X, y)
+    found["regression/values"] = fitted.transduction_
     return found
 
 

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from biglp import LowRankLabelPropagation
+from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp.baselines import DensePropagation, NearestNeighbours
 
 WEIGHTS_ARE_OF_LABELS = (
@@ -31,6 +31,7 @@ where SCIPY_ARRAY_API is not set."""
     [
         LowRankLabelPropagation(),
         LowRankLabelPropagation(factor="nystrom", solver="iterative"),
+        LowRankLabelPropagationRegressor(),
         DensePropagation(),
         NearestNeighbours(),
     ],

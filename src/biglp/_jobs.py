@@ -179,7 +179,12 @@ class PredictJob(Job):
         """Input, model and options."""
         parse_memory(self.memory)
         found = self.common_identity("predict", {"device": self.device})
-        Model.load(self.model)  # says what is wrong with it before anything is made
+        model = Model.load(self.model)  # says what is wrong with it before anything is made
+        if model.decision.kind == "regression":
+            raise ParameterError(
+                f"{self.model} predicts numbers, and biglp predict writes classes; use "
+                "LowRankLabelPropagationRegressor.load in Python."
+            )
         return {**found, "model": file_facts(str(self.model))}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:

@@ -17,6 +17,13 @@ FACTOR_NAMES = ("auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear")
 SOLVERS = ("closed_form", "iterative")
 CLAMPS = ("soft", "hard")
 BALANCES = ("auto", "mass", "none")
+NOT_IN_REGRESSION = {
+    "class_balance": "none",
+    "clamp": "soft",
+    "solver": "closed_form",
+    "max_iter": 1,
+    "tol": 1.0,
+}
 FACTOR_PARAMS = {
     "anchors": {"n_nearest"},
     "nystrom": set[str](),
@@ -51,15 +58,20 @@ class Settings:
     """Bytes for features that are remembered between sweeps; half of the memory by default."""
 
     @classmethod
-    def of(cls, estimator: Any) -> Settings:
-        """Check the parameters of an estimator.
+    def of_regression(cls, estimator: Any) -> Settings:
+        """Check the parameters of a regressor, which has none about classes and solvers."""
+        return cls.of(estimator, **NOT_IN_REGRESSION)
+
+    @classmethod
+    def of(cls, estimator: Any, **fixed: Any) -> Settings:
+        """Check the parameters of an estimator, and others that are fixed.
 
         Raises
         ------
         ParameterError
             Naming the parameter, the value found and the values allowed.
         """
-        get = estimator.get_params(deep=False)
+        get = {**fixed, **estimator.get_params(deep=False)}
         memory = parse_memory(get["memory"])
         factor = one_of("factor", get["factor"], FACTOR_NAMES)
         committee = factor == "auto"

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -29,11 +29,15 @@ from biglp._committee.decision import CommitteeDecision
 from biglp._engines import Engine
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
+from biglp._measurements import Measurements
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
+from biglp._propagate.regression import RegressionDecision
 from biglp._propagate.statistics import GramSums, apply_mixing
 
+AnyLabels = TypeVar("AnyLabels", Labels, Measurements)
+AnyDecision = Decision | CommitteeDecision | RegressionDecision
 DENSE_GRAM = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
 
@@ -83,7 +87,7 @@ def sweep_gram(
     blocks: Sequence[Block],
     factor: Factor,
     normalisation: Normalisation,
-    labels: Labels,
+    labels: Labels | Measurements,
 ) -> tuple[GramSums, np.ndarray]:
     """H, B and t over all rows, and the mixing T that turns a row's features into theirs."""
     function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
@@ -126,7 +130,7 @@ def labelled_features(
     return apply_mixing(features, mixing)
 
 
-def part_of_labels(labels: Labels, max_rows: int, seed: int) -> Labels:
+def part_of_labels(labels: AnyLabels, max_rows: int, seed: int) -> AnyLabels:
     """Return the labels, or a random part of them."""
     if len(labels.rows) <= max_rows:
         return labels
@@ -140,14 +144,14 @@ def sweep_labels(
     blocks: Sequence[Block],
     factor: Factor,
     normalisation: Normalisation,
-    decision: Decision | CommitteeDecision,
+    decision: AnyDecision,
     sink: Sink,
     labels: Labels | None = None,
     checkpoint: Checkpoint | None = None,
     *,
     clamp: bool = False,
 ) -> Answered:
-    """Write every row's class probabilities to the sink.
+    """Write every row's class probabilities, or values, to the sink.
 
     ``labels`` adds the labelled rows' own labels (training rows); without it the rows are new.
     With ``clamp`` labelled rows keep exactly the labels they were given.
@@ -233,7 +237,7 @@ def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> t
 
 
 def _gram(
-    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
+    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels | Measurements
 ) -> tuple[Any, ...]:
     features, repaired = _normalised(block, factor, normalisation)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
@@ -261,7 +265,7 @@ def _label(
     block: Block,
     factor: Factor,
     normalisation: Normalisation,
-    decision: Decision | CommitteeDecision,
+    decision: AnyDecision,
     labels: Labels | None,
     sink: Sink,
     journal: Journal | None,
@@ -269,6 +273,10 @@ def _label(
 ) -> Tally:
     rows = block.rows() if decision.needs_rows else None
     features, _ = _normalised(block, factor, normalisation)
+    if isinstance(decision, RegressionDecision):
+        values, unreached = decision.values(features, rows)
+        sink.write(block.start, decision.finish(to_numpy(values)))
+        return unreached, {}
     own = labels.own(block.start, block.stop) if labels is not None else None
     probabilities, unreached = decision.probabilities(features, own, rows)
     probabilities = to_numpy(probabilities)

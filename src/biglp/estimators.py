@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from biglp._arrays import require_device
-from biglp._blocks import parse_memory, rows_per_block
-from biglp._engines import Engine, make_engine
 from biglp._errors import ParameterError
-from biglp._fitting import explain_bad_rows
+from biglp._face import Face
 from biglp._labels import encode_labels
-from biglp._lowrank.base import NonFiniteRowsError
-from biglp._model import Model
-from biglp._progress import LogProgress
 from biglp._run import fit_model, warnings_about
 from biglp._settings import Settings
 from biglp._sinks import ArraySink
-from biglp._sources import Source, as_source, working_dtype
+from biglp._sources import working_dtype
 
 PAPER_METHODS: dict[str, dict[str, Any]] = {
     "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
@@ -36,7 +26,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
+class LowRankLabelPropagation(ClassifierMixin, Face):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -111,6 +101,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
     >>> bool((model.transduction_ == truth).mean() > 0.9)
     True
     """
+
+    _decides: ClassVar[tuple[str, ...]] = ("spreading", "committee")
 
     def __init__(
         self,
@@ -211,61 +203,12 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
         return self._score(X).probabilities
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of arrays and JSON, without pickle."""
-        check_is_fitted(self)
-        self._model.save(Path(path))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by :meth:`save`; it predicts but holds no training rows."""
-        model = Model.load(Path(path))
-        estimator = cls()
-        estimator._model = model
-        estimator.classes_ = model.classes
-        estimator.report_ = model.report
-        estimator.n_features_in_ = model.n_features
-        return estimator
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
+    def _loaded(self) -> None:
+        self.classes_ = self._model.classes
 
     def _score(self, X: Any) -> ArraySink:
         check_is_fitted(self)
         source = self._source(X, reset=False)
-        model, device = self._model, require_device(self.device)
-        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
-        budget = parse_memory(self.memory)
-        sink = ArraySink(self.classes_, source.n_rows, model.dtype)
-        try:
-            rows_each = rows_per_block(row_bytes, budget, device=device)
-            with self._working() as engine:
-                model.score(engine, source, sink, rows_each, device)
-        except NonFiniteRowsError:
-            explain_bad_rows(source)
+        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype)
+        self._score_rows(source, sink)
         return sink
-
-    @contextmanager
-    def _working(self) -> Iterator[Engine]:
-        """Yield the engine, closed afterwards unless the caller made it."""
-        engine = make_engine(self.engine)
-        if self.verbose:
-            engine.progress = LogProgress()
-        try:
-            yield engine
-        finally:
-            if engine is not self.engine:
-                engine.close()
-
-    def _source(self, X: Any, *, reset: bool) -> Source:
-        source = as_source(X)  # first, because its messages about shapes say more
-        if not isinstance(X, (Source, str, os.PathLike)):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        if reset:
-            self.n_features_in_ = source.n_features
-        return source
