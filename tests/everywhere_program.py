@@ -25,6 +25,7 @@ CASES = {
     "anchors-iterative": {"factor": "anchors", "solver": "iterative"},
     "anchors-sparse": {"factor": "anchors"},
     "anchors-file": {"factor": "anchors", "alpha": "auto", "bandwidth": "auto"},
+    "anchors-poisson": {"factor": "anchors", "filter": "poisson", "alpha": "auto"},
     "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
     "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans", "scaling": "standard"},
     "nystrom-kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},

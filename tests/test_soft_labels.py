@@ -16,6 +16,7 @@ from biglp._labels import encode_labels, labels_from_pairs
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._propagate.spectrum import Spectrum
 from biglp._propagate.statistics import GramSums
+from cli_tools import done, failed
 from helpers import blobs, model, rows_in_a_block
 
 ALPHA = 0.9
@@ -321,3 +322,33 @@ def test_rows_and_not_weights_tell_whether_leave_one_out_is_asked():
     X, y, _ = blobs(labelled=3 * LABELS_TO_CHOOSE)
     light = model(alpha="auto", class_balance="auto").fit(X, y, sample_weight=np.full(len(X), 0.1))
     assert light.report_["leave_one_out_accuracy"] is not None
+
+
+def test_weights_clamping_and_filters_from_the_command_line(tmp_path):
+    X, y, _, weights, _ = soft_problem()
+    write_table(tmp_path / "rows.csv", X, y, weights)
+    common = ["fit", tmp_path / "rows.csv", "--label-column", "y", "-k", 20, "--quiet"]
+    done(*common, "--weight-column", "w", "-o", tmp_path / "a", "--clamp", "hard")
+    done(*common, "--weight-column", "w", "-o", tmp_path / "b", "--filter", "poisson")
+    summaries = [json.loads((tmp_path / name / "summary.json").read_text()) for name in "ab"]
+    assert [summary["features"] for summary in summaries] == [5, 5]
+    assert summaries[0]["run"]["option"]["clamp"] == "hard"
+    assert summaries[1]["settings"]["filter"] == "poisson"
+    planned = done(*common[:-1], "--weight-column", "w", "-o", tmp_path / "c", "--dry-run")
+    assert "× 5 features" in planned.output
+    looked = done("inspect", tmp_path / "rows.csv", "--label-column", "y", "--weight-column", "w")
+    assert "× 5 " in looked.output
+    # Without the column of weights it is another run, and one more feature.
+    message = failed(5, *common, "-o", tmp_path / "a", "--resume")
+    assert "weight column was w and is now" in message
+
+
+def test_a_file_of_weights_that_changes_makes_another_run(tmp_path):
+    X, _, _, _, _ = soft_problem()
+    np.save(tmp_path / "rows.npy", X)
+    lines = ["row,label,weight", "0,a,1", "1,b,1", "2,a,0.5", "3,b,2"]
+    (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
+    command = ["fit", tmp_path / "rows.npy", "--labels", tmp_path / "labels.csv", "-k", 20, "-q"]
+    done(*command, "-o", tmp_path / "out")
+    (tmp_path / "labels.csv").write_text("\n".join([*lines[:-1], "3,b,22"]) + "\n")
+    assert "labels.csv was" in failed(5, *command, "-o", tmp_path / "out", "--resume")

@@ -51,6 +51,7 @@ DEFAULTS: dict[str, Any] = {
     "class_balance": "auto",
     "scaling": "auto",
     "clamp": "soft",
+    "filter": "auto",
     "solver": "closed_form",
     "max_iter": 10_000,
     "tol": 1e-7,

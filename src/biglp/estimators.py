@@ -47,9 +47,13 @@ class LowRankLabelPropagation(ClassifierMixin, Face):
         σ of the Gaussian kernel, after scaling of the features.
     alpha : float or "auto"
         Share of a row's score that comes from its neighbours, in (0, 1).
-    class_balance : {"auto", "mass", "none"} or array of shape (n_classes,)
-        "mass" makes classes equally heavy, an array gives their priors, "auto" chooses the prior
-        by leave-one-out.
+    class_balance : {"auto", "mass", "centre", "none"} or array of shape (n_classes,)
+        "mass" makes classes equally heavy, "centre" takes the mean of the labels off each label,
+        an array gives the classes' priors, "auto" chooses the prior by leave-one-out.
+    filter : {"auto", "spreading", "poisson"}
+        How labels spread. "spreading" is label spreading at ``alpha``; "poisson" is Poisson
+        learning, in which labels are sources and their mean is drained from all of them, made for a
+        few labels a class. "auto" is the committee with factor "auto", else label spreading.
     clamp : {"soft", "hard"}
         With "hard", labelled training rows keep exactly the labels they were given in
         ``transduction_`` and ``label_distributions_``. With "soft" a label is strong evidence that
@@ -112,6 +116,7 @@ class LowRankLabelPropagation(ClassifierMixin, Face):
         bandwidth: float | str = "auto",
         alpha: float | str = "auto",
         class_balance: Any = "auto",
+        filter: str = "auto",
         clamp: str = "soft",
         scaling: str = "auto",
         solver: str = "closed_form",
@@ -130,6 +135,7 @@ class LowRankLabelPropagation(ClassifierMixin, Face):
         self.bandwidth = bandwidth
         self.alpha = alpha
         self.class_balance = class_balance
+        self.filter = filter
         self.clamp = clamp
         self.scaling = scaling
         self.solver = solver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -23,11 +23,14 @@ class Decision:
         What a labelled row's own label adds to its class: (1−α) · weights.
     prior : ndarray of shape (c,)
         Class probabilities of a row that nothing reaches.
+    own_shift : ndarray of shape (c,) or (1,)
+        What a labelled row's own label adds to all classes, where labels are centred.
     """
 
     coefficients: np.ndarray
     own_label: np.ndarray
     prior: np.ndarray
+    own_shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     kind: ClassVar[str] = "spreading"
     needs_rows: ClassVar[bool] = False
@@ -38,6 +41,7 @@ class Decision:
             "coefficients": self.coefficients,
             "own_label": self.own_label,
             "prior": self.prior,
+            "own_shift": self.own_shift,
         }
 
     @classmethod
@@ -71,8 +75,8 @@ class Decision:
         """
         scores = features @ like(features, self.coefficients)
         if labelled is not None and len(labelled.rows):
-            given = labelled.shares * labelled.weights[:, None]
-            scores[labelled.rows] += like(scores, given * self.own_label)
+            own = labelled.shares * self.own_label + self.own_shift
+            scores[labelled.rows] += like(scores, own * labelled.weights[:, None])
         xp = namespace(scores)
         # A score below zero says "unlike every label of this class".
         scores = scores.clip(min=0)

@@ -59,8 +59,18 @@ def fit(
     class_balance: Annotated[
         str,
         typer.Option(
-            metavar="auto|mass|none|P,Q,...",
-            help="Weight of the classes: equal (mass), as it comes (none), or their shares.",
+            metavar="auto|mass|centre|none|P,Q,...",
+            help="Weight of the classes: equal (mass), labels less their mean (centre), as it "
+            "comes (none), or their shares.",
+            rich_help_panel=given.METHOD,
+        ),
+    ] = "auto",
+    filter_: Annotated[
+        str,
+        typer.Option(
+            "--filter",
+            metavar="auto|spreading|poisson",
+            help="How labels spread; auto is the committee, or spreading with a factor.",
             rich_help_panel=given.METHOD,
         ),
     ] = "auto",
@@ -148,6 +158,7 @@ def fit(
             "bandwidth": given.auto_or_number("--bandwidth", bandwidth),
             "alpha": given.auto_or_number("--alpha", alpha),
             "class_balance": given.balance(class_balance),
+            "filter": filter_,
             "clamp": clamp,
             "scaling": scaling,
             "solver": solver,
