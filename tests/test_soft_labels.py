@@ -16,6 +16,7 @@ from biglp._labels import encode_labels, labels_from_pairs
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._propagate.spectrum import Spectrum
 from biglp._propagate.statistics import GramSums
+from biglp.baselines import DensePropagation, NearestNeighbours
 from cli_tools import done, failed
 from helpers import blobs, model, rows_in_a_block
 
@@ -222,6 +223,13 @@ def test_names_of_the_columns():
 def test_distributions_and_weights_that_cannot_be_used_are_refused(y, weights, message):
     with pytest.raises(LabelError, match=message):
         encode_labels(y, 2, weights)
+
+
+def test_the_baselines_refuse_distributions():
+    X, _, Y, _, _ = soft_problem()
+    for baseline in (DensePropagation(), NearestNeighbours()):
+        with pytest.raises(LabelError, match="the baselines do not take"):
+            baseline.fit(X, Y)
 
 
 def test_huge_tables_keep_only_their_labelled_rows():

@@ -85,8 +85,10 @@ class Model:
     ) -> Answered:
         """Write the class probabilities of new rows to a sink."""
         if source.n_features != self.n_features:
+            face = "LowRankLabelPropagation"
+            face += "Regressor" if self.decision.kind == "regression" else ""
             raise BadRowsError(
-                f"X has {source.n_features} features, but LowRankLabelPropagation is expecting "
+                f"X has {source.n_features} features, but {face} is expecting "
                 f"{self.n_features} features as input: give the same columns as in fit."
             )
         rows = PreparedSource(source, self.dtype, self.scaling, device)
