@@ -75,7 +75,7 @@ def test_the_graph_smooths_as_the_dense_reference_does(factor, dtype):
 
 @pytest.mark.parametrize("alpha", [0.5, 0.99])
 def test_leave_one_out_is_refitting_without_each_label(alpha):
-    X, y, _, weights, L = problem()
+    X, y, _, weights, L = problem(n=60, labelled=12)
     S = ref.normalised_graph(ref.anchor_graph(X, L, 1.5, 3))
     Z = ref.anchor_weights(X, L, 1.5, 3)
     features = Z / np.sqrt(Z.sum(axis=0))

@@ -76,7 +76,7 @@ def test_a_prior_from_the_labels_counts_their_weights():
 
 @pytest.mark.parametrize("alpha", [0.5, 0.99])
 def test_leave_one_out_is_refitting_without_each_weighted_distribution(alpha):
-    X, _, Y, weights, L = soft_problem()
+    X, _, Y, weights, L = soft_problem(n=60, labelled=15)
     given = weights[:, None] * Y
     Z = ref.anchor_weights(X, L, 1.5, 3)
     features = Z / np.sqrt(Z.sum(axis=0))
