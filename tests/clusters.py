@@ -10,6 +10,7 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 MPIEXEC, DASK, BIGLP = BIN / "mpiexec", BIN / "dask", BIN / "biglp"
 TESTS = Path(__file__).parent
+WITH_TESTS = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
 QUIET = {**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"}
 
 
@@ -63,7 +64,7 @@ class DaskProcesses:
             [*prefix, str(DASK), kind, *command, *listening],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**QUIET, "PYTHONPATH": str(TESTS)},
+            env={**QUIET, "PYTHONPATH": WITH_TESTS},
             cwd=cwd,
         )
         self.processes.append(process)

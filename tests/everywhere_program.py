@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from biglp import LowRankLabelPropagationRegressor
 from biglp._engines import make_engine
 from biglp._errors import BigLPWarning
 from helpers import blobs, model, rows_in_a_block
@@ -18,10 +19,13 @@ from helpers import blobs, model, rows_in_a_block
 ROWS_A_BLOCK = 30
 CASES = {
     "auto": {"factor": "auto", "n_landmarks": 30, "alpha": "auto", "class_balance": "auto"},
+    "auto-weighted": {"factor": "auto", "n_landmarks": 30, "clamp": "hard"},
     "anchors": {"factor": "anchors"},
+    "anchors-weighted": {"factor": "anchors", "alpha": "auto"},
     "anchors-iterative": {"factor": "anchors", "solver": "iterative"},
     "anchors-sparse": {"factor": "anchors"},
     "anchors-file": {"factor": "anchors", "alpha": "auto", "bandwidth": "auto"},
+    "anchors-poisson": {"factor": "anchors", "filter": "poisson", "alpha": "auto"},
     "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
     "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans", "scaling": "standard"},
     "nystrom-kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},
@@ -60,12 +64,18 @@ def fit_all(engine, folder):
         X, y = problem(case, folder)
         with rows_in_a_block(ROWS_A_BLOCK), warnings.catch_warnings():
             warnings.simplefilter("ignore", BigLPWarning)
-            fitted = model(**settings, engine=engine, random_state=3).fit(X, y)
+            weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
+            fitted = model(**settings, engine=engine, random_state=3).fit(X, y, weights)
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
         found[f"{case}/predicted"] = fitted.predict(X)
         for name, array in fitted._model.factor.state().items():
             found[f"{case}/factor/{name}"] = array
+    X, y = problem("anchors", folder)
+    y = np.where(y < 0, np.nan, X[:, :1].ravel())
+    with rows_in_a_block(ROWS_A_BLOCK):
+        fitted = LowRankLabelPropagationRegressor(n_landmarks=30, engine=engine).fit(X, y)
+    found["regression/values"] = fitted.transduction_
     return found
 
 

@@ -136,3 +136,31 @@ def leave_one_out(S, Y, alpha):
         scores.append(F[i])
         masses.append(class_mass(F, without, alpha))
     return np.array(scores), np.array(masses)
+
+
+def centred_labels(Y):
+    """Y − 1_L·ȳᵀ: the mean label taken off the (weighted) label of every labelled row."""
+    weights = Y.sum(axis=1, keepdims=True)
+    return Y - weights * (Y.sum(axis=0) / Y.sum())
+
+
+def poisson(W, Y):
+    """Poisson learning: L·u = Σ_j (y_j − ȳ)δ_j with L = D − W and Σ_i d_i·u_i = 0."""
+    d = W.sum(axis=1)
+    u = np.linalg.pinv(np.diag(d) - W, hermitian=True, rcond=1e-10) @ centred_labels(Y)
+    return u - (d @ u) / d.sum()
+
+
+def normalised_poisson(S, Y):
+    """The same on the normalised graph: (I − S)⁺(Y − 1_L·ȳᵀ)."""
+    return np.linalg.pinv(np.eye(len(S)) - S, hermitian=True, rcond=1e-10) @ centred_labels(Y)
+
+
+def leave_one_out_poisson(solve, graph, Y):
+    """Refit without each label in turn: that row's scores.  (l, c)."""
+    scores = []
+    for i in np.flatnonzero(Y.any(axis=1)):
+        without = Y.copy()
+        without[i] = 0.0
+        scores.append(solve(graph, without)[i])
+    return np.array(scores)

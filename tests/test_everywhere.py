@@ -72,6 +72,10 @@ def test_same_as_serial(case, found, serial):
         assert found[name].tobytes() == serial[name].tobytes(), name
 
 
+def test_regression_is_the_same_as_serial(found, serial):
+    assert found["regression/values"].tobytes() == serial["regression/values"].tobytes()
+
+
 def test_bytes_are_those_of_the_formula_and_do_not_grow_with_the_rows(folder):
     found = under_mpiexec(folder, 2)
     k, m, c, each = 7, 6, 3, 25  # a number travels as three slices of 8 bytes and a level of 1

@@ -82,7 +82,7 @@ def test_a_single_column_is_accepted_with_a_warning():
         ([0.5, 1.5, 0.5, 1], r"Unknown label type: .* fractions, such as 0\.5.* integers or text"),
         ([np.inf, 1, 0, 1], r"y holds infinity; labels must be finite"),
         ([1j, 0, 1, 0], r"Complex data not supported"),
-        ([[0, 1]] * 4, r"one-dimensional, one label a row; got shape \(4, 2\)"),
+        ([[[0, 1]]] * 4, r"one-dimensional, one label a row; got shape \(4, 1, 2\)"),
         (3, r"one-dimensional, one label a row; got shape \(\)"),
     ],
 )

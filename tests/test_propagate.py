@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import reference as ref
 from biglp._errors import ParameterError, StoppedShortWarning
+from biglp._labels import OwnLabels
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior
 from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.decision import Decision
@@ -289,7 +290,7 @@ def test_probabilities_add_up_to_one_and_unreached_rows_get_the_prior(dtype):
     prior = np.array([0.2, 0.3, 0.5])
     decision = Decision(np.eye(3), np.array([10.0, 20.0, 30.0]), prior)
     features = np.array([[1, 1, 2], [0, 0, 0], [-1, -2, -3], [-1, 3, 1], [0, 0, 0]], dtype=dtype)
-    own = (np.array([4]), np.array([1]))
+    own = OwnLabels(np.array([4]), np.array([[0.0, 1.0, 0.0]]), np.ones(1))
     found, n_unreached = decision.probabilities(features, own)
     expected = [[0.25, 0.25, 0.5], prior, prior, [0, 0.75, 0.25], [0, 1, 0]]
     np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -21,6 +21,7 @@ from biglp._arrays import (
 )
 from biglp._engines import SerialEngine
 from biglp._errors import MissingExtraError, ParameterError
+from biglp._labels import OwnLabels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian, nearest, relative_distances, scatter
@@ -128,7 +129,7 @@ class TestBlockFunctions:
         normalisation = Normalisation(sums, len(X), factor.mixing)
         rng = np.random.default_rng(0)
         decision = Decision(rng.random((on_cpu.shape[1], 3)), np.ones(3), np.full(3, 1 / 3))
-        own = (np.array([0, 5]), np.array([1, 2]))
+        own = OwnLabels(np.array([0, 5]), np.eye(3)[[1, 2]], np.array([1.0, 2.0]))
         answers = []
         for features in (on_cpu, on_device):
             normalised, repaired = normalisation.apply(features)

@@ -13,6 +13,7 @@ from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
+from biglp._propagate.poisson import centred, mean_label
 from biglp._propagate.spectrum import Spectrum
 from biglp._propagate.statistics import apply_mixing
 from biglp._settings import Settings
@@ -56,19 +57,24 @@ def choose(
     if labelled is None or len(alphas) * len(powers) == 1:
         return fixed
     candidates = []
+    targets = labelled.targets(labels.n_classes)
     for alpha in alphas:
         scores, masses = leave_one_out(spectrum, labelled, alpha)
+        if _is(settings.class_balance, "centre"):
+            scores = centred(scores, labels.counts - targets)
         for power in powers:
             weights = balance_weights(settings, labels, masses, power)
-            hits = (scores * weights).argmax(axis=1) == labelled.codes
-            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": hits.mean()})
+            best = (scores * weights).argmax(axis=1)[:, None]
+            accuracy = np.take_along_axis(targets, best, axis=1).sum() / targets.sum()
+            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": accuracy})
     return _best(candidates)
 
 
 def wants_leave_one_out(labels: Labels, settings: Settings) -> bool:
     """Whether there is something to choose and enough labels to choose by."""
-    open_questions = settings.alpha is None or _is(settings.class_balance, "auto")
-    return open_questions and int(labels.counts.min()) >= LABELS_TO_CHOOSE
+    open_alpha = settings.alpha is None and settings.filter != "poisson"
+    open_questions = open_alpha or _is(settings.class_balance, "auto")
+    return open_questions and int(labels.rows_each.min()) >= LABELS_TO_CHOOSE
 
 
 def check_prior(labels: Labels, settings: Settings) -> None:
@@ -96,9 +102,13 @@ def decide(
     prior = power_prior(labels.counts, 1.0)
     if not isinstance(settings.class_balance, str):
         prior = given_prior(settings.class_balance, labels.n_classes)
+    shift = np.zeros(1)
+    if _is(settings.class_balance, "centre"):
+        coefficients = centred(coefficients, labels.counts)
+        shift = (alpha - 1.0) * mean_label(labels.counts)
     unmixed = apply_mixing((coefficients * weights).T, mixing.T).T
     unmixed = without_noise(unmixed, spectrum.sums, alpha)
-    return Decision(unmixed, (1.0 - alpha) * weights, prior), n_iter
+    return Decision(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
 
 
 def spread(spectrum: Spectrum, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
@@ -114,7 +124,7 @@ def balance_weights(
     settings: Settings, labels: Labels, mass: np.ndarray, power: float
 ) -> np.ndarray:
     """Factor of each class's column; the largest is 1.  (..., c) → (..., c)."""
-    if _is(settings.class_balance, "none"):
+    if _is(settings.class_balance, "none") or _is(settings.class_balance, "centre"):
         return np.ones_like(mass)
     if isinstance(settings.class_balance, str):
         prior = power_prior(labels.counts, power)

@@ -8,6 +8,7 @@ import numpy as np
 
 from biglp._arrays import to_dense, to_numpy
 from biglp._choose import MAX_LABELLED, choose, decide, spread, wants_leave_one_out
+from biglp._choose_poisson import decide_by_poisson
 from biglp._committee.decision import CommitteeDecision
 from biglp._committee.forming import Evidence, form_committee
 from biglp._engines import Engine
@@ -19,6 +20,7 @@ from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
+from biglp._propagate.poisson import constant_mode
 from biglp._propagate.spectrum import Spectrum
 from biglp._propagate.statistics import GramSums, apply_mixing
 from biglp._settings import Settings
@@ -46,6 +48,10 @@ def make_decision(
     if wants_leave_one_out(labels, settings):
         part = part_of_labels(labels, MAX_LABELLED, settings.seed)
         labelled = labelled_rows(engine, rows.blocks, factor, normalisation, part, mixing)
+    if settings.filter == "poisson":
+        mode = constant_mode(spectrum, normalisation.column_sums)
+        poisson, chosen = decide_by_poisson(spectrum, mode, labels, labelled, settings, mixing)
+        return poisson, {**chosen, "spectral_radius": spectrum.radius}, 1
     choice = choose(spectrum, labels, labelled, settings)
     decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
     return decision, {**choice.describe(), "spectral_radius": spectrum.radius}, n_iter
@@ -74,8 +80,9 @@ def _committee(
         n_iter = max(n_iter, steps)
         return found
 
+    known_features = apply_mixing(to_dense(features).astype(np.float64), mixing)
     evidence = Evidence(
-        LabelledRows(apply_mixing(to_dense(features).astype(np.float64), mixing), part.codes),
+        LabelledRows(known_features, part.codes, part.given),
         to_numpy(known),
         to_numpy(sample_features),
         to_numpy(sample),
@@ -93,6 +100,7 @@ def _log_prior(labels: Labels, settings: Settings) -> np.ndarray:
     if not isinstance(settings.class_balance, str):
         prior = given_prior(settings.class_balance, labels.n_classes)
     else:
-        prior = power_prior(labels.counts, 0.0 if settings.class_balance == "mass" else 1.0)
+        equal = settings.class_balance in ("mass", "centre")
+        prior = power_prior(labels.counts, 0.0 if equal else 1.0)
     logs = np.log(prior)
     return np.asarray(logs - logs.mean())

@@ -12,7 +12,7 @@ import numpy as np
 from biglp._errors import ParameterError
 from biglp._files import FileStamp
 from biglp._labels import Labels, labels_from_pairs
-from biglp._sources.label_files import read_labels
+from biglp._sources.label_files import read_labels, read_weighted_labels
 from biglp._sources.naming import LIBSVM, TABLES, ending, find_files
 from biglp._sources.simulation import PREFIX
 
@@ -61,6 +61,7 @@ class LabelInput:
     path: Any
     column: str | None
     unlabelled: int | str = -1
+    weight_column: str | None = None
 
     def read(self, n_rows: int | None) -> Labels:
         """Read the labels of the labelled rows; integers become as short as they can.
@@ -70,10 +71,14 @@ class LabelInput:
         if n_rows is None:
             dense = read_labels(self.path, column=self.column, unlabelled=self.unlabelled)
             n_rows = len(dense)
-        rows, values = read_labels(
-            self.path, n_rows, column=self.column, unlabelled=self.unlabelled, sparse=True
+        rows, values, weights = read_weighted_labels(
+            self.path,
+            n_rows,
+            column=self.column,
+            weight_column=self.weight_column,
+            unlabelled=self.unlabelled,
         )
-        labels = labels_from_pairs(rows, values, n_rows)
+        labels = labels_from_pairs(rows, values, n_rows, weights)
         if labels.classes.dtype.kind == "i":
             kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
             kind = np.promote_types(kind, np.int16)
@@ -81,12 +86,21 @@ class LabelInput:
         return labels
 
     def identity(self) -> Any:
-        """What must not change: the file and the column."""
-        return {"column": self.column, "unlabelled": self.unlabelled, **file_facts(self.path)}
+        """What must not change: the file and the columns."""
+        return {
+            "column": self.column,
+            "weight column": self.weight_column,
+            "unlabelled": self.unlabelled,
+            **file_facts(self.path),
+        }
 
 
 def label_input(
-    inputs: Inputs, labels: str | None, column: str | None, unlabelled: Any = -1
+    inputs: Inputs,
+    labels: str | None,
+    column: str | None,
+    unlabelled: Any = -1,
+    weight_column: str | None = None,
 ) -> LabelInput:
     """Find out where the labels are.
 
@@ -96,9 +110,9 @@ def label_input(
         When nothing says so.
     """
     if labels is not None:
-        return LabelInput(labels, column, unlabelled)
+        return LabelInput(labels, column, unlabelled, weight_column)
     if column is not None or inputs.simulated or inputs.ending in LIBSVM:
-        return LabelInput(inputs.paths, column, unlabelled)
+        return LabelInput(inputs.paths, column, unlabelled, weight_column)
     raise ParameterError(
         f"nothing says where the labels of {inputs.names[0]} are: give --label-column NAME for a "
         "column of the table, or --labels FILE for a file with one label a row or 'row,label' "

@@ -50,6 +50,8 @@ DEFAULTS: dict[str, Any] = {
     "alpha": "auto",
     "class_balance": "auto",
     "scaling": "auto",
+    "clamp": "soft",
+    "filter": "auto",
     "solver": "closed_form",
     "max_iter": 10_000,
     "tol": 1e-7,
@@ -71,6 +73,8 @@ class FitJob(Job):
         File of the labels.
     label_column : str, optional
         Column of the labels, in the table of the rows or in the file of the labels.
+    weight_column : str, optional
+        Column of the labels' weights, in the same table.
     unlabelled : int or str
         What marks a row without a label, beside empty, null and NaN.
     parameters : dict
@@ -79,19 +83,23 @@ class FitJob(Job):
 
     labels: str | None = None
     label_column: str | None = None
+    weight_column: str | None = None
     unlabelled: int | str = -1
     parameters: dict[str, Any] = field(default_factory=dict)
 
     @property
     def label_input(self) -> LabelInput:
         """Where the labels are."""
-        return label_input(self.rows, self.labels, self.label_column, self.unlabelled)
+        return label_input(
+            self.rows, self.labels, self.label_column, self.unlabelled, self.weight_column
+        )
 
     @property
     def feature_options(self) -> dict[str, Any]:
         """Options of the rows that follow from where the labels are."""
-        in_table = self.labels is None and self.label_column is not None
-        return {"label_column": self.label_column} if in_table else {}
+        if self.labels is not None or self.label_column is None:
+            return {}
+        return not_features(self.label_column, self.weight_column, self.reading)
 
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
@@ -133,7 +141,7 @@ class FitJob(Job):
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.rows),
-            "given": per_class(labels.classes, dict(enumerate(labels.counts.tolist()))),
+            "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, result.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": asdict(plan),
@@ -172,7 +180,12 @@ class PredictJob(Job):
         """Input, model and options."""
         parse_memory(self.memory)
         found = self.common_identity("predict", {"device": self.device})
-        Model.load(self.model)  # says what is wrong with it before anything is made
+        model = Model.load(self.model)  # says what is wrong with it before anything is made
+        if model.decision.kind == "regression":
+            raise ParameterError(
+                f"{self.model} predicts numbers, and biglp predict writes classes; use "
+                "LowRankLabelPropagationRegressor.load in Python."
+            )
         return {**found, "model": file_facts(str(self.model))}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
@@ -198,6 +211,16 @@ class PredictJob(Job):
             "unreached_rows": answered.n_unreached,
         }
         return names, facts
+
+
+def not_features(
+    label_column: str, weight_column: str | None, reading: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Options of the rows when labels, and perhaps weights, are columns of the same table."""
+    found: dict[str, Any] = {"label_column": label_column}
+    if weight_column is not None:
+        found["drop"] = (*reading.get("drop", ()), weight_column)
+    return found
 
 
 def new_encoding(model: Model) -> Encoding:

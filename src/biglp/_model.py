@@ -25,14 +25,15 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
 from biglp._propagate.decision import Decision
 from biglp._propagate.normalise import Normalisation
+from biglp._propagate.regression import RegressionDecision
 from biglp._sources import PreparedSource, Scaling, Source
 from biglp._sources.encoding import Encoding
-from biglp._sweeps import Answered, Sink, sweep_labels
+from biglp._sweeps import Answered, AnyDecision, Sink, sweep_labels
 
 FORMAT = "biglp model"
 VERSION = 1
-DECISIONS: dict[str, type[Decision] | type[CommitteeDecision]] = {
-    decision.kind: decision for decision in (Decision, CommitteeDecision)
+DECISIONS: dict[str, type[AnyDecision]] = {
+    decision.kind: decision for decision in (Decision, CommitteeDecision, RegressionDecision)
 }
 """Every decision by its name, to rebuild a stored one."""
 
@@ -44,6 +45,7 @@ class Model:
     Attributes
     ----------
     classes : ndarray of shape (c,)
+        For regression the numbers of the targets.
     factor : Factor
         Rows to features.
     normalisation : Normalisation
@@ -65,7 +67,7 @@ class Model:
     classes: np.ndarray
     factor: Factor
     normalisation: Normalisation
-    decision: Decision | CommitteeDecision
+    decision: AnyDecision
     scaling: Scaling
     dtype: np.dtype[Any]
     n_features: int
@@ -83,8 +85,10 @@ class Model:
     ) -> Answered:
         """Write the class probabilities of new rows to a sink."""
         if source.n_features != self.n_features:
+            face = "LowRankLabelPropagation"
+            face += "Regressor" if self.decision.kind == "regression" else ""
             raise BadRowsError(
-                f"X has {source.n_features} features, but LowRankLabelPropagation is expecting "
+                f"X has {source.n_features} features, but {face} is expecting "
                 f"{self.n_features} features as input: give the same columns as in fit."
             )
         rows = PreparedSource(source, self.dtype, self.scaling, device)

@@ -6,6 +6,7 @@ Each step leaves small arrays behind and can be taken from a checkpoint instead 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +21,11 @@ from biglp._errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._fitting import PreparedRows, build_factor, explain_bad_rows, prepare_rows
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor, NonFiniteRowsError
+from biglp._measurements import Measurements
 from biglp._model import DECISIONS, Model
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.statistics import GramSums
+from biglp._regressing import make_regression
 from biglp._settings import Settings
 from biglp._sources import Source
 from biglp._sweeps import Sink, sweep_degrees, sweep_gram, sweep_labels
@@ -65,8 +68,21 @@ def fit_model(
     checkpoint : Checkpoint, optional
         Keeps finished steps.
     """
+    check_prior(labels, settings)
     try:
-        return _fit(engine, source, labels, settings, sink, checkpoint or Checkpoint())
+        return _fit(
+            engine, source, labels, settings, sink, checkpoint or Checkpoint(), make_decision
+        )
+    except NonFiniteRowsError:
+        explain_bad_rows(source)
+
+
+def fit_regression(
+    engine: Engine, source: Source, measured: Measurements, settings: Settings, sink: Sink
+) -> FitResult:
+    """Fit a model of measured targets and write the values of all training rows to a sink."""
+    try:
+        return _fit(engine, source, measured, settings, sink, Checkpoint(), make_regression)
     except NonFiniteRowsError:
         explain_bad_rows(source)
 
@@ -74,24 +90,34 @@ def fit_model(
 def _fit(
     engine: Engine,
     source: Source,
-    labels: Labels,
+    labels: Labels | Measurements,
     settings: Settings,
     sink: Sink,
     checkpoint: Checkpoint,
+    make: Callable[..., tuple[Any, dict[str, Any], int]],
 ) -> FitResult:
-    check_prior(labels, settings)
+    """Prepare rows, sweep, have the decision made, and sweep again for the answers."""
     engine.check_rows(source.n_rows)
-    rows = prepare_rows(source, settings, checkpoint, labels.n_classes)
+    rows = prepare_rows(source, settings, checkpoint, labels.n_columns)
     with blas_threads_for(rows.n_landmarks):
         factor = build_factor(engine, rows, settings, checkpoint)
     rows = replace(rows, drawn=None)  # the sample has done its work
     normalisation = _degrees(engine, rows, factor, checkpoint)
     sums, mixing = _gram(engine, rows, factor, normalisation, labels, checkpoint)
     decision, chosen, n_iter = _decision(
-        engine, rows, factor, normalisation, labels, settings, sums, mixing, checkpoint
+        engine, rows, factor, normalisation, labels, settings, sums, mixing, checkpoint, make
     )
+    own = labels if isinstance(labels, Labels) else None
     answered = sweep_labels(
-        engine, rows.blocks, factor, normalisation, decision, sink, labels, checkpoint
+        engine,
+        rows.blocks,
+        factor,
+        normalisation,
+        decision,
+        sink,
+        own,
+        checkpoint,
+        clamp=settings.clamp,
     )
     report = {
         **factor.describe(),
@@ -103,7 +129,7 @@ def _fit(
         "unreached_rows": answered.n_unreached,
     }
     model = Model(
-        labels.classes,
+        labels.classes if isinstance(labels, Labels) else np.arange(len(labels.mean)),
         factor,
         normalisation,
         decision,
@@ -132,7 +158,7 @@ def _gram(
     rows: PreparedRows,
     factor: Factor,
     normalisation: Normalisation,
-    labels: Labels,
+    labels: Labels | Measurements,
     checkpoint: Checkpoint,
 ) -> tuple[GramSums, np.ndarray]:
     def compute() -> dict[str, np.ndarray]:
@@ -162,17 +188,18 @@ def _decision(
     rows: PreparedRows,
     factor: Factor,
     normalisation: Normalisation,
-    labels: Labels,
+    labels: Labels | Measurements,
     settings: Settings,
     sums: GramSums,
     mixing: np.ndarray,
     checkpoint: Checkpoint,
+    make: Callable[..., tuple[Any, dict[str, Any], int]],
 ) -> tuple[Any, dict[str, Any], int]:
     """Choose α and the class prior, and propagate; also what was chosen and the iterations."""
 
     def compute() -> dict[str, np.ndarray]:
         with blas_threads_for(factor.rank):
-            decision, chosen, n_iter = make_decision(
+            decision, chosen, n_iter = make(
                 engine, rows, factor, normalisation, labels, settings, sums, mixing
             )
         facts = {"kind": decision.kind, "chosen": chosen, "n_iter": n_iter}
@@ -184,7 +211,9 @@ def _decision(
     return decision, facts["chosen"], facts["n_iter"]
 
 
-def warnings_about(result: FitResult, n_rows: int) -> list[BigLPWarning]:
+def warnings_about(
+    result: FitResult, n_rows: int, unreached_get: str = "the class prior"
+) -> list[BigLPWarning]:
     """What the user should know about a run that went through."""
     found: list[BigLPWarning] = []
     if result.n_repaired:
@@ -199,8 +228,8 @@ def warnings_about(result: FitResult, n_rows: int) -> list[BigLPWarning]:
     if result.n_unreached:
         found.append(
             UnreachedRowsWarning(
-                f"{result.n_unreached:,} of {n_rows:,} rows are reached by no label and got the "
-                "class prior; label rows near them, or use more landmarks or a larger alpha."
+                f"{result.n_unreached:,} of {n_rows:,} rows are reached by no label and got "
+                f"{unreached_get}; label rows near them, or use more landmarks or a larger alpha."
             )
         )
     return found

@@ -15,7 +15,17 @@ from biglp._errors import ParameterError
 
 FACTOR_NAMES = ("auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear")
 SOLVERS = ("closed_form", "iterative")
-BALANCES = ("auto", "mass", "none")
+CLAMPS = ("soft", "hard")
+BALANCES = ("auto", "mass", "centre", "none")
+FILTERS = ("auto", "spreading", "poisson")
+NOT_IN_REGRESSION = {
+    "class_balance": "none",
+    "clamp": "soft",
+    "filter": "auto",
+    "solver": "closed_form",
+    "max_iter": 1,
+    "tol": 1.0,
+}
 FACTOR_PARAMS = {
     "anchors": {"n_nearest"},
     "nystrom": set[str](),
@@ -44,23 +54,34 @@ class Settings:
     seed: int
     factor_params: dict[str, Any] = field(default_factory=dict)
     committee: bool = False
+    filter: str = "auto"
+    clamp: bool = False
+    """Whether labelled rows keep exactly the labels they were given."""
     remembered: int = 0
     """Bytes for features that are remembered between sweeps; half of the memory by default."""
 
     @classmethod
-    def of(cls, estimator: Any) -> Settings:
-        """Check the parameters of an estimator.
+    def of_regression(cls, estimator: Any) -> Settings:
+        """Check the parameters of a regressor, which has none about classes and solvers."""
+        return cls.of(estimator, **NOT_IN_REGRESSION)
+
+    @classmethod
+    def of(cls, estimator: Any, **fixed: Any) -> Settings:
+        """Check the parameters of an estimator, and others that are fixed.
 
         Raises
         ------
         ParameterError
             Naming the parameter, the value found and the values allowed.
         """
-        get = estimator.get_params(deep=False)
+        get = {**fixed, **estimator.get_params(deep=False)}
         memory = parse_memory(get["memory"])
         factor = one_of("factor", get["factor"], FACTOR_NAMES)
-        committee = factor == "auto"
-        factor = "anchors" if committee else factor
+        chosen = one_of("filter", get["filter"], FILTERS)
+        committee = factor == "auto" and chosen == "auto"
+        factor = "anchors" if factor == "auto" else factor
+        if chosen == "poisson":
+            _refuse_with_poisson(get)
         return cls(
             factor=factor,
             n_landmarks=_auto_or_integer("n_landmarks", get["n_landmarks"]),
@@ -77,6 +98,8 @@ class Settings:
             seed=seed_from(get["random_state"]),
             factor_params=_factor_params(factor, get["factor_params"]),
             committee=committee,
+            filter=chosen,
+            clamp=one_of("clamp", get["clamp"], CLAMPS) == "hard",
             remembered=memory // 2,
         )
 
@@ -141,6 +164,16 @@ def positive(name: str, value: Any) -> float:
     if not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
         raise ParameterError(f"{name}={value!r} cannot be used; give a finite number above 0.")
     return float(value)
+
+
+def _refuse_with_poisson(get: Mapping[str, Any]) -> None:
+    """Refuse parameters that Poisson learning has no use for."""
+    for name, only in (("alpha", "auto"), ("solver", "closed_form")):
+        if not (isinstance(get[name], str) and get[name] == only):
+            raise ParameterError(
+                f"{name}={get[name]!r} means nothing for filter='poisson'; leave it out, or use "
+                "filter='spreading'."
+            )
 
 
 def _balance(value: Any) -> Any:

@@ -9,7 +9,7 @@ from biglp._engines import ThreadEngine
 from biglp._errors import MemoryBudgetError
 from biglp._estimate import Estimate, estimate, shape_of_probe
 from biglp._identity import Inputs, label_input
-from biglp._jobs import FitJob, per_class, settings_from
+from biglp._jobs import FitJob, not_features, per_class, settings_from
 from biglp._labels import Labels
 from biglp._memory import landmarks_of, least_memory
 from biglp._probe import Probe, probe
@@ -37,6 +37,7 @@ def survey(
     *,
     labels: str | None = None,
     label_column: str | None = None,
+    weight_column: str | None = None,
     unlabelled: int | str = -1,
     reading: dict[str, Any] | None = None,
     n_landmarks: int | str = "auto",
@@ -54,11 +55,11 @@ def survey(
     reading = dict(reading or {})
     layout = {name: reading[name] for name in ("delimiter",) if name in reading}
     facts = peek(inputs.paths, **layout)
-    found = _labels(inputs, facts, labels, label_column, unlabelled)
-    in_table = labels is None and label_column is not None
+    found = _labels(inputs, facts, labels, label_column, unlabelled, weight_column)
     if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
         reading |= {"categorical": "onehot", "missing": "mean"}
-        reading |= {"label_column": label_column} if in_table else {}
+        if labels is None and label_column is not None:
+            reading |= not_features(label_column, weight_column, reading)
     looked = probe(inputs, ReadOptions(**reading))
     engine = ThreadEngine(threads)
     rows = found.n_rows if found is not None else facts.n_rows
@@ -84,7 +85,7 @@ def survey(
         "columns": _columns(facts, looked, label_column),
         "missing_values": sum(looked.missing.values()),
         "looked_at": looked.looked_at,
-        "labels": found and per_class(found.classes, dict(enumerate(found.counts.tolist()))),
+        "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
         "memory": settings_from({"memory": memory}).memory,
         "threads": engine.n_workers,
         "methods": methods,
@@ -98,7 +99,7 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
     settings = job.settings()
     facts = peek(job.rows.paths)
     labels = _read(job.label_input, facts)
-    looked = probe(job.rows, ReadOptions(**job.reading, **job.feature_options))
+    looked = probe(job.rows, ReadOptions(**{**job.reading, **job.feature_options}))
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()
@@ -108,7 +109,7 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
         "format": facts.kind,
         "rows": labels.n_rows,
         "features": looked.source.n_features,
-        "labels": per_class(labels.classes, dict(enumerate(labels.counts.tolist()))),
+        "labels": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
         "settings": {
             name: value
             for name, value in asdict(settings).items()
@@ -126,12 +127,17 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
 
 
 def _labels(
-    inputs: Inputs, facts: FileFacts, labels: str | None, column: str | None, unlabelled: Any
+    inputs: Inputs,
+    facts: FileFacts,
+    labels: str | None,
+    column: str | None,
+    unlabelled: Any,
+    weight_column: str | None,
 ) -> Labels | None:
     nothing = labels is None and column is None and not inputs.simulated
     if nothing and facts.kind != "LIBSVM":
         return None
-    return _read(label_input(inputs, labels, column, unlabelled), facts)
+    return _read(label_input(inputs, labels, column, unlabelled, weight_column), facts)
 
 
 def _read(source: Any, facts: FileFacts) -> Labels:

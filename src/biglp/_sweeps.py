@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -29,11 +29,15 @@ from biglp._committee.decision import CommitteeDecision
 from biglp._engines import Engine
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
+from biglp._measurements import Measurements
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
+from biglp._propagate.regression import RegressionDecision
 from biglp._propagate.statistics import GramSums, apply_mixing
 
+AnyLabels = TypeVar("AnyLabels", Labels, Measurements)
+AnyDecision = Decision | CommitteeDecision | RegressionDecision
 DENSE_GRAM = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
 
@@ -83,7 +87,7 @@ def sweep_gram(
     blocks: Sequence[Block],
     factor: Factor,
     normalisation: Normalisation,
-    labels: Labels,
+    labels: Labels | Measurements,
 ) -> tuple[GramSums, np.ndarray]:
     """H, B and t over all rows, and the mixing T that turns a row's features into theirs."""
     function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
@@ -107,19 +111,32 @@ def labelled_rows(
     mixing: np.ndarray,
 ) -> LabelledRows:
     """Normalised features of all labelled rows in ``labels``."""
-    holding = [block for block in blocks if len(labels.within(block.start, block.stop)[0])]
-    function = partial(_labelled, factor=factor, normalisation=normalisation, labels=labels)
+    features = labelled_features(engine, blocks, factor, normalisation, labels.rows, mixing)
+    return LabelledRows(features, labels.codes, labels.given)
+
+
+def labelled_features(
+    engine: Engine,
+    blocks: Sequence[Block],
+    factor: Factor,
+    normalisation: Normalisation,
+    rows: np.ndarray,
+    mixing: np.ndarray,
+) -> np.ndarray:
+    """Normalised features of some rows, whose numbers increase.  (l, r)."""
+    holding = [block for block in blocks if len(_inside(rows, block))]
+    function = partial(_labelled, factor=factor, normalisation=normalisation, rows=rows)
     features = np.concatenate(engine.map_blocks(function, holding, label="labelled rows"))
-    return LabelledRows(apply_mixing(features, mixing), labels.codes)
+    return apply_mixing(features, mixing)
 
 
-def part_of_labels(labels: Labels, max_rows: int, seed: int) -> Labels:
+def part_of_labels(labels: AnyLabels, max_rows: int, seed: int) -> AnyLabels:
     """Return the labels, or a random part of them."""
     if len(labels.rows) <= max_rows:
         return labels
     chosen = np.random.default_rng(seed).choice(len(labels.rows), max_rows, replace=False)
     chosen.sort()
-    return Labels(labels.classes, labels.rows[chosen], labels.codes[chosen], labels.n_rows)
+    return labels.take(chosen)
 
 
 def sweep_labels(
@@ -127,14 +144,17 @@ def sweep_labels(
     blocks: Sequence[Block],
     factor: Factor,
     normalisation: Normalisation,
-    decision: Decision | CommitteeDecision,
+    decision: AnyDecision,
     sink: Sink,
     labels: Labels | None = None,
     checkpoint: Checkpoint | None = None,
+    *,
+    clamp: bool = False,
 ) -> Answered:
-    """Write every row's class probabilities to the sink.
+    """Write every row's class probabilities, or values, to the sink.
 
     ``labels`` adds the labelled rows' own labels (training rows); without it the rows are new.
+    With ``clamp`` labelled rows keep exactly the labels they were given.
     Blocks that the checkpoint knows to be written are not done again.
     """
     checkpoint = checkpoint or Checkpoint()
@@ -149,6 +169,7 @@ def sweep_labels(
         labels=labels,
         sink=_Catch() if collect else sink,
         journal=journal,
+        clamp=clamp,
     )
     todo = [block for block in blocks if block.start not in finished]
     if collect:
@@ -216,39 +237,51 @@ def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> t
 
 
 def _gram(
-    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
+    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels | Measurements
 ) -> tuple[Any, ...]:
     features, repaired = _normalised(block, factor, normalisation)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
         features = features.toarray()
-    rows, codes = labels.within(block.start, block.stop)
-    targets = features[rows].T @ like(features, labels.one_hot(codes))
+    rows, given = labels.targets_within(block.start, block.stop)
+    targets = features[rows].T @ like(features, given)
     gram = features.T @ features  # the same array twice: BLAS does half the work
     return gram, targets, column_sums(features), np.array(repaired)
 
 
 def _labelled(
-    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
+    block: Block, factor: Factor, normalisation: Normalisation, rows: np.ndarray
 ) -> np.ndarray:
-    rows, _ = labels.within(block.start, block.stop)
     features, _ = _normalised(block, factor, normalisation)
-    return to_dense(features[rows]).astype(np.float64)
+    return to_dense(features[_inside(rows, block)]).astype(np.float64)
+
+
+def _inside(rows: np.ndarray, block: Block) -> np.ndarray:
+    """Those of increasing row numbers that are in a block, counted from its first row."""
+    first, last = np.searchsorted(rows, [block.start, block.stop])
+    return rows[first:last] - block.start
 
 
 def _label(
     block: Block,
     factor: Factor,
     normalisation: Normalisation,
-    decision: Decision | CommitteeDecision,
+    decision: AnyDecision,
     labels: Labels | None,
     sink: Sink,
     journal: Journal | None,
+    clamp: bool = False,
 ) -> Tally:
     rows = block.rows() if decision.needs_rows else None
     features, _ = _normalised(block, factor, normalisation)
-    own = labels.within(block.start, block.stop) if labels is not None else None
+    if isinstance(decision, RegressionDecision):
+        values, unreached = decision.values(features, rows)
+        sink.write(block.start, decision.finish(to_numpy(values)))
+        return unreached, {}
+    own = labels.own(block.start, block.stop) if labels is not None else None
     probabilities, unreached = decision.probabilities(features, own, rows)
     probabilities = to_numpy(probabilities)
+    if clamp and own is not None:
+        probabilities[own.rows] = own.shares
     sink.write(block.start, probabilities)
     rows = np.bincount(largest_column(probabilities))
     codes = np.flatnonzero(rows)

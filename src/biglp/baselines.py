@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._arrays import Rows, to_numpy
 from biglp._blocks import format_bytes, parse_memory
-from biglp._errors import MemoryBudgetError, StoppedShortWarning, warn_caller
+from biglp._errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._fitting import explain_bad_rows
 from biglp._labels import Labels, encode_labels
 from biglp._lowrank.kernels import check_bandwidth
@@ -63,6 +63,11 @@ class _Baseline(ClassifierMixin, BaseEstimator):
         """
         rows = self._rows(X, reset=True)
         labels = encode_labels(y, rows.shape[0])
+        if labels.distribution is not None:
+            raise LabelError(
+                "y holds label distributions, which the baselines do not take; give one label a "
+                "row, or use LowRankLabelPropagation."
+            )
         self.classes_ = labels.classes
         self.label_distributions_ = self._fit(rows, labels)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from biglp._arrays import require_device
-from biglp._blocks import parse_memory, rows_per_block
-from biglp._engines import Engine, make_engine
 from biglp._errors import ParameterError
-from biglp._fitting import explain_bad_rows
+from biglp._face import Face
 from biglp._labels import encode_labels
-from biglp._lowrank.base import NonFiniteRowsError
-from biglp._model import Model
-from biglp._progress import LogProgress
 from biglp._run import fit_model, warnings_about
 from biglp._settings import Settings
 from biglp._sinks import ArraySink
-from biglp._sources import Source, as_source, working_dtype
+from biglp._sources import working_dtype
 
 PAPER_METHODS: dict[str, dict[str, Any]] = {
     "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
@@ -36,7 +26,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
+class LowRankLabelPropagation(ClassifierMixin, Face):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -57,9 +47,19 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         σ of the Gaussian kernel, after scaling of the features.
     alpha : float or "auto"
         Share of a row's score that comes from its neighbours, in (0, 1).
-    class_balance : {"auto", "mass", "none"} or array of shape (n_classes,)
-        "mass" makes classes equally heavy, an array gives their priors, "auto" chooses the prior
-        by leave-one-out.
+    class_balance : {"auto", "mass", "centre", "none"} or array of shape (n_classes,)
+        "mass" makes classes equally heavy, "centre" takes the mean of the labels off each label,
+        an array gives the classes' priors, "auto" chooses the prior by leave-one-out.
+    filter : {"auto", "spreading", "poisson"}
+        How labels spread. "spreading" is label spreading at ``alpha``; "poisson" is Poisson
+        learning, in which labels are sources and their mean is drained from all of them, made for a
+        few labels a class. "auto" is the committee with factor "auto", else label spreading.
+    clamp : {"soft", "hard"}
+        With "hard", labelled training rows keep exactly the labels they were given in
+        ``transduction_`` and ``label_distributions_``. With "soft" a label is strong evidence that
+        the graph can overrule: it adds (1 − α) times its weight to its class's score, or, where the
+        committee decides, is taken to be right with a probability of 95 % (1 − 0.05^w for a label
+        of weight w). New rows are not concerned.
     scaling : {"auto", "none", "standard", "minmax"}
         Scaling of the features, learnt from a sample of the rows.
     solver : {"closed_form", "iterative"}
@@ -106,6 +106,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
     True
     """
 
+    _decides: ClassVar[tuple[str, ...]] = ("spreading", "committee")
+
     def __init__(
         self,
         factor: str = "auto",
@@ -114,6 +116,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         bandwidth: float | str = "auto",
         alpha: float | str = "auto",
         class_balance: Any = "auto",
+        filter: str = "auto",
+        clamp: str = "soft",
         scaling: str = "auto",
         solver: str = "closed_form",
         max_iter: int = 10_000,
@@ -131,6 +135,8 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         self.bandwidth = bandwidth
         self.alpha = alpha
         self.class_balance = class_balance
+        self.filter = filter
+        self.clamp = clamp
         self.scaling = scaling
         self.solver = solver
         self.max_iter = max_iter
@@ -162,18 +168,26 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         settings = {"n_landmarks": k, "alpha": 0.01, "class_balance": "none", "scaling": "none"}
         return cls(**{**settings, **PAPER_METHODS[method], **changes})
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from all rows and the labels of some.
 
         Parameters
         ----------
         X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-            Labels of any type; -1, None, NaN or "" where unknown.
+        y : array of shape (n_rows,) or (n_rows, n_classes)
+            Labels of any type; -1, None, NaN or "" where unknown. Or label distributions, as an
+            array or a sparse matrix: numbers of 0 or more, which are made to add up to 1 in each
+            row; zeros or NaN throughout where unknown.
+        sample_weight : array of shape (n_rows,), optional
+            Confidence of each label, 0 or more: a label of weight 2 is that label twice, and one of
+            weight 0 is none. Weights of unlabelled rows are ignored: all rows shape the graph
+            alike.
+        classes : array of shape (n_classes,), optional
+            What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
         settings = Settings.of(self)
         source = self._source(X, reset=True)
-        labels = encode_labels(y, source.n_rows)
+        labels = encode_labels(y, source.n_rows, sample_weight, classes)
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
         with self._working() as engine:
             result = fit_model(engine, source, labels, settings, sink)
@@ -195,61 +209,12 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
         return self._score(X).probabilities
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of arrays and JSON, without pickle."""
-        check_is_fitted(self)
-        self._model.save(Path(path))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model written by :meth:`save`; it predicts but holds no training rows."""
-        model = Model.load(Path(path))
-        estimator = cls()
-        estimator._model = model
-        estimator.classes_ = model.classes
-        estimator.report_ = model.report
-        estimator.n_features_in_ = model.n_features
-        return estimator
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
+    def _loaded(self) -> None:
+        self.classes_ = self._model.classes
 
     def _score(self, X: Any) -> ArraySink:
         check_is_fitted(self)
         source = self._source(X, reset=False)
-        model, device = self._model, require_device(self.device)
-        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
-        budget = parse_memory(self.memory)
-        sink = ArraySink(self.classes_, source.n_rows, model.dtype)
-        try:
-            rows_each = rows_per_block(row_bytes, budget, device=device)
-            with self._working() as engine:
-                model.score(engine, source, sink, rows_each, device)
-        except NonFiniteRowsError:
-            explain_bad_rows(source)
+        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype)
+        self._score_rows(source, sink)
         return sink
-
-    @contextmanager
-    def _working(self) -> Iterator[Engine]:
-        """Yield the engine, closed afterwards unless the caller made it."""
-        engine = make_engine(self.engine)
-        if self.verbose:
-            engine.progress = LogProgress()
-        try:
-            yield engine
-        finally:
-            if engine is not self.engine:
-                engine.close()
-
-    def _source(self, X: Any, *, reset: bool) -> Source:
-        source = as_source(X)  # first, because its messages about shapes say more
-        if not isinstance(X, (Source, str, os.PathLike)):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        if reset:
-            self.n_features_in_ = source.n_features
-        return source

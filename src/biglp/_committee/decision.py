@@ -16,6 +16,7 @@ from scipy import sparse
 
 from biglp._arrays import Array, Rows, like, namespace
 from biglp._committee.forest import Forest
+from biglp._labels import OwnLabels
 
 CUT = 8.0
 """Largest say of one member in units of its usual size: no single opinion is beyond appeal."""
@@ -58,7 +59,7 @@ class CommitteeDecision:
     def probabilities(
         self,
         features: Array,
-        labelled: tuple[np.ndarray, np.ndarray] | None = None,
+        labelled: OwnLabels | None = None,
         rows: Rows = None,
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows.
@@ -67,8 +68,8 @@ class CommitteeDecision:
         ----------
         features : array of shape (b, p)
             Normalised features.
-        labelled : pair of arrays, optional
-            Rows of the block that are labelled, and their class codes.
+        labelled : OwnLabels, optional
+            The labels of the block's rows.
         rows : array or CSR matrix of shape (b, m)
             Prepared rows.
 
@@ -95,10 +96,11 @@ class CommitteeDecision:
         total -= xp.amax(total, 1)[:, None]
         answers = xp.exp(total)
         answers /= answers.sum(1)[:, None]
-        if labelled is not None and len(labelled[0]):
-            known, codes = labelled
-            answers[known] *= 1.0 - LABEL_TRUST
-            answers[known, codes] += LABEL_TRUST
+        if labelled is not None and len(labelled.rows):
+            # Every label leaves 1 − LABEL_TRUST of the doubt: two labels leave its square.
+            doubt = (1.0 - LABEL_TRUST) ** labelled.weights[:, None]
+            answers[labelled.rows] *= like(answers, doubt)
+            answers[labelled.rows] += like(answers, (1.0 - doubt) * labelled.shares)
         return answers, n_unreached
 
     def _say(self, logits: Array, member: int) -> Array:

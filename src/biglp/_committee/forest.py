@@ -72,7 +72,11 @@ def blurred_logits(shares: Array) -> Array:
 
 
 def grow_forest(
-    rows: np.ndarray, codes: np.ndarray, n_classes: int, seed: int
+    rows: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    seed: int,
+    weights: np.ndarray | None = None,
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest; also what the trees that did not see a labelled row say of it.
 
@@ -84,6 +88,8 @@ def grow_forest(
         Their classes.
     n_classes : int
     seed : int
+    weights : ndarray of shape (l,), optional
+        How much each label counts; of a distribution, trees take the largest share for the label.
 
     Returns
     -------
@@ -93,7 +99,8 @@ def grow_forest(
     """
     from sklearn.ensemble import RandomForestClassifier  # slow to load, and seldom needed
 
-    grown = RandomForestClassifier(TREES, random_state=seed % 2**32).fit(rows, codes)
+    grown = RandomForestClassifier(TREES, random_state=seed % 2**32)
+    grown.fit(rows, codes, weights)
     trees = [_packed(estimator.tree_) for estimator in grown.estimators_]
     sizes = [len(tree["features"]) for tree in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)

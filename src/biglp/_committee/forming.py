@@ -88,7 +88,7 @@ def form_committee(
     seed : int
     """
     alphas = ALPHAS if alpha is None else (alpha,)
-    codes = evidence.labelled.codes
+    codes, given = evidence.labelled.codes, evidence.labelled.given
     graph, columns = [], []
     for value in alphas:
         density = density_coefficients(spectrum, coefficients(value), value)
@@ -102,11 +102,11 @@ def form_committee(
     if _asks_trees(evidence, spectrum.sums.n_rows):
         forest, member = _forest(evidence, codes, len(evidence.log_prior), seed)
         supervised.append(member)
-    weighed = weigh([*graph, *supervised], evidence.log_prior, codes)
+    weighed = weigh([*graph, *supervised], evidence.log_prior, codes, given)
     if forest is not None and weighed.weights[-2] < LEAST_WEIGHT:
         # Not worth the time that every row would take on its way down the trees.
         forest = None
-        weighed = weigh([*graph, *supervised[:1]], evidence.log_prior, codes)
+        weighed = weigh([*graph, *supervised[:1]], evidence.log_prior, codes, given)
     decision = CommitteeDecision(
         coefficients=np.hstack(columns),
         slopes=logistic.slopes,
@@ -116,7 +116,8 @@ def form_committee(
         bias=weighed.weights[-1] * evidence.log_prior,
         forest=forest,
     )
-    return decision, _report(weighed, weigh(supervised, evidence.log_prior, codes))
+    without_graph = weigh(supervised, evidence.log_prior, codes, given)
+    return decision, _report(weighed, without_graph)
 
 
 def _asks_trees(evidence: Evidence, n_rows: int) -> bool:
@@ -130,15 +131,18 @@ def _asks_trees(evidence: Evidence, n_rows: int) -> bool:
 def _logistic(evidence: Evidence, codes: np.ndarray, n_classes: int, seed: int) -> Any:
     standard = centre_and_spread(to_float64(evidence.sample_rows), one_scale=evidence.one_scale)
     rows = to_float64(evidence.labelled_rows)
-    model = fit_logistic(rows, codes, n_classes, standard)
-    held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed)
+    given = evidence.labelled.given
+    model = fit_logistic(rows, codes, n_classes, standard, given)
+    held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed, given)
     return model, Member("logistic", held_out, model.logits(evidence.sample_rows))
 
 
 def _forest(
     evidence: Evidence, codes: np.ndarray, n_classes: int, seed: int
 ) -> tuple[Forest, Member]:
-    forest, held_out = grow_forest(evidence.labelled_rows, codes, n_classes, seed)
+    given = evidence.labelled.given
+    weights = None if given is None else given.sum(axis=1)
+    forest, held_out = grow_forest(evidence.labelled_rows, codes, n_classes, seed, weights)
     held_out[np.bincount(codes, minlength=n_classes)[codes] < 2] = np.nan
     return forest, Member("forest", held_out, forest.logits(evidence.sample_rows))
 

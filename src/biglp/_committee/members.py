@@ -21,7 +21,7 @@ from scipy import sparse
 from biglp._arrays import Rows
 from biglp._committee.decision import graph_logits
 from biglp._propagate.class_balance import class_mass
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
+from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._propagate.spectrum import Spectrum
 
 ALPHAS = (0.5, 0.9, 0.99)
@@ -62,9 +62,9 @@ def density_coefficients(spectrum: Spectrum, coefficients: np.ndarray, alpha: fl
 def held_out_by_graph(spectrum: Spectrum, labelled: LabelledRows, alpha: float) -> np.ndarray:
     """Logits of each labelled row without its own label; NaN where it was its class's only one."""
     scores, masses = leave_one_out(spectrum, labelled, alpha)
-    alone = spectrum.sums.counts[labelled.codes] < 2
+    alone = left_alone(spectrum.sums.counts, labelled.targets(scores.shape[1]))
     # A class without any other label has no mass; its row is left out below.
-    masses[alone, labelled.codes[alone]] = 1.0
+    masses[alone] = 1.0
     densities = scores * (spectrum.sums.n_rows / masses)
     logits: np.ndarray = graph_logits(densities)
     logits[alone] = np.nan
@@ -72,12 +72,17 @@ def held_out_by_graph(spectrum: Spectrum, labelled: LabelledRows, alpha: float) 
 
 
 def fit_logistic(
-    rows: Rows, codes: np.ndarray, n_classes: int, standard: Standard
+    rows: Rows,
+    codes: np.ndarray,
+    n_classes: int,
+    standard: Standard,
+    given: np.ndarray | None = None,
 ) -> LogisticModel:
     """Fit logistic regression to labelled rows; classes without a row get a low logit.
 
     ``standard`` is the centre and spread of the features over all rows: a handful of labelled rows
-    does not know them.
+    does not know them. ``given`` is w·Y of the rows, where labels have weights or are
+    distributions: a row then stands once for each of its classes, with that weight.
     """
     # Loading scikit-learn takes a second: only where there is something to fit.
     from sklearn.exceptions import ConvergenceWarning
@@ -87,9 +92,13 @@ def fit_logistic(
     scaled = (
         rows @ sparse.diags(1.0 / spread) if sparse.issparse(rows) else (rows - centre) / spread
     )
+    weights = None
+    if given is not None:
+        places, codes = np.nonzero(given)
+        scaled, weights = scaled[places], given[places, codes]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close is close enough here
-        fitted = LogisticRegression(max_iter=LOGISTIC_ITERATIONS).fit(scaled, codes)
+        fitted = LogisticRegression(max_iter=LOGISTIC_ITERATIONS).fit(scaled, codes, weights)
     slopes, intercepts = fitted.coef_.T, fitted.intercept_
     if slopes.shape[1] == 1:  # two classes: one logit for the second
         slopes = np.hstack([-slopes / 2, slopes / 2])
@@ -106,7 +115,12 @@ def fit_logistic(
 
 
 def held_out_by_logistic(
-    rows: Rows, codes: np.ndarray, n_classes: int, standard: Standard, seed: int
+    rows: Rows,
+    codes: np.ndarray,
+    n_classes: int,
+    standard: Standard,
+    seed: int,
+    given: np.ndarray | None = None,
 ) -> np.ndarray:
     """Logits of each labelled row from fits that did not see it; NaN for single rows of a class."""
     counts = np.bincount(codes, minlength=n_classes)
@@ -123,7 +137,8 @@ def held_out_by_logistic(
         seen = np.concatenate([places[train], alone])
         if len(np.unique(codes[seen])) < 2:
             continue
-        model = fit_logistic(rows[seen], codes[seen], n_classes, standard)
+        part = None if given is None else given[seen]
+        model = fit_logistic(rows[seen], codes[seen], n_classes, standard, part)
         logits[places[test]] = model.logits(rows[places[test]])
     return logits
 

@@ -5,6 +5,7 @@ on average:
 
     Σ_i −log p(y_i | row i, w) + PULL · ‖w − w₀‖².
 
+A label with a weight counts as often, and a label distribution counts for each of its classes.
 With one label a class there is nothing to hold out and w = w₀; with thousands the data decide.
 Because the log-loss is what is minimised, the probabilities come out calibrated.
 """
@@ -60,8 +61,16 @@ class Weights:
     accuracy: float | None
 
 
-def weigh(members: list[Member], log_prior: np.ndarray, codes: np.ndarray) -> Weights:
-    """Find the weights of the members and of the class prior."""
+def weigh(
+    members: list[Member],
+    log_prior: np.ndarray,
+    codes: np.ndarray,
+    given: np.ndarray | None = None,
+) -> Weights:
+    """Find the weights of the members and of the class prior.
+
+    ``given`` (l, c) is w·Y, where labels have weights or are distributions.
+    """
     scales = np.array([usual_size(member.sample) for member in members])
     start = np.array([START.get(member.name, OTHER_START) for member in members] + [START["prior"]])
     known = np.isfinite(sum(member.held_out.sum(axis=1) for member in members))
@@ -72,7 +81,7 @@ def weigh(members: list[Member], log_prior: np.ndarray, codes: np.ndarray) -> We
     ]
     opinions.append(np.broadcast_to(log_prior, (int(known.sum()), len(log_prior))))
     stacked = np.stack(opinions) if enough else np.empty((len(start), 0, len(log_prior)))
-    truth = codes[known]
+    truth = (np.eye(len(log_prior))[codes] if given is None else given)[known]
     weights = _minimise(stacked, truth, start) if enough else start
     report = [
         {"member": member.name, "weight": float(weight), "accuracy": _accuracy(opinion, truth)}
@@ -86,14 +95,13 @@ def weigh(members: list[Member], log_prior: np.ndarray, codes: np.ndarray) -> We
 def _minimise(opinions: np.ndarray, truth: np.ndarray, start: np.ndarray) -> np.ndarray:
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
-    rows = np.arange(len(truth))
+    sizes = truth.sum(axis=1, keepdims=True)
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         logs = log_softmax(np.einsum("e,elc->lc", weights, opinions), axis=1)
-        excess = np.exp(logs)
-        excess[rows, truth] -= 1.0
+        excess = sizes * np.exp(logs) - truth
         gradient = np.einsum("elc,lc->e", opinions, excess) + 2.0 * PULL * (weights - start)
-        value = -logs[rows, truth].sum() + PULL * ((weights - start) ** 2).sum()
+        value = -(truth * logs).sum(axis=1).sum() + PULL * ((weights - start) ** 2).sum()
         return float(value), gradient
 
     bounds = [(0.0, None)] * len(start)
@@ -103,4 +111,7 @@ def _minimise(opinions: np.ndarray, truth: np.ndarray, start: np.ndarray) -> np.
 
 def _accuracy(opinion: np.ndarray, truth: np.ndarray) -> float | None:
     """Share of held-out labels that an opinion gets right."""
-    return float((opinion.argmax(axis=1) == truth).mean()) if len(opinion) else None
+    if not len(opinion):
+        return None
+    hits = np.take_along_axis(truth, opinion.argmax(axis=1)[:, None], axis=1)
+    return float(hits.sum() / truth.sum())

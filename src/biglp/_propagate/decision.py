@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from biglp._arrays import Array, Rows, like, namespace
+from biglp._labels import OwnLabels
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,14 @@ class Decision:
         What a labelled row's own label adds to its class: (1−α) · weights.
     prior : ndarray of shape (c,)
         Class probabilities of a row that nothing reaches.
+    own_shift : ndarray of shape (c,) or (1,)
+        What a labelled row's own label adds to all classes, where labels are centred.
     """
 
     coefficients: np.ndarray
     own_label: np.ndarray
     prior: np.ndarray
+    own_shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     kind: ClassVar[str] = "spreading"
     needs_rows: ClassVar[bool] = False
@@ -37,6 +41,7 @@ class Decision:
             "coefficients": self.coefficients,
             "own_label": self.own_label,
             "prior": self.prior,
+            "own_shift": self.own_shift,
         }
 
     @classmethod
@@ -47,7 +52,7 @@ class Decision:
     def probabilities(
         self,
         features: Array,
-        labelled: tuple[np.ndarray, np.ndarray] | None = None,
+        labelled: OwnLabels | None = None,
         rows: Rows = None,
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows.
@@ -56,8 +61,8 @@ class Decision:
         ----------
         features : array of shape (b, r)
             Normalised features.
-        labelled : pair of arrays, optional
-            Rows of the block that are labelled, and their class codes.
+        labelled : OwnLabels, optional
+            The labels of the block's rows.
         rows : ignored
             The features tell all.
 
@@ -69,9 +74,9 @@ class Decision:
             Rows that no label reaches; they have the prior.
         """
         scores = features @ like(features, self.coefficients)
-        if labelled is not None and len(labelled[0]):
-            rows, codes = labelled
-            scores[rows, codes] += like(scores, self.own_label[codes])
+        if labelled is not None and len(labelled.rows):
+            own = labelled.shares * self.own_label + self.own_shift
+            scores[labelled.rows] += like(scores, own * labelled.weights[:, None])
         xp = namespace(scores)
         # A score below zero says "unlike every label of this class".
         scores = scores.clip(min=0)

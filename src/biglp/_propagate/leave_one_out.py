@@ -4,10 +4,10 @@ F is linear in Y and unlabelled rows are zero in Y, so deleting the label of row
 contribution away and changes nothing else. With Ē = F̄_L·U (ℓ × r) the rotated features of the
 labelled rows and g the gain of :mod:`biglp._propagate.spectrum`,
 
-    f_i without its own label = Ē_i·diag(g)·UᵀB − (Ē_i·diag(g)·Ē_iᵀ)·y_i,
+    f_i without its own label = Ē_i·diag(g)·UᵀB − (Ē_i·diag(g)·Ē_iᵀ)·w_i·y_i,
 
-and the class masses lose what row i brought:  (1 − α) + t·U·diag(g)·Ē_iᵀ  of class y_i.
-O(ℓ·r·c) for each α.
+and the class masses lose what row i brought:  ((1 − α) + t·U·diag(g)·Ē_iᵀ)·w_i·y_i.
+O(ℓ·r·c) for each α. A label of weight w_i is left out as a whole.
 """
 
 from __future__ import annotations
@@ -28,10 +28,17 @@ class LabelledRows:
     ----------
     features : ndarray of shape (l, r)
     codes : ndarray of shape (l,)
+    given : ndarray of shape (l, c), optional
+        w·Y of these rows, where labels have weights or are distributions.
     """
 
     features: np.ndarray
     codes: np.ndarray
+    given: np.ndarray | None = None
+
+    def targets(self, n_classes: int) -> np.ndarray:
+        """Rows of w·Y.  (l, c)."""
+        return np.eye(n_classes)[self.codes] if self.given is None else self.given
 
 
 def leave_one_out(
@@ -48,10 +55,14 @@ def leave_one_out(
     gain = spectrum.gain(alpha)
     own = (rotated * rotated) @ gain
     scores = rotated @ (gain[:, None] * spectrum.rotated_targets)
-    every = np.arange(len(labelled.codes))
-    scores[every, labelled.codes] -= own
-    counts = np.tile(spectrum.sums.counts, (len(every), 1))
-    counts[every, labelled.codes] -= 1
-    from_graph = np.tile(spectrum.sums.totals @ spectrum.coefficients(alpha), (len(every), 1))
-    from_graph[every, labelled.codes] -= rotated @ (gain * spectrum.rotated_totals)
+    targets = labelled.targets(scores.shape[1])
+    scores -= own[:, None] * targets
+    counts = np.maximum(spectrum.sums.counts - targets, 0.0)  # weights need not cancel exactly
+    brought = rotated @ (gain * spectrum.rotated_totals)
+    from_graph = spectrum.sums.totals @ spectrum.coefficients(alpha) - brought[:, None] * targets
     return scores, total_mass(counts, from_graph, alpha)
+
+
+def left_alone(counts: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Labelled rows without which one of their classes would have no label.  (l, c) → (l,)."""
+    return np.asarray(((targets > 0) & (counts - targets <= 1e-9 * counts)).any(axis=1))

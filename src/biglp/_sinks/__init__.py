@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from biglp._sinks.base import Sink
-from biglp._sinks.memory import ArraySink
+from biglp._sinks.memory import ArraySink, ValuesSink
 from biglp._sinks.npy import NpySink
 
-__all__ = ["ArraySink", "NpySink", "Sink", "file_sink"]
+__all__ = ["ArraySink", "NpySink", "Sink", "ValuesSink", "file_sink"]
 
 
 def file_sink(

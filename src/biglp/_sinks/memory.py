@@ -26,3 +26,19 @@ class ArraySink:
 
     def sync(self) -> None:
         """Nothing to do: memory does not survive a crash anyway."""
+
+
+class ValuesSink:
+    """Values of regression kept in memory."""
+
+    in_memory = True
+
+    def __init__(self, n_rows: int, n_targets: int) -> None:
+        self.values = np.empty((n_rows, n_targets))
+
+    def write(self, start: int, values: np.ndarray) -> None:
+        """Keep the values of the rows from ``start`` on."""
+        self.values[start : start + len(values)] = values
+
+    def sync(self) -> None:
+        """Nothing to do: memory does not survive a crash anyway."""

@@ -31,6 +31,7 @@ class LabelCodes:
         self._classes: dict[Any, int] = {}
         self._pieces: list[np.ndarray] = []
         self._rows: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
         self._length = 0
         self._in_pairs = False
         self._text = False
@@ -43,15 +44,24 @@ class LabelCodes:
                 "label a row (-1 or empty where it is unknown), or 'row,label' pairs."
             )
 
-    def append(self, column: Any, *, text: bool = False) -> None:
+    def append(self, column: Any, *, text: bool = False, weights: np.ndarray | None = None) -> None:
         """Add the labels of the next rows: a NumPy or Arrow array, or a list of texts."""
         self._text |= text
         codes = self._encoded(column)
+        if weights is not None:
+            self._weights.append(weights[codes >= 0])
         self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
         self._length += len(codes)
 
-    def put(self, rows: np.ndarray, column: Any, *, text: bool = False) -> None:
-        """Add labels of the given rows."""
+    def put(
+        self,
+        rows: np.ndarray,
+        column: Any,
+        *,
+        text: bool = False,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add labels of the given rows; with weights a row may have several."""
         self._text |= text
         self._in_pairs = True
         outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
@@ -63,6 +73,8 @@ class LabelCodes:
         codes = self._encoded(column)
         self._pieces.append(codes[codes >= 0])
         self._rows.append(rows[codes >= 0])
+        if weights is not None:
+            self._weights.append(weights[codes >= 0])
 
     def dense(self) -> np.ndarray:
         """Labels of all rows."""
@@ -84,6 +96,20 @@ class LabelCodes:
             return np.asarray(table[codes])
         table = np.append(classes, -1)
         return table.astype(_smallest(table))[codes]
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether labels came with weights."""
+        return bool(self._weights)
+
+    def weighted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labelled rows, their labels and weights; a row may occur several times."""
+        if not self._in_pairs:
+            rows, labels = self.sparse()
+            return rows, labels, np.concatenate(self._weights)
+        rows, codes, weights = map(np.concatenate, (self._rows, self._pieces, self._weights))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], self._final_classes()[codes[order]], weights[order]
 
     def sparse(self) -> tuple[np.ndarray, np.ndarray]:
         """Labelled rows, increasing, and their labels."""

@@ -1,5 +1,8 @@
 """Labels from files: a column of the table, one label a row, or ``row,label`` pairs.
 
+A table may have a column of weights as well, as in ``row,label,weight``; a row may then occur
+several times, which makes a label distribution.
+
 Only the labels are read, a piece at a time, and what is kept is a small code for each row. A row is
 unlabelled where its label is -1, empty, null or NaN.
 """
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 PIECE_ROWS = 1 << 20
 ROW_NAMES = ("row", "rows", "index", "row_index")
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
+WEIGHT_NAMES = ("weight", "weights", "confidence", "sample_weight")
 
 
 @overload
@@ -91,15 +95,58 @@ def read_labels(
     LabelError
         When the number of labels is not ``n_rows``, a row is out of range, or a row has two labels.
     """
+    codes = _gather(path, n_rows, column, None, unlabelled)
+    return codes.sparse() if sparse else codes.dense()
+
+
+def read_weighted_labels(
+    path: Any,
+    n_rows: int | None = None,
+    *,
+    column: str | None = None,
+    weight_column: str | None = None,
+    unlabelled: int | str = -1,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Read the labels of the labelled rows and their weights.
+
+    Parameters
+    ----------
+    path, n_rows, column, unlabelled
+        As in :func:`read_labels`.
+    weight_column : str, optional
+        Column that holds the weights; the third column of a table of ``row``, ``label`` and
+        ``weight`` by default.
+
+    Returns
+    -------
+    rows, values : ndarrays of shape (n_labelled,)
+        Labelled rows and their labels. Without weights the rows increase; with weights a row may
+        occur several times in a row.
+    weights : ndarray of shape (n_labelled,) or None
+        None where there is no column of weights.
+    """
+    codes = _gather(path, n_rows, column, weight_column, unlabelled)
+    return codes.weighted() if codes.has_weights else (*codes.sparse(), None)
+
+
+def _gather(
+    path: Any,
+    n_rows: int | None,
+    column: str | None,
+    weight_column: str | None,
+    unlabelled: int | str,
+) -> LabelCodes:
     codes = LabelCodes(n_rows, str(path), unlabelled)
     if isinstance(path, str) and path.startswith(PREFIX):
         _simulated(codes, Simulation.parse(path))
     else:
-        _from_files(codes, path, column)
-    return codes.sparse() if sparse else codes.dense()
+        _from_files(codes, path, column, weight_column)
+    return codes
 
 
-def _from_files(codes: LabelCodes, path: Any, column: str | None) -> None:
+def _from_files(
+    codes: LabelCodes, path: Any, column: str | None, weight_column: str | None
+) -> None:
     files = find_files(path)
     kind = ending(files[0])
     if kind in TABLES:
@@ -107,10 +154,13 @@ def _from_files(codes: LabelCodes, path: Any, column: str | None) -> None:
         if column is None and kind in DELIMITED and len(tables[0].schema.names) == 1:
             _lines(codes, files[0])
             return
-        _table(codes, tables, column)
+        _table(codes, tables, column, weight_column)
         return
-    if column is not None:
-        raise ParameterError(f"column={column!r} means nothing for {files[0]}, which is no table.")
+    for name, value in (("column", column), ("weight_column", weight_column)):
+        if value is not None:
+            raise ParameterError(
+                f"{name}={value!r} means nothing for {files[0]}, which is no table."
+            )
     if kind == ".npy":
         _array(codes, files[0])
     elif kind == ".txt":
@@ -180,13 +230,23 @@ def _simulated(codes: LabelCodes, simulation: Simulation) -> None:
         codes.append(source.labels(start, min(start + PIECE_ROWS, source.n_rows)))
 
 
-def _table(codes: LabelCodes, tables: list[TableFile], column: str | None) -> None:
+def _table(
+    codes: LabelCodes, tables: list[TableFile], column: str | None, weight_column: str | None
+) -> None:
     from biglp._sources.table import stream
 
     names = tables[0].schema.names
-    row_column = _row_column(names) if column is None else None
+    if weight_column is not None and weight_column not in names:
+        raise ParameterError(
+            f"weight column: {tables[0].name} has no column {weight_column!r}; it has "
+            f"{some(names, 20)}."
+        )
+    if column is None and weight_column is None:
+        weight_column = _weight_column(names)
+    others = [name for name in names if name != weight_column]
+    row_column = _row_column(others) if column is None else None
     if column is None:
-        rest = [name for name in names if name != row_column]
+        rest = [name for name in others if name != row_column]
         if len(rest) != 1:
             raise LabelError(
                 f"{tables[0].name} has columns {some(names)}; say which holds the labels with "
@@ -200,15 +260,35 @@ def _table(codes: LabelCodes, tables: list[TableFile], column: str | None) -> No
     text = ending(tables[0].name) in DELIMITED
     if text:  # classes are read as they are written, whatever they look like
         tables = [_as_text(table, column) for table in tables]
-    if row_column is None:
-        for batch in stream(tables, [column]):
-            codes.append(batch.column(column), text=text)
-        return
-    for batch in stream(tables, [row_column, column]):
+    wanted = [name for name in (row_column, column, weight_column) if name is not None]
+    for batch in stream(tables, wanted):
+        weights = None if weight_column is None else _numbers(batch, weight_column, tables[0].name)
+        if row_column is None:
+            codes.append(batch.column(column), text=text, weights=weights)
+            continue
         rows = batch.column(row_column)
         if rows.null_count:
             raise LabelError(f"{tables[0].name}: column {row_column!r} has empty entries.")
-        codes.put(_whole(rows, tables[0].name), batch.column(column), text=text)
+        numbers = _whole(rows, tables[0].name)
+        codes.put(numbers, batch.column(column), text=text, weights=weights)
+
+
+def _weight_column(names: list[str]) -> str | None:
+    """Third column of a file of ``row``, ``label`` and ``weight``, with or without these names."""
+    if len(names) != 3:
+        return None
+    weights = [name for name in names if name.lower() in WEIGHT_NAMES]
+    if weights and any(name.lower() in ROW_NAMES for name in names):
+        return weights[0]
+    return names[2] if names == ["f0", "f1", "f2"] else None
+
+
+def _numbers(batch: Any, column: str, name: str) -> np.ndarray:
+    """A column of weights; NaN where it is empty, which labelled rows are refused for."""
+    values = np.asarray(batch.column(column).to_numpy(zero_copy_only=False))
+    if values.dtype.kind not in "iufb":
+        raise LabelError(f"{name}: column {column!r} must hold weights, which are numbers.")
+    return values.astype(np.float64)
 
 
 def _row_column(names: list[str]) -> str | None:

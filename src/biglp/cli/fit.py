@@ -16,6 +16,7 @@ def fit(
     *,
     labels: given.Labels = None,
     label_column: given.LabelColumn = None,
+    weight_column: given.WeightColumn = None,
     unlabelled: given.Unlabelled = "-1",
     columns: given.Columns = None,
     drop: given.Drop = None,
@@ -58,11 +59,29 @@ def fit(
     class_balance: Annotated[
         str,
         typer.Option(
-            metavar="auto|mass|none|P,Q,...",
-            help="Weight of the classes: equal (mass), as it comes (none), or their shares.",
+            metavar="auto|mass|centre|none|P,Q,...",
+            help="Weight of the classes: equal (mass), labels less their mean (centre), as it "
+            "comes (none), or their shares.",
             rich_help_panel=given.METHOD,
         ),
     ] = "auto",
+    filter_: Annotated[
+        str,
+        typer.Option(
+            "--filter",
+            metavar="auto|spreading|poisson",
+            help="How labels spread; auto is the committee, or spreading with a factor.",
+            rich_help_panel=given.METHOD,
+        ),
+    ] = "auto",
+    clamp: Annotated[
+        str,
+        typer.Option(
+            metavar="soft|hard",
+            help="Whether labelled rows keep their labels (hard), or can be overruled (soft).",
+            rich_help_panel=given.METHOD,
+        ),
+    ] = "soft",
     scaling: Annotated[
         str,
         typer.Option(
@@ -130,6 +149,7 @@ def fit(
         command=given.typed_command(),
         labels=labels,
         label_column=label_column,
+        weight_column=weight_column,
         unlabelled=given.whole_or_text(unlabelled),
         parameters={
             "factor": factor,
@@ -138,6 +158,8 @@ def fit(
             "bandwidth": given.auto_or_number("--bandwidth", bandwidth),
             "alpha": given.auto_or_number("--alpha", alpha),
             "class_balance": given.balance(class_balance),
+            "filter": filter_,
+            "clamp": clamp,
             "scaling": scaling,
             "solver": solver,
             "device": device,

@@ -25,13 +25,22 @@ Labels = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="Labels: one a row (-1 or empty where there is none), or 'row,label' pairs.",
+        help="Labels: one a row (-1 or empty where there is none), or 'row,label' or "
+        "'row,label,weight'.",
         rich_help_panel=READING,
     ),
 ]
 LabelColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column that holds the labels.", rich_help_panel=READING),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column that holds the weights of the labels.",
+        rich_help_panel=READING,
+    ),
 ]
 Unlabelled = Annotated[
     str,
@@ -255,7 +264,8 @@ def balance(text: str) -> Any:
         return [float(share) for share in text.split(",")]
     except ValueError:
         raise typer.BadParameter(
-            f"--class-balance {text!r} is neither auto, mass or none nor shares such as 0.9,0.1."
+            f"--class-balance {text!r} is neither auto, mass, centre or none nor shares such as "
+            "0.9,0.1."
         ) from None
 
 
