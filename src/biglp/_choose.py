@@ -13,7 +13,7 @@ from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 from biglp._propagate.statistics import apply_mixing
 from biglp._settings import Settings
 
@@ -47,7 +47,7 @@ class Choice:
 
 
 def choose(
-    spectrum: Spectrum, labels: Labels, labelled: LabelledRows | None, settings: Settings
+    spectrum: Graph, labels: Labels, labelled: LabelledRows | None, settings: Settings
 ) -> Choice:
     """Choose α and the class prior where the user has not."""
     alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
@@ -78,7 +78,7 @@ def check_prior(labels: Labels, settings: Settings) -> None:
 
 
 def decide(
-    spectrum: Spectrum,
+    spectrum: Graph,
     labels: Labels,
     choice: Choice,
     settings: Settings,
@@ -101,7 +101,7 @@ def decide(
     return Decision(unmixed, (1.0 - alpha) * weights, prior), n_iter
 
 
-def spread(spectrum: Spectrum, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
+def spread(spectrum: Graph, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
     """Label spreading by the chosen solver: coefficients C and the iterations used."""
     if settings.solver == "iterative":
         return iterate(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import to_dense, to_numpy
+from biglp._arrays import to_numpy
 from biglp._choose import MAX_LABELLED, choose, decide, spread, wants_leave_one_out
 from biglp._committee.decision import CommitteeDecision
 from biglp._committee.forming import Evidence, form_committee
@@ -19,10 +19,10 @@ from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import MOST_LABELLED, Graph, SparseSystem, take_apart
 from biglp._propagate.statistics import GramSums, apply_mixing
 from biglp._settings import Settings
-from biglp._sweeps import labelled_rows, part_of_labels
+from biglp._sweeps import float64_features, labelled_rows, part_of_labels
 
 COMMITTEE_SAMPLE = 2000
 """Rows that tell the usual size of each member's logits."""
@@ -39,12 +39,12 @@ def make_decision(
     mixing: np.ndarray,
 ) -> tuple[Decision | CommitteeDecision, dict[str, Any], int]:
     """Return the decision, what was chosen on the way, and the iterations of the solver."""
-    spectrum = Spectrum.of(sums)
+    spectrum = take_apart(sums)
     if settings.committee:
         return _committee(rows, factor, normalisation, labels, settings, spectrum, mixing)
     labelled = None
     if wants_leave_one_out(labels, settings):
-        part = part_of_labels(labels, MAX_LABELLED, settings.seed)
+        part = part_of_labels(labels, _most_labelled(spectrum), settings.seed)
         labelled = labelled_rows(engine, rows.blocks, factor, normalisation, part, mixing)
     choice = choose(spectrum, labels, labelled, settings)
     decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
@@ -57,10 +57,10 @@ def _committee(
     normalisation: Normalisation,
     labels: Labels,
     settings: Settings,
-    spectrum: Spectrum,
+    spectrum: Graph,
     mixing: np.ndarray,
 ) -> tuple[CommitteeDecision, dict[str, Any], int]:
-    part = part_of_labels(labels, MAX_LABELLED, settings.seed)
+    part = part_of_labels(labels, _most_labelled(spectrum), settings.seed)
     # A handful of rows, wherever they are: not worth a sweep.
     known = rows.source.take(part.rows)
     features, _ = normalisation.apply(factor.features(known))
@@ -75,7 +75,7 @@ def _committee(
         return found
 
     evidence = Evidence(
-        LabelledRows(apply_mixing(to_dense(features).astype(np.float64), mixing), part.codes),
+        LabelledRows(apply_mixing(float64_features(features), mixing), part.codes),
         to_numpy(known),
         to_numpy(sample_features),
         to_numpy(sample),
@@ -85,6 +85,10 @@ def _committee(
         spectrum, coefficients, mixing, evidence, alpha=settings.alpha, seed=settings.seed
     )
     return decision, {**report, "spectral_radius": spectrum.radius}, n_iter
+
+
+def _most_labelled(spectrum: Graph) -> int:
+    return MOST_LABELLED if isinstance(spectrum, SparseSystem) else MAX_LABELLED
 
 
 def _log_prior(labels: Labels, settings: Settings) -> np.ndarray:

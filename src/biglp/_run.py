@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._checkpoint import Checkpoint
 from biglp._choose import check_prior
@@ -138,7 +139,7 @@ def _gram(
     def compute() -> dict[str, np.ndarray]:
         sums, mixing = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
         return {
-            "gram": sums.gram,
+            **_parts_of(sums.gram),
             "targets": sums.targets,
             "totals": sums.totals,
             "n_repaired": np.array(sums.n_repaired),
@@ -147,7 +148,7 @@ def _gram(
 
     found = checkpoint.step("gram", compute)
     sums = GramSums(
-        found["gram"],
+        _from_parts(found),
         found["targets"],
         found["totals"],
         labels.counts,
@@ -155,6 +156,21 @@ def _gram(
         int(found["n_repaired"]),
     )
     return sums, found["mixing"]
+
+
+def _parts_of(gram: Any) -> dict[str, np.ndarray]:
+    """Plain arrays of a dense or sparse Gram matrix, for the checkpoint."""
+    if not sparse.issparse(gram):
+        return {"gram": gram}
+    return {"gram": gram.data, "gram_columns": gram.indices, "gram_starts": gram.indptr}
+
+
+def _from_parts(found: dict[str, np.ndarray]) -> Any:
+    if "gram_columns" not in found:
+        return found["gram"]
+    rank = len(found["gram_starts"]) - 1
+    parts = (found["gram"], found["gram_columns"], found["gram_starts"])
+    return sparse.csr_array(parts, shape=(rank, rank))
 
 
 def _decision(

@@ -22,7 +22,15 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, column_sums, largest_column, like, to_dense, to_numpy
+from biglp._arrays import (
+    Array,
+    column_sums,
+    is_torch,
+    largest_column,
+    like,
+    to_csr,
+    to_numpy,
+)
 from biglp._blocks import Block
 from biglp._checkpoint import Checkpoint, Journal, Tally
 from biglp._committee.decision import CommitteeDecision
@@ -32,6 +40,7 @@ from biglp._lowrank.base import Factor
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
+from biglp._propagate.spectrum import DENSE_RANK, is_sparse_rank
 from biglp._propagate.statistics import GramSums, apply_mixing
 
 DENSE_GRAM = 128
@@ -88,7 +97,10 @@ def sweep_gram(
     """H, B and t over all rows, and the mixing T that turns a row's features into theirs."""
     function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
     gram, targets, totals, repaired = engine.sum_blocks(function, blocks, label="Gram")
-    gram = gram.toarray() if sparse.issparse(gram) else gram
+    if factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows)):
+        gram = sparse.csr_array(gram)
+    elif sparse.issparse(gram):
+        gram = gram.toarray()
     sums = GramSums(gram, targets, totals, labels.counts, labels.n_rows, int(repaired))
     if factor.unit_degrees:
         # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
@@ -109,8 +121,17 @@ def labelled_rows(
     """Normalised features of all labelled rows in ``labels``."""
     holding = [block for block in blocks if len(labels.within(block.start, block.stop)[0])]
     function = partial(_labelled, factor=factor, normalisation=normalisation, labels=labels)
-    features = np.concatenate(engine.map_blocks(function, holding, label="labelled rows"))
+    parts = engine.map_blocks(function, holding, label="labelled rows")
+    features = sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
     return LabelledRows(apply_mixing(features, mixing), labels.codes)
+
+
+def float64_features(features: Array) -> Any:
+    """Features of a few rows, from any device, for the small algebra; CSR remains CSR."""
+    features = to_numpy(features)
+    if sparse.issparse(features):
+        return sparse.csr_array(features, dtype=np.float64)
+    return np.asarray(features, dtype=np.float64)
 
 
 def part_of_labels(labels: Labels, max_rows: int, seed: int) -> Labels:
@@ -221,18 +242,18 @@ def _gram(
     features, repaired = _normalised(block, factor, normalisation)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
         features = features.toarray()
+    elif is_torch(features) and factor.unit_degrees and features.shape[1] > DENSE_RANK:
+        features = to_csr(features)  # a few entries a row, where r × r numbers would be too many
     rows, codes = labels.within(block.start, block.stop)
     targets = features[rows].T @ like(features, labels.one_hot(codes))
     gram = features.T @ features  # the same array twice: BLAS does half the work
     return gram, targets, column_sums(features), np.array(repaired)
 
 
-def _labelled(
-    block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
-) -> np.ndarray:
+def _labelled(block: Block, factor: Factor, normalisation: Normalisation, labels: Labels) -> Any:
     rows, _ = labels.within(block.start, block.stop)
     features, _ = _normalised(block, factor, normalisation)
-    return to_dense(features[rows]).astype(np.float64)
+    return float64_features(features[rows])
 
 
 def _label(

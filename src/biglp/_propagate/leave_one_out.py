@@ -1,23 +1,23 @@
 """Exact leave-one-out scores of the labelled rows, for any α, without refitting.
 
 F is linear in Y and unlabelled rows are zero in Y, so deleting the label of row i takes its own
-contribution away and changes nothing else. With Ē = F̄_L·U (ℓ × r) the rotated features of the
-labelled rows and g the gain of :mod:`biglp._propagate.spectrum`,
+contribution away and changes nothing else. With F̄_L the features of the labelled rows (ℓ × r) and
+K = α(1−α)(I − αH)⁻¹ of :mod:`biglp._propagate.spectrum`,
 
-    f_i without its own label = Ē_i·diag(g)·UᵀB − (Ē_i·diag(g)·Ē_iᵀ)·y_i,
+    f_i without its own label = F̄_i·K·B − (F̄_i·K·F̄_iᵀ)·y_i,
 
-and the class masses lose what row i brought:  (1 − α) + t·U·diag(g)·Ē_iᵀ  of class y_i.
-O(ℓ·r·c) for each α.
+and the class masses lose what row i brought:  (1 − α) + t·K·F̄_iᵀ  of class y_i.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from biglp._propagate.class_balance import total_mass
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,16 @@ class LabelledRows:
 
     Attributes
     ----------
-    features : ndarray of shape (l, r)
+    features : ndarray or CSR array of shape (l, r)
     codes : ndarray of shape (l,)
     """
 
-    features: np.ndarray
+    features: Any
     codes: np.ndarray
 
 
 def leave_one_out(
-    spectrum: Spectrum, labelled: LabelledRows, alpha: float
+    spectrum: Graph, labelled: LabelledRows, alpha: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores of each labelled row without its own label, and the class masses without it.
 
@@ -44,14 +44,12 @@ def leave_one_out(
     scores : ndarray of shape (l, c)
     masses : ndarray of shape (l, c)
     """
-    rotated = labelled.features @ spectrum.vectors
-    gain = spectrum.gain(alpha)
-    own = (rotated * rotated) @ gain
-    scores = rotated @ (gain[:, None] * spectrum.rotated_targets)
+    coefficients = spectrum.coefficients(alpha)
+    scores = labelled.features @ coefficients
     every = np.arange(len(labelled.codes))
-    scores[every, labelled.codes] -= own
+    scores[every, labelled.codes] -= spectrum.returns(labelled.features, alpha)
     counts = np.tile(spectrum.sums.counts, (len(every), 1))
     counts[every, labelled.codes] -= 1
-    from_graph = np.tile(spectrum.sums.totals @ spectrum.coefficients(alpha), (len(every), 1))
-    from_graph[every, labelled.codes] -= rotated @ (gain * spectrum.rotated_totals)
+    from_graph = np.tile(spectrum.sums.totals @ coefficients, (len(every), 1))
+    from_graph[every, labelled.codes] -= labelled.features @ spectrum.towards_all(alpha)
     return scores, total_mass(counts, from_graph, alpha)
