@@ -1,4 +1,6 @@
-"""Thousands of landmarks: the sparse solve against the dense one, the tiled search against a sort."""
+"""Thousands of landmarks: the sparse solve against the dense one, the search against a sort."""
+
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy import sparse
 import reference as ref
 from biglp import LowRankLabelPropagation
 from biglp._engines import SerialEngine, ThreadEngine
+from biglp._lowrank import kernels
 from biglp._propagate import spectrum as spectra
 from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.conjugate import conjugate_gradients, energies, solve_in_layers
@@ -173,6 +176,57 @@ class TestGraph:
         assert is_sparse_rank(2001, 50)
         assert not is_sparse_rank(2001, 5000)
         assert is_sparse_rank(10_000, 1_000_000)
+
+
+class TestSearch:
+    @given(
+        seed=st.integers(0, 2**32 - 1),
+        b=st.integers(1, 40),
+        k=st.integers(1, 60),
+        count=st.integers(1, 4),
+        kind=st.sampled_from(["random", "clustered", "repeated", "grid"]),
+        storage=st.sampled_from([np.asarray, sparse.csr_matrix]),
+    )
+    @settings(max_examples=100, deadline=None)
+    def test_it_is_the_start_of_a_stable_sort(self, seed, b, k, count, kind, storage):
+        rng = np.random.default_rng(seed)
+        X, L = rng.normal(size=(b, 3)), rng.normal(size=(k, 3))
+        if kind == "clustered":
+            X, L = X + 50.0 * rng.integers(0, 3, (b, 1)), L + 50.0 * rng.integers(0, 3, (k, 1))
+        elif kind == "repeated":
+            L = L[rng.integers(0, k, k)]
+            X = L[rng.integers(0, k, b)]
+        elif kind == "grid":  # whole numbers: ties are exact
+            X, L = np.round(X), np.round(L)
+        count = min(count, k)
+        with mock.patch.object(kernels, "SEARCH_WIDTH", 7):
+            columns, distances = kernels.nearest_landmarks(storage(X), L, count)
+        squared = ref.squared_distances(X, L)
+        found = np.take_along_axis(squared, columns, axis=1)
+        np.testing.assert_allclose(found, np.sort(squared, axis=1)[:, :count], atol=1e-9)
+        np.testing.assert_allclose(distances + (X**2).sum(axis=1)[:, None], found, atol=1e-9)
+        assert all(len(set(row)) == count for row in columns.tolist())
+        if kind == "grid":  # of equally near landmarks the first
+            expected = np.argsort(squared, axis=1, kind="stable")[:, :count]
+            np.testing.assert_array_equal(columns, expected)
+
+    def test_it_holds_no_more_distances_than_it_says(self):
+        sizes = []
+
+        def spy(rows, landmarks):
+            sizes.append(len(rows) * len(landmarks))
+            return relative_distances(rows, landmarks)
+
+        relative_distances = kernels.relative_distances
+        rng = np.random.default_rng(0)
+        X, L = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
+        with (
+            mock.patch.object(kernels, "SEARCH_WIDTH", 10),
+            mock.patch.object(kernels, "relative_distances", spy),
+        ):
+            kernels.nearest_landmarks(X, L, 2)
+        assert sum(sizes) == 100 * 50
+        assert max(sizes) <= 100 * 10
 
 
 class TestFit:

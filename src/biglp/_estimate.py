@@ -149,7 +149,13 @@ class _Trial:
     def run(self) -> dict[str, float]:
         """Seconds of each step of the whole run."""
         with self._timed("prepare", probe=True):
-            rows = prepare_rows(self.probe.source, self.settings, None, self.shape.n_classes)
+            rows = prepare_rows(
+                self.probe.source,
+                self.settings,
+                None,
+                self.shape.n_classes,
+                self.shape.n_labelled,
+            )
         rows = replace(rows, blocks=self._blocks(rows))
         labels = self._labels(_swept_rows(rows))
         factor = self._factor(rows)

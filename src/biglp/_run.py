@@ -82,7 +82,7 @@ def _fit(
 ) -> FitResult:
     check_prior(labels, settings)
     engine.check_rows(source.n_rows)
-    rows = prepare_rows(source, settings, checkpoint, labels.n_classes)
+    rows = prepare_rows(source, settings, checkpoint, labels.n_classes, len(labels.rows))
     with blas_threads_for(rows.n_landmarks):
         factor = build_factor(engine, rows, settings, checkpoint)
     rows = replace(rows, drawn=None)  # the sample has done its work

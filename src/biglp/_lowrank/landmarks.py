@@ -12,7 +12,7 @@ from biglp._blocks import Block, cut_rows
 from biglp._engines import Engine
 from biglp._errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.kernels import nearest, relative_distances, squared_norms
+from biglp._lowrank.kernels import nearest_landmarks, squared_norms
 from biglp._lowrank.kmeans import kmeans_start, lloyd
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import PreparedSource, Source, as_source
@@ -90,7 +90,7 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     norms = to_numpy(squared_norms(sample))
     count, step = min(neighbour + 1, len(landmarks)), max(SPACING_CELLS // len(landmarks), 1)
     values = [
-        to_numpy(nearest(relative_distances(sample[start : start + step], landmarks), count)[1])
+        to_numpy(nearest_landmarks(sample[start : start + step], landmarks, count)[1])
         for start in range(0, sample.shape[0], step)
     ]
     squared = np.concatenate(values) + norms[:, None]
