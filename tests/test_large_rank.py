@@ -1,5 +1,6 @@
 """Thousands of landmarks: the sparse solve against the dense one, the search against a sort."""
 
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 import reference as ref
 from biglp import LowRankLabelPropagation
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._lowrank import kernels
+from biglp._lowrank import kernels, landmarks
 from biglp._propagate import spectrum as spectra
 from biglp._propagate.closed_form import solve, without_noise
 from biglp._propagate.conjugate import conjugate_gradients, energies, solve_in_layers
@@ -19,7 +20,7 @@ from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
 from biglp._propagate.spectrum import SparseSystem, Spectrum, is_sparse_rank, take_apart
 from biglp._propagate.statistics import GramSums
-from helpers import blobs, model, rows_in_a_block
+from helpers import blobs, blocks_of, model, rows_in_a_block
 
 ALPHAS = (0.01, 0.5, 0.99, 0.999)
 
@@ -227,6 +228,39 @@ class TestSearch:
             kernels.nearest_landmarks(X, L, 2)
         assert sum(sizes) == 100 * 50
         assert max(sizes) <= 100 * 10
+
+
+class TestKmeans:
+    @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+    def test_many_landmarks_are_nearly_as_good_for_less_work(self, storage, monkeypatch):
+        X = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
+        blocks = blocks_of(storage(X), 500)
+        choose = partial(
+            landmarks.choose_landmarks,
+            blocks=blocks,
+            source=blocks[0].source,
+            strategy="kmeans",
+            k=100,
+            seed=0,
+        )
+        visited = [0, 0]
+
+        def squares(centres):
+            return ref.squared_distances(X, centres).min(axis=1).sum()
+
+        class Counting(SerialEngine):
+            def sum_blocks(self, func, blocks, label="sum"):
+                visited[0] += sum(block.n_rows for block in blocks)
+                return super().sum_blocks(func, blocks, label)
+
+        usual = squares(choose(Counting()))
+        visited = [0, visited[0]]
+        monkeypatch.setattr(landmarks, "MANY_LANDMARKS", 99)
+        quick = choose(Counting())
+        assert squares(quick) < 1.06 * usual
+        assert visited[0] < 0.4 * visited[1]
+        other = choose(ThreadEngine(3), blocks=blocks_of(storage(X), 500))
+        assert other.tobytes() == quick.tobytes()
 
 
 class TestFit:

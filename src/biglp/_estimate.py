@@ -35,7 +35,14 @@ from biglp._fitting import (
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
 from biglp._lowrank.kmeans import assign_block, kmeans_start
-from biglp._lowrank.landmarks import KMEANS_ITERATIONS, ROWS_PER_LANDMARK
+from biglp._lowrank.landmarks import (
+    EVERY,
+    FIRST_ITERATIONS,
+    KMEANS_ITERATIONS,
+    LAST_ITERATIONS,
+    MANY_LANDMARKS,
+    ROWS_PER_LANDMARK,
+)
 from biglp._measure import StepClock
 from biglp._memory import MemoryPlan, Shape, plan_memory, within
 from biglp._probe import Probe
@@ -210,6 +217,8 @@ class _Trial:
         if settings.landmarks == "kmeans":
             swept = min(ROWS_PER_LANDMARK * self.k, swept)
         sweeps = LLOYD_SHARE * KMEANS_ITERATIONS
+        if settings.landmarks == "kmeans" and self.k > MANY_LANDMARKS:
+            sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
         self.steps["k-means"] = (
             start
             + sweeps * seconds * swept / _swept_rows(rows)
