@@ -11,7 +11,9 @@ from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation
+from biglp._checkpoint import RunFolder
 from biglp._engines import SerialEngine, ThreadEngine
+from biglp._labels import encode_labels
 from biglp._lowrank import kernels, landmarks
 from biglp._propagate import spectrum as spectra
 from biglp._propagate.closed_form import solve, without_noise
@@ -20,6 +22,10 @@ from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
 from biglp._propagate.spectrum import SparseSystem, Spectrum, is_sparse_rank, take_apart
 from biglp._propagate.statistics import GramSums
+from biglp._run import fit_model
+from biglp._settings import Settings
+from biglp._sinks import ArraySink
+from biglp._sources import as_source
 from helpers import blobs, blocks_of, model, rows_in_a_block
 
 ALPHAS = (0.01, 0.5, 0.99, 0.999)
@@ -286,6 +292,37 @@ class TestFit:
         np.testing.assert_allclose(
             found.label_distributions_, dense.label_distributions_, atol=1e-6
         )
+
+    @pytest.mark.usefixtures("sparse_always")
+    def test_torch_gives_the_same_answers(self):
+        pytest.importorskip("torch")
+        X, y, _ = blobs(n=600, classes=3, labelled=60, dtype=np.float32)
+        found = model(n_landmarks=60, device="torch:cpu").fit(X, y)
+        expected = model(n_landmarks=60).fit(X, y)
+        np.testing.assert_array_equal(found.transduction_, expected.transduction_)
+        np.testing.assert_allclose(
+            found.label_distributions_, expected.label_distributions_, atol=1e-4
+        )
+
+    @pytest.mark.usefixtures("sparse_always")
+    def test_a_resumed_run_finds_the_sparse_sums(self, tmp_path):
+        X, y, _ = blobs(n=600, classes=3, labelled=60, dtype=np.float32)
+        labels = encode_labels(y, len(y))
+        wanted = Settings.of(model(n_landmarks=60))
+
+        def coefficients(*, resume):
+            sink = ArraySink(labels.classes, len(y), X.dtype)
+            folder = RunFolder(tmp_path, {}, resume=resume)
+            found = fit_model(SerialEngine(), as_source(X), labels, wanted, sink, folder)
+            folder.close()
+            return found.model.decision.coefficients
+
+        first = coefficients(resume=False)
+        (tmp_path / "decision.npz").unlink()
+        with mock.patch("biglp._run.sweep_gram", side_effect=AssertionError):
+            second = coefficients(resume=True)
+        assert "gram_columns" in np.load(tmp_path / "gram.npz").files
+        assert first.tobytes() == second.tobytes()
 
     @pytest.mark.usefixtures("sparse_always")
     def test_same_bits_on_any_number_of_threads(self):

@@ -40,7 +40,7 @@ from biglp._lowrank.base import Factor
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.spectrum import DENSE_RANK, is_sparse_rank
+from biglp._propagate.spectrum import is_sparse_rank
 from biglp._propagate.statistics import GramSums, apply_mixing
 
 DENSE_GRAM = 128
@@ -240,9 +240,10 @@ def _gram(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
 ) -> tuple[Any, ...]:
     features, repaired = _normalised(block, factor, normalisation)
+    n_labelled = len(labels.rows)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
         features = features.toarray()
-    elif is_torch(features) and factor.unit_degrees and features.shape[1] > DENSE_RANK:
+    elif is_torch(features) and factor.unit_degrees and is_sparse_rank(factor.rank, n_labelled):
         features = to_csr(features)  # a few entries a row, where r × r numbers would be too many
     rows, codes = labels.within(block.start, block.stop)
     targets = features[rows].T @ like(features, labels.one_hot(codes))
