@@ -223,7 +223,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         source = self._source(X, reset=False)
         model, device = self._model, require_device(self.device)
-        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
+        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, device)
         budget = parse_memory(self.memory)
         sink = ArraySink(self.classes_, source.n_rows, model.dtype)
         try:

@@ -80,10 +80,10 @@ class AnchorFactor(Factor):
         """Bytes of one row in the store."""
         return self.n_nearest * (itemsize + np.dtype(self._index_type).itemsize)
 
-    def bytes_per_row(self, n_features: int, itemsize: int) -> int:
-        """Distances to the landmarks and the few that are kept."""
-        distances = min(self.rank, SEARCH_WIDTH)
-        return itemsize * (n_features + distances) + 4 * self.n_nearest * (itemsize + 4)
+    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
+        """Distances to the landmarks and the few that are kept, which torch holds among zeros."""
+        width = min(self.rank, SEARCH_WIDTH) if device == "cpu" else 3 * self.rank
+        return itemsize * (n_features + width) + 4 * self.n_nearest * (itemsize + 4)
 
     def state(self) -> dict[str, np.ndarray]:
         """Landmarks, bandwidth and s."""
