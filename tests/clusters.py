@@ -10,8 +10,9 @@ from pathlib import Path
 BIN = Path(sys.executable).parent
 MPIEXEC, DASK, BIGLP = BIN / "mpiexec", BIN / "dask", BIN / "biglp"
 TESTS = Path(__file__).parent
-WITH_TESTS = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
 QUIET = {**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"}
+PATHS = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+"""Where workers find the tests' own functions, and the sources that are tested."""
 
 
 def run_ranks(n_ranks, *command, timeout=120, **environment):
@@ -64,7 +65,7 @@ class DaskProcesses:
             [*prefix, str(DASK), kind, *command, *listening],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**QUIET, "PYTHONPATH": WITH_TESTS},
+            env={**QUIET, "PYTHONPATH": os.pathsep.join(PATHS)},
             cwd=cwd,
         )
         self.processes.append(process)

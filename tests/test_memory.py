@@ -25,6 +25,7 @@ ROWS, FEATURES = 250_000, 60
 METHODS = {
     "random": ("--factor", "nystrom", "--landmarks", "random", "-k", "20"),
     "anchors": ("--factor", "anchors", "-k", "150"),
+    "many anchors": ("--factor", "anchors", "--landmarks", "random", "-k", "2500"),
     "default": ("-k", "60", "--probabilities"),
 }
 
@@ -77,7 +78,13 @@ def smallest_budget(*arguments: object) -> int:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
     ("kind", "method"),
-    [("npy", "random"), ("npy", "anchors"), ("npy", "default"), ("parquet", "random")],
+    [
+        ("npy", "random"),
+        ("npy", "anchors"),
+        ("npy", "many anchors"),
+        ("npy", "default"),
+        ("parquet", "random"),
+    ],
 )
 def test_memory_is_kept(data, tmp_path, kind, method):
     fit = ("fit", *named(data, kind), *METHODS[method], "-o", tmp_path / "out", "-q")

@@ -73,6 +73,14 @@ def to_dense(rows: Rows) -> np.ndarray:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
+def to_csr(array: Array) -> Any:
+    """Bring the entries of a torch matrix that are not zero as a CSR matrix."""
+    places = array.nonzero()
+    values = to_numpy(array[places[:, 0], places[:, 1]])
+    row, column = to_numpy(places).T
+    return sparse.csr_matrix((values, (row, column)), shape=tuple(array.shape))
+
+
 def to_device(rows: Rows, device: str) -> Rows:
     """Move a block of rows to ``device``: "cpu" is NumPy, anything else a torch device."""
     if device == "cpu":

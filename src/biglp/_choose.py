@@ -14,7 +14,7 @@ from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
 from biglp._propagate.poisson import centred, mean_label
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 from biglp._propagate.statistics import apply_mixing
 from biglp._settings import Settings
 
@@ -48,7 +48,7 @@ class Choice:
 
 
 def choose(
-    spectrum: Spectrum, labels: Labels, labelled: LabelledRows | None, settings: Settings
+    spectrum: Graph, labels: Labels, labelled: LabelledRows | None, settings: Settings
 ) -> Choice:
     """Choose α and the class prior where the user has not."""
     alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
@@ -84,7 +84,7 @@ def check_prior(labels: Labels, settings: Settings) -> None:
 
 
 def decide(
-    spectrum: Spectrum,
+    spectrum: Graph,
     labels: Labels,
     choice: Choice,
     settings: Settings,
@@ -111,7 +111,7 @@ def decide(
     return Decision(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
 
 
-def spread(spectrum: Spectrum, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
+def spread(spectrum: Graph, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
     """Label spreading by the chosen solver: coefficients C and the iterations used."""
     if settings.solver == "iterative":
         return iterate(

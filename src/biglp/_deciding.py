@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import to_dense, to_numpy
+from biglp._arrays import to_numpy
 from biglp._choose import MAX_LABELLED, choose, decide, spread, wants_leave_one_out
 from biglp._choose_poisson import decide_by_poisson
 from biglp._committee.decision import CommitteeDecision
@@ -21,10 +21,16 @@ from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.poisson import constant_mode
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import (
+    MOST_LABELLED,
+    Graph,
+    SparseSystem,
+    Spectrum,
+    take_apart,
+)
 from biglp._propagate.statistics import GramSums, apply_mixing
 from biglp._settings import Settings
-from biglp._sweeps import labelled_rows, part_of_labels
+from biglp._sweeps import float64_features, labelled_rows, part_of_labels
 
 COMMITTEE_SAMPLE = 2000
 """Rows that tell the usual size of each member's logits."""
@@ -41,14 +47,14 @@ def make_decision(
     mixing: np.ndarray,
 ) -> tuple[Decision | CommitteeDecision, dict[str, Any], int]:
     """Return the decision, what was chosen on the way, and the iterations of the solver."""
-    spectrum = Spectrum.of(sums)
+    spectrum = take_apart(sums)
     if settings.committee:
         return _committee(rows, factor, normalisation, labels, settings, spectrum, mixing)
     labelled = None
     if wants_leave_one_out(labels, settings):
-        part = part_of_labels(labels, MAX_LABELLED, settings.seed)
+        part = part_of_labels(labels, _most_labelled(spectrum), settings.seed)
         labelled = labelled_rows(engine, rows.blocks, factor, normalisation, part, mixing)
-    if settings.filter == "poisson":
+    if settings.filter == "poisson" and isinstance(spectrum, Spectrum):
         mode = constant_mode(spectrum, normalisation.column_sums)
         poisson, chosen = decide_by_poisson(spectrum, mode, labels, labelled, settings, mixing)
         return poisson, {**chosen, "spectral_radius": spectrum.radius}, 1
@@ -63,10 +69,10 @@ def _committee(
     normalisation: Normalisation,
     labels: Labels,
     settings: Settings,
-    spectrum: Spectrum,
+    spectrum: Graph,
     mixing: np.ndarray,
 ) -> tuple[CommitteeDecision, dict[str, Any], int]:
-    part = part_of_labels(labels, MAX_LABELLED, settings.seed)
+    part = part_of_labels(labels, _most_labelled(spectrum), settings.seed)
     # A handful of rows, wherever they are: not worth a sweep.
     known = rows.source.take(part.rows)
     features, _ = normalisation.apply(factor.features(known))
@@ -80,7 +86,7 @@ def _committee(
         n_iter = max(n_iter, steps)
         return found
 
-    known_features = apply_mixing(to_dense(features).astype(np.float64), mixing)
+    known_features = apply_mixing(float64_features(features), mixing)
     evidence = Evidence(
         LabelledRows(known_features, part.codes, part.given),
         to_numpy(known),
@@ -93,6 +99,10 @@ def _committee(
         spectrum, coefficients, mixing, evidence, alpha=settings.alpha, seed=settings.seed
     )
     return decision, {**report, "spectral_radius": spectrum.radius}, n_iter
+
+
+def _most_labelled(spectrum: Graph) -> int:
+    return MOST_LABELLED if isinstance(spectrum, SparseSystem) else MAX_LABELLED
 
 
 def _log_prior(labels: Labels, settings: Settings) -> np.ndarray:

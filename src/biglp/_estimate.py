@@ -35,7 +35,14 @@ from biglp._fitting import (
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
 from biglp._lowrank.kmeans import assign_block, kmeans_start
-from biglp._lowrank.landmarks import KMEANS_ITERATIONS, ROWS_PER_LANDMARK
+from biglp._lowrank.landmarks import (
+    EVERY,
+    FIRST_ITERATIONS,
+    KMEANS_ITERATIONS,
+    LAST_ITERATIONS,
+    MANY_LANDMARKS,
+    ROWS_PER_LANDMARK,
+)
 from biglp._measure import StepClock
 from biglp._memory import MemoryPlan, Shape, plan_memory, within
 from biglp._probe import Probe
@@ -149,7 +156,13 @@ class _Trial:
     def run(self) -> dict[str, float]:
         """Seconds of each step of the whole run."""
         with self._timed("prepare", probe=True):
-            rows = prepare_rows(self.probe.source, self.settings, None, self.shape.n_classes)
+            rows = prepare_rows(
+                self.probe.source,
+                self.settings,
+                None,
+                self.shape.n_classes,
+                self.shape.n_labelled,
+            )
         rows = replace(rows, blocks=self._blocks(rows))
         labels = self._labels(_swept_rows(rows))
         factor = self._factor(rows)
@@ -204,6 +217,8 @@ class _Trial:
         if settings.landmarks == "kmeans":
             swept = min(ROWS_PER_LANDMARK * self.k, swept)
         sweeps = LLOYD_SHARE * KMEANS_ITERATIONS
+        if settings.landmarks == "kmeans" and self.k > MANY_LANDMARKS:
+            sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
         self.steps["k-means"] = (
             start
             + sweeps * seconds * swept / _swept_rows(rows)

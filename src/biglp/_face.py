@@ -71,7 +71,7 @@ class Face(BaseEstimator):
     def _score_rows(self, source: Source, sink: Any) -> None:
         """Write the answers for new rows to a sink."""
         model, device = self._model, require_device(self.device)
-        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
+        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, device)
         budget = parse_memory(self.memory)
         try:
             rows_each = rows_per_block(row_bytes, budget, device=device)

@@ -16,24 +16,30 @@ from biglp._arrays import Rows, to_numpy
 from biglp._blocks import Block, cut_rows, format_bytes, rows_per_block
 from biglp._checkpoint import Checkpoint
 from biglp._engines import Engine
-from biglp._errors import BadRowsError, MemoryBudgetError
+from biglp._errors import BadRowsError, MemoryBudgetError, ParameterError
 from biglp._files import free_space
 from biglp._lowrank import FACTORS
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import Factor
-from biglp._lowrank.kernels import check_bandwidth, squared_norms
+from biglp._lowrank.kernels import SEARCH_WIDTH, check_bandwidth, squared_norms
 from biglp._lowrank.landmarks import choose_landmarks, landmark_spacing
 from biglp._lowrank.linear import LinearFactor
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.sampling import sample_rows
+from biglp._propagate.spectrum import COLUMNS_AT_ONCE, DENSE_RANK, is_sparse_rank
 from biglp._settings import Settings
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
 from biglp._stores import DiskStore, FeatureStore, MemoryStore, NoStore
+from biglp._sweeps import DENSE_GRAM
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 64 << 20
 """Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
 EXPLAIN_ROWS = 10_000
+KEPT_WIDTH = 64
+"""Numbers that a row of sparse features takes, with those of its part in the Gram matrix."""
+SPARSE_CELLS, SPARSE_CELL_BYTES = 400, 120
+"""Cells of a landmark's row of the sparse Gram matrix, and what their exact sums take."""
 ANCHOR_NEIGHBOURS = 3
 ANCHOR_BANDWIDTH = 0.4
 NYSTROM_BANDWIDTH = 0.45
@@ -74,12 +80,13 @@ def prepare_rows(
     settings: Settings,
     checkpoint: Checkpoint | None = None,
     n_classes: int = 2,
+    n_labelled: int = 0,
 ) -> PreparedRows:
     """Choose precision, scaling and the cut into blocks."""
     dtype = working_dtype(source.dtype)
     k = settings.n_landmarks or automatic_landmarks(source.n_rows, settings.factor)
     rank = source.n_features if settings.factor == "linear" else min(k, source.n_rows)
-    check_small_arrays(rank, settings.memory)
+    check_small_arrays(rank, source.n_rows, n_labelled, settings)
     drawn: Rows | None = None
 
     def learn() -> dict[str, np.ndarray]:
@@ -93,7 +100,7 @@ def prepare_rows(
 
     found = (checkpoint or Checkpoint()).step("scaling", learn)
     scaling = Scaling.from_arrays(str(found["kind"]), found)
-    a_row = bytes_per_row(float(found["values"]), rank, n_classes, dtype)
+    a_row = bytes_per_row(float(found["values"]), rank, n_classes, dtype, settings)
     rows_each = rows_per_block(a_row, settings.memory, device=settings.device)
     prepared = PreparedSource(source, dtype, scaling, settings.device)
     return PreparedRows(prepared, cut_rows(prepared, rows_each), k, settings.seed, drawn)
@@ -127,18 +134,42 @@ def values_per_row(sample: Rows) -> float:
     return float(sample.shape[1])
 
 
-def bytes_per_row(values: float, rank: int, n_classes: int, dtype: np.dtype[Any]) -> int:
+def bytes_per_row(
+    values: float, rank: int, n_classes: int, dtype: np.dtype[Any], settings: Settings
+) -> int:
     """Working memory of one row: what is stored for it, its features and its answers."""
-    return int(dtype.itemsize * (values + 3 * rank + n_classes)) + 64
+    width = 3 * rank
+    if settings.factor == "anchors" and settings.device == "cpu" and rank > DENSE_GRAM:
+        # Distances, of which only the few smallest are kept; answers come when they are gone.
+        width = max(min(max(rank, 3 * DENSE_GRAM), SEARCH_WIDTH), 10 * n_classes) + KEPT_WIDTH
+    return int(dtype.itemsize * (values + width + n_classes)) + 64
 
 
-def check_small_arrays(rank: int, budget: int) -> None:
-    """Refuse a rank whose r × r arrays alone would not fit the budget."""
-    needed = 6 * 8 * rank**2
+def small_bytes(rank: int, n_rows: int, n_labelled: int, settings: Settings) -> int:
+    """What the Gram matrix takes, with what is computed from it."""
+    if settings.factor != "anchors" or not is_sparse_rank(rank, n_labelled):
+        return 6 * 8 * rank**2
+    # A row ties each of its landmarks to the others; sums that many rows share are one cell.
+    nearest = int(settings.factor_params.get("n_nearest", ANCHOR_NEIGHBOURS))
+    cells = min(rank**2, rank + nearest * (nearest - 1) * n_rows, SPARSE_CELLS * rank)
+    return SPARSE_CELL_BYTES * cells + 8 * 8 * COLUMNS_AT_ONCE * rank
+
+
+def check_small_arrays(
+    rank: int, n_rows: int, n_labelled: int, settings: Settings, budget: int | None = None
+) -> None:
+    """Refuse a rank whose Gram matrix cannot be taken apart, or alone would not fit the budget."""
+    if settings.filter == "poisson" and is_sparse_rank(rank, n_labelled):
+        raise ParameterError(
+            f"filter='poisson' needs all eigenvectors of the graph, too many of them with "
+            f"n_landmarks={rank:,}; use at most {DENSE_RANK:,} landmarks, or filter='spreading'."
+        )
+    budget = settings.memory if budget is None else budget
+    needed = small_bytes(rank, n_rows, n_labelled, settings)
     if needed > budget:
         raise MemoryBudgetError(
-            f"rank {rank:,} needs {format_bytes(needed)} for its {rank:,} × {rank:,} arrays, "
-            f"but memory={format_bytes(budget)}; give at least {format_bytes(needed)}, "
+            f"rank {rank:,} needs {format_bytes(needed)} for its Gram matrix and what is computed "
+            f"from it, but memory={format_bytes(budget)}; give at least {format_bytes(needed)}, "
             "or use fewer landmarks (n_landmarks)."
         )
 

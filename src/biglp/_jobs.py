@@ -192,7 +192,7 @@ class PredictJob(Job):
         """Open the rows as the model's were, score them, and stage the answers."""
         model = Model.load(self.model)
         source = self.open_source(engine, run, encoding=new_encoding(model))
-        a_row = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize)
+        a_row = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, self.device)
         a_row += 3 * len(model.classes) * model.dtype.itemsize
         memory = engine.once(lambda: parse_memory(self.memory))
         budget = scoring_budget(memory, a_row, source, n_workers(engine))

@@ -23,8 +23,10 @@ from biglp._fitting import (
     automatic_landmarks,
     bytes_per_row,
     check_small_arrays,
+    small_bytes,
 )
 from biglp._lowrank.landmarks import ROWS_PER_LANDMARK
+from biglp._propagate.spectrum import MOST_LABELLED, is_sparse_rank
 from biglp._settings import Settings
 from biglp._sources import Source
 
@@ -189,9 +191,9 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     budget = memory - process - codes - 24 * shape.n_labelled
     if budget <= 0:
         return f"Python and the labels alone take {format_bytes(memory - budget)}"
-    a_row = bytes_per_row(shape.values, rank, shape.n_classes, shape.dtype)
+    a_row = bytes_per_row(shape.values, rank, shape.n_classes, shape.dtype, settings)
     try:
-        check_small_arrays(rank, budget)
+        check_small_arrays(rank, shape.n_rows, shape.n_labelled, settings, budget)
         rows_each = rows_per_block(a_row, budget, device=settings.device)
     except MemoryBudgetError:
         return f"blocks and small arrays do not fit the remaining {format_bytes(budget)}"
@@ -280,6 +282,11 @@ def _small_bytes(shape: Shape, settings: Settings, rank: int, rows_each: int) ->
         result = min(square, 16 * rows_each * ANCHOR_NEIGHBOURS**2)
     elif settings.factor in ("glnp", "glnp-mu"):
         result = max(square, 8 * rank * shape.n_features)
+    if settings.factor == "anchors" and is_sparse_rank(rank, shape.n_labelled):
+        # Labelled rows are sparse too, and solved for a few at a time.
+        chosen = 8 * MOST_LABELLED * (8 * ANCHOR_NEIGHBOURS + 6 * shape.n_classes)
+        solved = 8 * 8 * rank * shape.n_classes
+        return small_bytes(rank, shape.n_rows, shape.n_labelled, settings) + chosen + solved, result
     chosen = 8 * min(shape.n_labelled, MAX_LABELLED) * (4 * rank + 6 * shape.n_classes)
     return 8 * square + chosen, result
 

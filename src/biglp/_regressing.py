@@ -25,7 +25,7 @@ from biglp._propagate.regression import (
     held_out_values,
 )
 from biglp._propagate.ridge import fit_ridge
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph, take_apart
 from biglp._propagate.statistics import GramSums, apply_mixing
 from biglp._settings import Settings
 from biglp._sweeps import labelled_features, part_of_labels
@@ -49,7 +49,7 @@ def make_regression(
     mixing: np.ndarray,
 ) -> tuple[RegressionDecision, dict[str, Any], int]:
     """Return the decision, what was chosen on the way, and the iterations of the solver."""
-    spectrum = Spectrum.of(sums)
+    spectrum = take_apart(sums)
     part = part_of_labels(labels, MAX_LABELLED, settings.seed)
     features = _features(engine, rows, factor, normalisation, part, mixing)
     alpha, by_graph, errors = _choose_alpha(spectrum, features, part, settings)
@@ -95,7 +95,7 @@ def _features(
 
 
 def _choose_alpha(
-    spectrum: Spectrum, features: np.ndarray, part: Measurements, settings: Settings
+    spectrum: Graph, features: np.ndarray, part: Measurements, settings: Settings
 ) -> tuple[float, np.ndarray, list[dict[str, float]]]:
     """α of least leave-one-out error over all targets, what it says, and all candidates."""
     alphas = ALPHAS if settings.alpha is None else (settings.alpha,)

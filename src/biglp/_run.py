@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._checkpoint import Checkpoint
 from biglp._choose import check_prior
@@ -98,7 +99,7 @@ def _fit(
 ) -> FitResult:
     """Prepare rows, sweep, have the decision made, and sweep again for the answers."""
     engine.check_rows(source.n_rows)
-    rows = prepare_rows(source, settings, checkpoint, labels.n_columns)
+    rows = prepare_rows(source, settings, checkpoint, labels.n_columns, len(labels.rows))
     with blas_threads_for(rows.n_landmarks):
         factor = build_factor(engine, rows, settings, checkpoint)
     rows = replace(rows, drawn=None)  # the sample has done its work
@@ -164,7 +165,7 @@ def _gram(
     def compute() -> dict[str, np.ndarray]:
         sums, mixing = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
         return {
-            "gram": sums.gram,
+            **_parts_of(sums.gram),
             "targets": sums.targets,
             "totals": sums.totals,
             "n_repaired": np.array(sums.n_repaired),
@@ -173,7 +174,7 @@ def _gram(
 
     found = checkpoint.step("gram", compute)
     sums = GramSums(
-        found["gram"],
+        _from_parts(found),
         found["targets"],
         found["totals"],
         labels.counts,
@@ -181,6 +182,21 @@ def _gram(
         int(found["n_repaired"]),
     )
     return sums, found["mixing"]
+
+
+def _parts_of(gram: Any) -> dict[str, np.ndarray]:
+    """Plain arrays of a dense or sparse Gram matrix, for the checkpoint."""
+    if not sparse.issparse(gram):
+        return {"gram": gram}
+    return {"gram": gram.data, "gram_columns": gram.indices, "gram_starts": gram.indptr}
+
+
+def _from_parts(found: dict[str, np.ndarray]) -> Any:
+    if "gram_columns" not in found:
+        return found["gram"]
+    rank = len(found["gram_starts"]) - 1
+    parts = (found["gram"], found["gram_columns"], found["gram_starts"])
+    return sparse.csr_array(parts, shape=(rank, rank))
 
 
 def _decision(

@@ -22,7 +22,15 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, column_sums, largest_column, like, to_dense, to_numpy
+from biglp._arrays import (
+    Array,
+    column_sums,
+    is_torch,
+    largest_column,
+    like,
+    to_csr,
+    to_numpy,
+)
 from biglp._blocks import Block
 from biglp._checkpoint import Checkpoint, Journal, Tally
 from biglp._committee.decision import CommitteeDecision
@@ -34,6 +42,7 @@ from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.regression import RegressionDecision
+from biglp._propagate.spectrum import is_sparse_rank
 from biglp._propagate.statistics import GramSums, apply_mixing
 
 AnyLabels = TypeVar("AnyLabels", Labels, Measurements)
@@ -92,7 +101,10 @@ def sweep_gram(
     """H, B and t over all rows, and the mixing T that turns a row's features into theirs."""
     function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
     gram, targets, totals, repaired = engine.sum_blocks(function, blocks, label="Gram")
-    gram = gram.toarray() if sparse.issparse(gram) else gram
+    if factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows)):
+        gram = sparse.csr_array(gram)
+    elif sparse.issparse(gram):
+        gram = gram.toarray()
     sums = GramSums(gram, targets, totals, labels.counts, labels.n_rows, int(repaired))
     if factor.unit_degrees:
         # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
@@ -122,12 +134,21 @@ def labelled_features(
     normalisation: Normalisation,
     rows: np.ndarray,
     mixing: np.ndarray,
-) -> np.ndarray:
+) -> Any:
     """Normalised features of some rows, whose numbers increase.  (l, r)."""
     holding = [block for block in blocks if len(_inside(rows, block))]
     function = partial(_labelled, factor=factor, normalisation=normalisation, rows=rows)
-    features = np.concatenate(engine.map_blocks(function, holding, label="labelled rows"))
+    parts = engine.map_blocks(function, holding, label="labelled rows")
+    features = sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
     return apply_mixing(features, mixing)
+
+
+def float64_features(features: Array) -> Any:
+    """Features of a few rows, from any device, for the small algebra; CSR remains CSR."""
+    features = to_numpy(features)
+    if sparse.issparse(features):
+        return sparse.csr_array(features, dtype=np.float64)
+    return np.asarray(features, dtype=np.float64)
 
 
 def part_of_labels(labels: AnyLabels, max_rows: int, seed: int) -> AnyLabels:
@@ -240,19 +261,20 @@ def _gram(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels | Measurements
 ) -> tuple[Any, ...]:
     features, repaired = _normalised(block, factor, normalisation)
+    n_labelled = len(labels.rows)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
         features = features.toarray()
+    elif is_torch(features) and factor.unit_degrees and is_sparse_rank(factor.rank, n_labelled):
+        features = to_csr(features)  # a few entries a row, where r × r numbers would be too many
     rows, given = labels.targets_within(block.start, block.stop)
     targets = features[rows].T @ like(features, given)
     gram = features.T @ features  # the same array twice: BLAS does half the work
     return gram, targets, column_sums(features), np.array(repaired)
 
 
-def _labelled(
-    block: Block, factor: Factor, normalisation: Normalisation, rows: np.ndarray
-) -> np.ndarray:
+def _labelled(block: Block, factor: Factor, normalisation: Normalisation, rows: np.ndarray) -> Any:
     features, _ = _normalised(block, factor, normalisation)
-    return to_dense(features[_inside(rows, block)]).astype(np.float64)
+    return float64_features(features[_inside(rows, block)])
 
 
 def _inside(rows: np.ndarray, block: Block) -> np.ndarray:

@@ -23,7 +23,7 @@ from biglp._committee.members import (
 )
 from biglp._committee.weights import Weights, weigh
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 from biglp._propagate.statistics import apply_mixing
 
 Coefficients = Callable[[float], np.ndarray]
@@ -64,7 +64,7 @@ class Evidence:
 
 
 def form_committee(
-    spectrum: Spectrum,
+    spectrum: Graph,
     coefficients: Coefficients,
     mixing: np.ndarray,
     evidence: Evidence,
@@ -76,7 +76,7 @@ def form_committee(
 
     Parameters
     ----------
-    spectrum : Spectrum
+    spectrum : Graph
         The graph.
     coefficients : callable
         Label spreading at α.

@@ -22,7 +22,7 @@ from biglp._arrays import Rows
 from biglp._committee.decision import graph_logits
 from biglp._propagate.class_balance import class_mass
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 
 ALPHAS = (0.5, 0.9, 0.99)
 FOLDS = 5
@@ -52,14 +52,14 @@ class LogisticModel:
         return np.asarray(rows @ self.slopes + self.intercepts)
 
 
-def density_coefficients(spectrum: Spectrum, coefficients: np.ndarray, alpha: float) -> np.ndarray:
+def density_coefficients(spectrum: Graph, coefficients: np.ndarray, alpha: float) -> np.ndarray:
     """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
     sums = spectrum.sums
     mass = class_mass(sums.totals, coefficients, sums.counts, alpha)
     return coefficients * (sums.n_rows / mass)
 
 
-def held_out_by_graph(spectrum: Spectrum, labelled: LabelledRows, alpha: float) -> np.ndarray:
+def held_out_by_graph(spectrum: Graph, labelled: LabelledRows, alpha: float) -> np.ndarray:
     """Logits of each labelled row without its own label; NaN where it was its class's only one."""
     scores, masses = leave_one_out(spectrum, labelled, alpha)
     alone = left_alone(spectrum.sums.counts, labelled.targets(scores.shape[1]))

@@ -36,8 +36,10 @@ _LOWEST_UNIT = 2.0 ** (WIDTH * _LOWEST_LEVEL)
 _HIGHEST = 2.0**992  # from here on the constant that rounds to a unit would overflow
 _ROUNDER = 3.0 * 2.0**51  # x + r·u − r·u rounds x to a multiple of u
 _TILE = 1 << 14  # numbers worked on at a time: the temporaries stay in the cache
-_DENSE_CELLS = 1 << 21
+_DENSE_CELLS = 1 << 19
 """Sparse matrices with at most this many cells are added as dense ones, which is faster."""
+_WAITING_CELLS = 1 << 21
+"""Cells of sparse matrices that are added in one go, at least."""
 
 
 class Slices:
@@ -105,12 +107,11 @@ class KeyedSlices:
 
     def add(self, matrix: Any) -> None:
         """Add a sparse matrix; new cells are made for many matrices at a time."""
-        cells = matrix.tocoo()
-        cells.sum_duplicates()
-        keys = cells.row.astype(np.int64) * cells.shape[1] + cells.col
-        order = np.argsort(keys, kind="stable")
-        self._waiting.append((keys[order], cells.data[order]))
-        if sum(len(keys) for keys, _ in self._waiting) > max(len(self.keys), _DENSE_CELLS):
+        cells = sparse.csr_array(matrix)
+        cells.sum_duplicates()  # and sorts each row, so that the keys are sorted
+        rows = np.repeat(np.arange(cells.shape[0], dtype=np.int64), np.diff(cells.indptr))
+        self._waiting.append((rows * cells.shape[1] + cells.indices, cells.data))
+        if sum(len(keys) for keys, _ in self._waiting) > max(len(self.keys), _WAITING_CELLS):
             self.settle()
 
     def settle(self) -> None:

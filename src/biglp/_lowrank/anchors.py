@@ -18,7 +18,7 @@ from scipy import sparse
 
 from biglp._arrays import Array, Rows, namespace
 from biglp._lowrank.base import Factor, check_finite
-from biglp._lowrank.kernels import nearest, relative_distances, scatter
+from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
 from biglp._stores import Packed
 
 
@@ -46,7 +46,7 @@ class AnchorFactor(Factor):
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, dense for torch.  (b, m) → (b, k)."""
-        columns, squared = nearest(relative_distances(rows, self.landmarks), self.n_nearest)
+        columns, squared = nearest_landmarks(rows, self.landmarks, self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
         # taken out so that the nearest weight is 1 before normalising and no row underflows.
@@ -80,9 +80,10 @@ class AnchorFactor(Factor):
         """Bytes of one row in the store."""
         return self.n_nearest * (itemsize + np.dtype(self._index_type).itemsize)
 
-    def bytes_per_row(self, n_features: int, itemsize: int) -> int:
-        """Distances to all landmarks and the few that are kept."""
-        return itemsize * (n_features + self.rank) + 4 * self.n_nearest * (itemsize + 4)
+    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
+        """Distances to the landmarks and the few that are kept, which torch holds among zeros."""
+        width = min(self.rank, SEARCH_WIDTH) if device == "cpu" else 3 * self.rank
+        return itemsize * (n_features + width) + 4 * self.n_nearest * (itemsize + 4)
 
     def state(self) -> dict[str, np.ndarray]:
         """Landmarks, bandwidth and s."""

@@ -71,7 +71,7 @@ class Factor(ABC):
         """Bytes of one row in the store."""
         return itemsize * (self.rank if self.mixing is None else len(self.mixing))
 
-    def bytes_per_row(self, n_features: int, itemsize: int) -> int:
+    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
         """Working memory of one row while its block is processed."""
         return itemsize * (n_features + 3 * self.rank)
 

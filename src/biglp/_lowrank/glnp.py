@@ -170,7 +170,7 @@ class GlnpFactor(Factor):
         factor.objective_ = self.objective_
         return factor
 
-    def bytes_per_row(self, n_features: int, itemsize: int) -> int:
+    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
         """Shifted rows, three iterates, and Y, B, the gradient and the move of a step."""
         return itemsize * (2 * n_features + 8 * self.rank)
 

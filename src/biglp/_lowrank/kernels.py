@@ -13,6 +13,9 @@ from biglp._arrays import Array, Rows, is_torch, like, namespace
 from biglp._errors import ParameterError
 from biglp._lowrank.base import check_finite
 
+SEARCH_WIDTH = 1024
+"""Distances that are held at once, for each row of a block; with more landmarks than this the
+block's rows are searched a part at a time."""
 WIDEST = 1e150
 """Widest bandwidth: its square is still a number."""
 
@@ -82,6 +85,37 @@ def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:
     np.fill_diagonal(squared, 0.0)
     kernel: np.ndarray = np.exp(-0.5 / bandwidth**2 * squared)
     return kernel
+
+
+def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Array, Array]:
+    """Landmarks nearest to each row and their relative distances, nearest first.
+
+    All distances are computed. Cells of landmarks that the triangle inequality could rule out were
+    tried: in 40 or 50 dimensions 85 to 100 % of the landmarks remain, and a matrix product is ten
+    times faster than a tree that skips the others.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (b, m)
+    landmarks : ndarray of shape (k, m)
+    count : int
+        Landmarks that are wanted; of equally near ones the first.
+
+    Returns
+    -------
+    columns, distances : arrays of shape (b, count)
+        Numbers of the landmarks, and ‖x − l‖² − ‖x‖².
+    """
+    b = rows.shape[0]
+    step = max(b * SEARCH_WIDTH // len(landmarks), 1)
+    if step >= b or is_torch(rows):
+        return nearest(relative_distances(rows, landmarks), count)
+    parts = [
+        nearest(relative_distances(rows[start : start + step], landmarks), count)
+        for start in range(0, b, step)
+    ]
+    columns, values = zip(*parts, strict=True)
+    return np.concatenate(columns), np.concatenate(values)
 
 
 def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:

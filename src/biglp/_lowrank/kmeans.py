@@ -17,7 +17,7 @@ from biglp._arrays import Array, Rows, namespace, to_dense
 from biglp._blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.kernels import nearest, relative_distances, scatter, squared_norms
+from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms
 
 START_ROWS_PER_CENTRE = 10
 """Rows a centre among which the k-means++ start chooses."""
@@ -42,7 +42,7 @@ def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
     fresh = chosen
     while True:
         centres = to_dense(pool[fresh])
-        _, nearest_fresh = nearest(relative_distances(pool, centres), 1)
+        _, nearest_fresh = nearest_landmarks(pool, centres, 1)
         squared = np.minimum(squared, np.maximum(nearest_fresh[:, 0] + norms, 0.0))
         squared[chosen] = 0.0
         batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
@@ -104,7 +104,7 @@ def lloyd(
 def assign_block(block: Block, centres: np.ndarray) -> tuple[Array, Array, Array]:
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
-    columns, values = nearest(relative_distances(rows, centres), 1)
+    columns, values = nearest_landmarks(rows, centres, 1)
     check_finite(values)
     members = scatter(columns, namespace(values).ones_like(values), len(centres))
     sums = members.T @ rows

@@ -5,14 +5,16 @@
 The spectrum gives C as well, for every α, and leave-one-out uses that. For the answer itself the
 system is solved by Cholesky: where H ≥ 0 (anchors, linear, GLNP) its factor has the signs of an
 M-matrix, so that nothing cancels, C ≥ 0 to the last bit, and parts of the graph without labels get
-exact zeros. Eigenvectors would mix such parts and leave rounding errors that look like labels.
+exact zeros. Eigenvectors would mix such parts and leave rounding errors that look like labels. A
+sparse H is solved with by conjugate gradients, in layers that keep both properties.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
+from biglp._propagate.conjugate import solve_in_layers
 from biglp._propagate.statistics import GramSums
 
 
@@ -33,6 +35,8 @@ def solve(sums: GramSums, alpha: float, radius: float) -> np.ndarray:
     coefficients : ndarray of shape (r, c)
     """
     share = alpha / radius
+    if sparse.issparse(sums.gram):
+        return (1.0 - alpha) * share * solve_in_layers(sums.gram, share, sums.targets)
     system = np.eye(len(sums.gram)) - share * sums.gram
     return (1.0 - alpha) * share * linalg.solve(system, sums.targets, assume_a="pos")
 
@@ -44,7 +48,8 @@ def without_noise(coefficients: np.ndarray, sums: GramSums, alpha: float) -> np.
     as small numbers instead of zero. Where it has not, nothing has cancelled, and the smallest
     coefficient is as exact as the largest.
     """
-    if (sums.gram >= 0).all():
+    entries = sums.gram.data if sparse.issparse(sums.gram) else sums.gram
+    if (entries >= 0).all():
         return coefficients
     size = np.abs(coefficients)
     # The solve multiplies rounding errors by its condition, at most 1 / (1 − α).

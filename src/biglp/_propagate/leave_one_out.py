@@ -1,23 +1,24 @@
 """Exact leave-one-out scores of the labelled rows, for any α, without refitting.
 
 F is linear in Y and unlabelled rows are zero in Y, so deleting the label of row i takes its own
-contribution away and changes nothing else. With Ē = F̄_L·U (ℓ × r) the rotated features of the
-labelled rows and g the gain of :mod:`biglp._propagate.spectrum`,
+contribution away and changes nothing else. With F̄_L the features of the labelled rows (ℓ × r) and
+K = α(1−α)(I − αH)⁻¹ of :mod:`biglp._propagate.spectrum`,
 
-    f_i without its own label = Ē_i·diag(g)·UᵀB − (Ē_i·diag(g)·Ē_iᵀ)·w_i·y_i,
+    f_i without its own label = F̄_i·K·B − (F̄_i·K·F̄_iᵀ)·w_i·y_i,
 
-and the class masses lose what row i brought:  ((1 − α) + t·U·diag(g)·Ē_iᵀ)·w_i·y_i.
-O(ℓ·r·c) for each α. A label of weight w_i is left out as a whole.
+and the class masses lose what row i brought:  ((1 − α) + t·K·F̄_iᵀ)·w_i·y_i. A label of
+weight w_i is left out as a whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from biglp._propagate.class_balance import total_mass
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,13 @@ class LabelledRows:
 
     Attributes
     ----------
-    features : ndarray of shape (l, r)
+    features : ndarray or CSR array of shape (l, r)
     codes : ndarray of shape (l,)
     given : ndarray of shape (l, c), optional
         w·Y of these rows, where labels have weights or are distributions.
     """
 
-    features: np.ndarray
+    features: Any
     codes: np.ndarray
     given: np.ndarray | None = None
 
@@ -42,7 +43,7 @@ class LabelledRows:
 
 
 def leave_one_out(
-    spectrum: Spectrum, labelled: LabelledRows, alpha: float
+    spectrum: Graph, labelled: LabelledRows, alpha: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores of each labelled row without its own label, and the class masses without it.
 
@@ -51,15 +52,13 @@ def leave_one_out(
     scores : ndarray of shape (l, c)
     masses : ndarray of shape (l, c)
     """
-    rotated = labelled.features @ spectrum.vectors
-    gain = spectrum.gain(alpha)
-    own = (rotated * rotated) @ gain
-    scores = rotated @ (gain[:, None] * spectrum.rotated_targets)
+    coefficients = spectrum.coefficients(alpha)
+    scores = labelled.features @ coefficients
     targets = labelled.targets(scores.shape[1])
-    scores -= own[:, None] * targets
+    scores -= spectrum.returns(labelled.features, alpha)[:, None] * targets
     counts = np.maximum(spectrum.sums.counts - targets, 0.0)  # weights need not cancel exactly
-    brought = rotated @ (gain * spectrum.rotated_totals)
-    from_graph = spectrum.sums.totals @ spectrum.coefficients(alpha) - brought[:, None] * targets
+    brought = labelled.features @ spectrum.towards_all(alpha)
+    from_graph = spectrum.sums.totals @ coefficients - brought[:, None] * targets
     return scores, total_mass(counts, from_graph, alpha)
 
 

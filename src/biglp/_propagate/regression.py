@@ -19,7 +19,7 @@ import numpy as np
 
 from biglp._arrays import Array, Rows, like, namespace
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.spectrum import Graph
 
 FLOOR = 1e-30
 """Weight of all labels below which none reaches a row, within what float32 can hold."""
@@ -114,7 +114,7 @@ def smoothed(sums: Array, limits: Array, floor: Any = FLOOR) -> Array:
 
 
 def held_out_values(
-    spectrum: Spectrum, features: np.ndarray, columns: np.ndarray, alpha: float
+    spectrum: Graph, features: np.ndarray, columns: np.ndarray, alpha: float
 ) -> np.ndarray:
     """Values of labelled rows by the graph, each without its own label.  (l, r) → (l, q)."""
     labelled = LabelledRows(features, np.zeros(len(features), dtype=np.int64), columns)

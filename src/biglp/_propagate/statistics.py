@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 
 @dataclass(frozen=True)
@@ -13,8 +15,8 @@ class GramSums:
 
     Attributes
     ----------
-    gram : ndarray of shape (r, r)
-        H = Φ̄ᵀΦ̄.
+    gram : ndarray or CSR array of shape (r, r)
+        H = Φ̄ᵀΦ̄; sparse where many landmarks have few rows in common.
     targets : ndarray of shape (r, c)
         B = Φ̄ᵀY.
     totals : ndarray of shape (r,)
@@ -27,7 +29,7 @@ class GramSums:
         Rows whose degree had to be repaired.
     """
 
-    gram: np.ndarray
+    gram: Any
     targets: np.ndarray
     totals: np.ndarray
     counts: np.ndarray
@@ -38,7 +40,7 @@ class GramSums:
         """The same sums for the features Φ̄·T, where T is a matrix or the diagonal of one."""
         gram = apply_mixing(apply_mixing(self.gram, mixing).T, mixing)
         return GramSums(
-            (gram + gram.T) / 2.0,
+            _symmetric(gram),
             apply_mixing(self.targets.T, mixing).T,
             apply_mixing(self.totals, mixing),
             self.counts,
@@ -47,6 +49,16 @@ class GramSums:
         )
 
 
-def apply_mixing(features: np.ndarray, mixing: np.ndarray) -> np.ndarray:
+def apply_mixing(features: Any, mixing: np.ndarray) -> Any:
     """Multiply features by a mixing matrix T, or by the diagonal of one.  (..., p) → (..., r)."""
+    if mixing.ndim == 1 and sparse.issparse(features):
+        scaled = sparse.csr_array(features, copy=True)
+        scaled.data *= mixing[scaled.indices]
+        return scaled
     return features * mixing if mixing.ndim == 1 else features @ mixing
+
+
+def _symmetric(gram: Any) -> Any:
+    """Mean of a matrix and its transpose, in sorted rows where it is sparse."""
+    mean = (gram + gram.T) / 2.0
+    return sparse.csr_array(mean) if sparse.issparse(mean) else mean
