@@ -26,6 +26,7 @@ from biglp._propagate.statistics import GramSums
 from biglp._settings import Settings
 from biglp._sources import Source
 from biglp._sweeps import Sink, sweep_degrees, sweep_gram, sweep_labels
+from biglp._training import Training
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class FitResult:
     n_unreached: int
     counts: dict[int, int]
     """Rows of each class code in the answers."""
+    training: Training
+    """What later labels start from."""
 
 
 def fit_model(
@@ -113,7 +116,10 @@ def _fit(
         report,
         getattr(source, "encoding", None),
     )
-    return FitResult(model, n_iter, sums.n_repaired, answered.n_unreached, answered.counts)
+    training = Training(rows, factor, normalisation, labels, settings, sums, mixing)
+    return FitResult(
+        model, n_iter, sums.n_repaired, answered.n_unreached, answered.counts, training
+    )
 
 
 def _degrees(

@@ -203,7 +203,9 @@ def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
     return (column_sums(factor.block_features(block)),)
 
 
-def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> tuple[Array, int]:
+def normalised_features(
+    block: Block, factor: Factor, normalisation: Normalisation
+) -> tuple[Array, int]:
     """Normalised features of a block and its repaired rows; kept features are overwritten."""
     features = factor.block_features(block)
     repaired = block.memory.get("repaired")
@@ -218,7 +220,7 @@ def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> t
 def _gram(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
 ) -> tuple[Any, ...]:
-    features, repaired = _normalised(block, factor, normalisation)
+    features, repaired = normalised_features(block, factor, normalisation)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
         features = features.toarray()
     rows, codes = labels.within(block.start, block.stop)
@@ -231,7 +233,7 @@ def _labelled(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels
 ) -> np.ndarray:
     rows, _ = labels.within(block.start, block.stop)
-    features, _ = _normalised(block, factor, normalisation)
+    features, _ = normalised_features(block, factor, normalisation)
     return to_dense(features[rows]).astype(np.float64)
 
 
@@ -245,7 +247,7 @@ def _label(
     journal: Journal | None,
 ) -> Tally:
     rows = block.rows() if decision.needs_rows else None
-    features, _ = _normalised(block, factor, normalisation)
+    features, _ = normalised_features(block, factor, normalisation)
     own = labels.within(block.start, block.stop) if labels is not None else None
     probabilities, unreached = decision.probabilities(features, own, rows)
     probabilities = to_numpy(probabilities)

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from biglp._active import ActiveLearningMixin
 from biglp._arrays import require_device
 from biglp._blocks import parse_memory, rows_per_block
 from biglp._engines import Engine, make_engine
@@ -36,7 +37,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
+class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, BaseEstimator):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -178,6 +179,7 @@ class LowRankLabelPropagation(ClassifierMixin, BaseEstimator):
         with self._working() as engine:
             result = fit_model(engine, source, labels, settings, sink)
         self._model, self.n_iter_ = result.model, result.n_iter
+        self._training = result.training.tidied()
         self.classes_ = labels.classes
         self.report_ = result.model.report
         self.label_distributions_ = sink.probabilities
