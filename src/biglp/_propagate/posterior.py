@@ -27,6 +27,10 @@ import numpy as np
 ALPHA = 0.99
 NOISE = 1.0
 """σ² as a multiple of the mean variance of a row before any label."""
+OVERLAP = 0.9
+"""s, below 1 so that rows that are all alike can still be told apart by their weights."""
+LAST = 1e3
+"""Far below any logarithm of a score: for copies of a row that is chosen already."""
 
 
 @dataclass(frozen=True)
@@ -94,52 +98,47 @@ class Posterior:
 def choose_batch(
     posterior: Posterior,
     features: np.ndarray,
-    doubts: np.ndarray,
+    log_weights: np.ndarray,
     weighted_gram: np.ndarray,
     n: int,
     *,
-    doubt_power: float,
     gain_power: float,
-    overlap: float,
-) -> tuple[np.ndarray, np.ndarray]:
+    overlap_power: float,
+) -> np.ndarray:
     """Choose rows one after the other, each given those before it.
 
-    Row j scores u_j^a · gain_j^b · Π_i (1 − s·ρ_ij²)^a over the rows i chosen before it, where u is
-    the doubt about its class, gain the variance its label would take from all rows, and ρ its
-    correlation with row i when that was chosen: a row that says what another will have said is not
-    chosen, even where the doubt about it is large. Ties go to the first row.
+    Row j scores w_j · gain_j^b · Π_i (1 − s·ρ_ij²)^d over the rows i chosen before it, where gain
+    is the variance that its label would take from all rows, and ρ its correlation with row i when
+    that was chosen: a row that says what another will have said comes late, however large its
+    weight is, and a copy of a chosen row comes last. Ties go to the first row.
 
     Parameters
     ----------
     posterior : Posterior
     features : ndarray of shape (b, q)
         Candidates.
-    doubts : ndarray of shape (b,)
-        u, above 0.
+    log_weights : ndarray of shape (b,)
+        Logarithm of w.
     weighted_gram : ndarray of shape (q, q)
         H_w.
     n : int
-        How many to choose, at most b.
-    doubt_power, gain_power, overlap : float
-        a, b and s.
+        How many to choose; all when there are fewer.
+    gain_power, overlap_power : float
+        b and d.
 
     Returns
     -------
     chosen : ndarray of shape (n,)
         Positions among the candidates, in the order of choice.
-    scores : ndarray of shape (n,)
-        Their scores when they were chosen.
     """
-    logs = doubt_power * np.log(doubts)
-    chosen, scores = [], []
+    logs, chosen = log_weights.astype(np.float64), []
     for _ in range(min(n, len(features))):
         gains = np.maximum(posterior.gains(features, weighted_gram), np.finfo(np.float64).tiny)
-        total = logs + gain_power * np.log(gains)
-        best = int(total.argmax())
+        best = int((logs + gain_power * np.log(gains)).argmax())
         chosen.append(best)
-        scores.append(float(np.exp(total[best])))
-        said = posterior.correlations(features, features[best])
-        logs = logs + doubt_power * np.log1p(-overlap * said)
+        row = features[best]
+        logs = logs + overlap_power * np.log1p(-OVERLAP * posterior.correlations(features, row))
+        logs[(features == row).all(axis=1)] -= LAST
         logs[best] = -np.inf
-        posterior = posterior.observed(features[best])
-    return np.array(chosen, dtype=np.int64), np.array(scores)
+        posterior = posterior.observed(row)
+    return np.array(chosen, dtype=np.int64)

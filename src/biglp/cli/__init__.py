@@ -1,4 +1,4 @@
-"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect`` and ``demo``.
+"""The command line: ``biglp fit``, ``predict``, ``suggest``, ``inspect``, ``simulate``, ``demo``.
 
 One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
 """
@@ -18,6 +18,7 @@ from biglp.cli.fit import fit
 from biglp.cli.inspect import inspect
 from biglp.cli.predict import predict
 from biglp.cli.simulate import simulate
+from biglp.cli.suggest import suggest
 
 app = typer.Typer(
     name="biglp",
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, inspect, simulate, demo):
+for command in (fit, predict, suggest, inspect, simulate, demo):
     app.command(epilog=EXIT_CODES)(command)
 
 
