@@ -7,12 +7,10 @@
    return a few thousand row numbers in all, whatever n is.
 3. The candidates' features are fetched, and :mod:`biglp._propagate.posterior` chooses among them.
 
-The choice is a draw and not an arg-max: rows are drawn in proportion to u^a (times what else counts)
-by adding Gumbel noise, made of the same dice, to its logarithm. The very largest doubts belong to
-outliers and to places where classes overlap; a draw keeps to what is typical of the rows in doubt.
-Measured on Fashion-MNIST, it is worth a point over the arg-max.
-
-Nothing but the model is needed, so that a saved model suggests rows as a fitted one does.
+The choice is a draw and not an arg-max: rows are drawn in proportion to u^a, times what else
+counts, by adding Gumbel noise, made of the same dice, to the logarithm. The very largest doubts
+belong to outliers and to places where classes overlap; a draw keeps to what is typical of the rows
+in doubt.
 """
 
 from __future__ import annotations
