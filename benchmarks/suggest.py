@@ -68,13 +68,13 @@ def curves(rows: np.ndarray, truth: np.ndarray, seed: int, balance: str) -> dict
     return found
 
 
-def measure(name: str, out: Path, starts: int, n_rows: int, balance: str) -> None:
+def measure(name: str, out: Path, starts: int, n_rows: int, balance: str, first_seed: int) -> None:
     """Run all starts of one data set."""
     accuracy.MAX_ROWS = n_rows
     rows, truth = accuracy.load(Path(os.environ["BIGLP_DATA"]), name)
     runs = []
     for start in range(starts):
-        runs.append(curves(rows, truth, FIRST_SEED + start, balance))
+        runs.append(curves(rows, truth, first_seed + start, balance))
         facts = {"name": name, "rows": len(rows), "classes": int(truth.max()) + 1}
         out.write_text(json.dumps({**facts, "class_balance": balance, "runs": runs}))
         print(summary(json.loads(out.read_text())), flush=True)
@@ -149,6 +149,7 @@ def main() -> None:
     one.add_argument("out", type=Path)
     one.add_argument("--starts", type=int, default=5)
     one.add_argument("--rows", type=int, default=20_000)
+    one.add_argument("--first-seed", type=int, default=FIRST_SEED)
     one.add_argument("--class-balance", default="auto")
     several = commands.add_parser("plot")
     several.add_argument("files", type=Path, nargs="+")
@@ -157,7 +158,8 @@ def main() -> None:
     if options.command == "plot":
         plot(options.files)
     else:
-        measure(options.set, options.out, options.starts, options.rows, options.class_balance)
+        given = options.starts, options.rows, options.class_balance, options.first_seed
+        measure(options.set, options.out, *given)
 
 
 if __name__ == "__main__":
