@@ -164,3 +164,14 @@ def leave_one_out_poisson(solve, graph, Y):
         without[i] = 0.0
         scores.append(solve(graph, without)[i])
     return np.array(scores)
+
+
+def field_covariance(Phi, alpha, labelled, noise):
+    """Covariance of a Gaussian field over rows, K = Φ(I − αΦᵀΦ)⁻¹Φᵀ, given noisy labels of some.
+
+    The conditional covariance as textbooks have it, n × n: K − K_L(K_LL + σ²I)⁻¹K_Lᵀ.
+    """
+    K = Phi @ np.linalg.inv(np.eye(Phi.shape[1]) - alpha * Phi.T @ Phi) @ Phi.T
+    L = np.asarray(labelled, dtype=int)
+    inner = K[np.ix_(L, L)] + noise * np.eye(len(L))
+    return K - K[:, L] @ np.linalg.inv(inner) @ K[L]

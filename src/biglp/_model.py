@@ -84,13 +84,8 @@ class Model:
         checkpoint: Checkpoint | None = None,
     ) -> Answered:
         """Write the class probabilities of new rows to a sink."""
-        if source.n_features != self.n_features:
-            face = "LowRankLabelPropagation"
-            face += "Regressor" if self.decision.kind == "regression" else ""
-            raise BadRowsError(
-                f"X has {source.n_features} features, but {face} is expecting "
-                f"{self.n_features} features as input: give the same columns as in fit."
-            )
+        regresses = self.decision.kind == "regression"
+        check_columns(source, self.n_features, "Regressor" if regresses else "")
         rows = PreparedSource(source, self.dtype, self.scaling, device)
         blocks = cut_rows(rows, rows_each)
         return sweep_labels(
@@ -162,6 +157,15 @@ class Model:
             n_features=header["n_features"],
             report=header["report"],
             encoding=Encoding.from_json(header["encoding"]) if header.get("encoding") else None,
+        )
+
+
+def check_columns(source: Source, n_features: int, kind: str = "") -> None:
+    """Refuse rows of another width than the model's."""
+    if source.n_features != n_features:
+        raise BadRowsError(
+            f"X has {source.n_features} features, but LowRankLabelPropagation{kind} is expecting "
+            f"{n_features} features as input: give the same columns as in fit."
         )
 
 

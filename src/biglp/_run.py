@@ -30,6 +30,7 @@ from biglp._regressing import make_regression
 from biglp._settings import Settings
 from biglp._sources import Source
 from biglp._sweeps import Sink, sweep_degrees, sweep_gram, sweep_labels
+from biglp._training import Training
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class FitResult:
     n_unreached: int
     counts: dict[int, int]
     """Rows of each class code in the answers."""
+    training: Training | None = None
+    """What later labels start from; none for measured values."""
 
 
 def fit_model(
@@ -140,7 +143,12 @@ def _fit(
         report,
         getattr(source, "encoding", None),
     )
-    return FitResult(model, n_iter, sums.n_repaired, answered.n_unreached, answered.counts)
+    training = None
+    if own is not None:
+        training = Training(rows, factor, normalisation, own, settings, sums, mixing)
+    return FitResult(
+        model, n_iter, sums.n_repaired, answered.n_unreached, answered.counts, training
+    )
 
 
 def _degrees(

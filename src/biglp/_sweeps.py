@@ -245,7 +245,9 @@ def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
     return (column_sums(factor.block_features(block)),)
 
 
-def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> tuple[Array, int]:
+def normalised_features(
+    block: Block, factor: Factor, normalisation: Normalisation
+) -> tuple[Array, int]:
     """Normalised features of a block and its repaired rows; kept features are overwritten."""
     features = factor.block_features(block)
     repaired = block.memory.get("repaired")
@@ -260,7 +262,7 @@ def _normalised(block: Block, factor: Factor, normalisation: Normalisation) -> t
 def _gram(
     block: Block, factor: Factor, normalisation: Normalisation, labels: Labels | Measurements
 ) -> tuple[Any, ...]:
-    features, repaired = _normalised(block, factor, normalisation)
+    features, repaired = normalised_features(block, factor, normalisation)
     n_labelled = len(labels.rows)
     if sparse.issparse(features) and features.shape[1] <= DENSE_GRAM:
         features = features.toarray()
@@ -273,7 +275,7 @@ def _gram(
 
 
 def _labelled(block: Block, factor: Factor, normalisation: Normalisation, rows: np.ndarray) -> Any:
-    features, _ = _normalised(block, factor, normalisation)
+    features, _ = normalised_features(block, factor, normalisation)
     return float64_features(features[_inside(rows, block)])
 
 
@@ -294,7 +296,7 @@ def _label(
     clamp: bool = False,
 ) -> Tally:
     rows = block.rows() if decision.needs_rows else None
-    features, _ = _normalised(block, factor, normalisation)
+    features, _ = normalised_features(block, factor, normalisation)
     if isinstance(decision, RegressionDecision):
         values, unreached = decision.values(features, rows)
         sink.write(block.start, decision.finish(to_numpy(values)))

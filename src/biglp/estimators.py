@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from biglp._active import ActiveLearningMixin
 from biglp._errors import ParameterError
 from biglp._face import Face
 from biglp._labels import encode_labels
@@ -26,7 +27,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ClassifierMixin, Face):
+class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Face):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -192,6 +193,8 @@ class LowRankLabelPropagation(ClassifierMixin, Face):
         with self._working() as engine:
             result = fit_model(engine, source, labels, settings, sink)
         self._model, self.n_iter_ = result.model, result.n_iter
+        if result.training is not None:
+            self._training = result.training.tidied()
         self.classes_ = labels.classes
         self.report_ = result.model.report
         self.label_distributions_ = sink.probabilities

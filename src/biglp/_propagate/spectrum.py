@@ -61,7 +61,7 @@ class Spectrum:
     @classmethod
     def of(cls, sums: GramSums) -> Spectrum:
         """Decompose H."""
-        values, vectors = np.linalg.eigh(sums.gram)
+        values, vectors = sums.eigen
         radius = max(1.0, float(values[-1]))
         return cls(np.clip(values / radius, 0.0, 1.0), vectors, radius, sums)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,19 @@ class GramSums:
     counts: np.ndarray
     n_rows: int
     n_repaired: int = 0
+
+    @cached_property
+    def eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues, increasing, and eigenvectors of H.  (r,) and (r, r)."""
+        values, vectors = np.linalg.eigh(self.gram)
+        return values, vectors
+
+    def with_labels(self, targets: np.ndarray, counts: np.ndarray) -> GramSums:
+        """The same rows with other labels: H and what is known of its spectrum stay."""
+        sums = replace(self, targets=targets, counts=counts)
+        if "eigen" in self.__dict__:
+            sums.__dict__["eigen"] = self.eigen
+        return sums
 
     def mixed(self, mixing: np.ndarray) -> GramSums:
         """The same sums for the features Φ̄·T, where T is a matrix or the diagonal of one."""

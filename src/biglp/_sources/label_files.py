@@ -247,6 +247,8 @@ def _table(
     row_column = _row_column(others) if column is None else None
     if column is None:
         rest = [name for name in others if name != row_column]
+        if row_column is not None and len(rest) > 1:  # what biglp suggest wrote, filled in
+            rest = [name for name in rest if name.lower() in LABEL_NAMES]
         if len(rest) != 1:
             raise LabelError(
                 f"{tables[0].name} has columns {some(names)}; say which holds the labels with "
@@ -292,9 +294,10 @@ def _numbers(batch: Any, column: str, name: str) -> np.ndarray:
 
 
 def _row_column(names: list[str]) -> str | None:
-    if len(names) != 2:
-        return None
     named = [name for name in names if name.lower() in ROW_NAMES]
+    if len(names) != 2:
+        labels = [name for name in names if name.lower() in LABEL_NAMES]
+        return named[0] if len(named) == len(labels) == 1 else None
     return named[0] if named else names[0] if names == ["f0", "f1"] else None
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect``, ``demo``, ``datasets``.
+"""The command line: one module a command, from ``biglp fit`` to ``biglp datasets``.
 
 One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
 """
@@ -19,6 +19,7 @@ from biglp.cli.fit import fit
 from biglp.cli.inspect import inspect
 from biglp.cli.predict import predict
 from biglp.cli.simulate import simulate
+from biglp.cli.suggest import suggest
 
 app = typer.Typer(
     name="biglp",
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, inspect, simulate, demo):
+for command in (fit, predict, suggest, inspect, simulate, demo):
     app.command(epilog=EXIT_CODES)(command)
 app.add_typer(datasets, epilog=EXIT_CODES)
 

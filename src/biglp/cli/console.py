@@ -28,6 +28,7 @@ WORDS = {
     "labels": "labels, written",
     "degrees": "degrees",
     "labelled rows": "labelled rows",
+    "suggestions": "candidates",
 }
 
 
