@@ -1,4 +1,4 @@
-"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect`` and ``demo``.
+"""The command line: ``biglp fit``, ``predict``, ``simulate``, ``inspect``, ``reproduce`` and more.
 
 One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
 """
@@ -12,11 +12,13 @@ from typing import Annotated
 import typer
 
 from biglp._version import __version__
+from biglp.cli.bench import bench
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit
 from biglp.cli.inspect import inspect
 from biglp.cli.predict import predict
+from biglp.cli.reproduce import reproduce
 from biglp.cli.simulate import simulate
 
 app = typer.Typer(
@@ -26,8 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, inspect, simulate, demo):
+for command in (fit, predict, inspect, simulate, demo, reproduce):
     app.command(epilog=EXIT_CODES)(command)
+app.add_typer(bench)
 
 
 def _version(wanted: bool) -> None:
