@@ -41,7 +41,7 @@ def archives(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     for stand_in in data.STAND_INS.values():
         truth = rng.integers(0, 10 if stand_in.file == "mnist.npz" else 3, 400)
-        X = np.abs(rng.normal(size=(400, 6)) + 1.5 * truth[:, None]).astype(np.float32)
+        X = (rng.normal(size=(400, 6)) + 0.5 * truth[:, None]).astype(np.float32)
         np.savez(folder / stand_in.file, X=X, y=truth.astype(np.uint8))
     monkeypatch.setenv(data.VARIABLE, str(folder))
     return folder
@@ -164,6 +164,11 @@ def test_convergence_has_both_solvers_on_three_sets(archives, tmp_path, monkeypa
         for name in ("Gisette", "Protein", "HEPMASS")
         for solver in ("gradient", "multiplicative")
     }
+    starts = {}  # both solvers begin at the same F on the same X
+    for row in rows:
+        if row["iteration"] == "0":
+            starts.setdefault((row["data"], row["start"]), []).append(float(row["objective"]))
+    assert all(first == pytest.approx(second, rel=1e-3) for first, second in starts.values())
     times = [float(r["seconds"]) for r in rows[:7]]
     assert times == sorted(times)
     assert times[0] == 0.0
