@@ -28,7 +28,7 @@ bench: $(READY_TESTS)
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB
 
 clean:
-	rm -rf $(VENV) build dist bench-out demo-out
+	rm -rf $(VENV) build dist bench-out demo-out reproduce-out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
