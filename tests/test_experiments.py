@@ -187,6 +187,7 @@ def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
     assert not launched
     page = (tmp_path / "paper.md").read_text()
     assert "7.67 on 8 (mnist8m)" in page
+    assert "100%, 92%, +8 points" in page  # one rank, beside the mean of 7.67 / 8 and 7.08 / 8
     check_images(tmp_path, check_page(page))
 
 

@@ -244,7 +244,7 @@ def page(outcomes: Sequence[Outcome], limits: Limits, output: Output, facts: dic
                 f"The same rows and {LABELS_EACH} labels a class through each method "
                 f"({what_rows}). A cell has seconds, peak private memory, and accuracy on the "
                 "rows without a label. Seconds are those on the clock or, where other programs "
-                "kept the processors busy, those of the processor (the lesser). Each method runs in "
+                "kept the processors busy, those of the processor, the lesser. Each method runs in "
                 "a process of its own, on default settings but for `LabelSpreading(max_iter=200)` "
                 "and widths of Gaussian kernels that fit the rows. Time is without imports, after "
                 "one run on a few rows; it includes the graph. Limits: "

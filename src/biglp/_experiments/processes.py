@@ -47,7 +47,8 @@ def run_time(plan: RankPlan, output: Output, say: Callable[[str], None]) -> Part
     output.csv("runtime", rows)
     _draw_times(rows, plan, output)
     head = ["method", "rows × 100", "ranks", "seconds", "times faster", "CPU s, busiest rank"]
-    head += ["by CPU s", "cores that others used", "the paper"]
+    head += ["by CPU s", "cores that others used", "the paper, times faster"]
+    head += ["share of the ideal: ours, the paper's, difference"]
     table = [
         [
             NAMES[row["method"]],
@@ -59,6 +60,7 @@ def run_time(plan: RankPlan, output: Output, say: Callable[[str], None]) -> Part
             f"{row['times_less_cpu']:.2f}",
             f"{row['other_programs_cores']:.1f}",
             _paper_speedup(row["method"]),
+            _efficiency(row["method"], row["times_faster"] / row["ranks"]),
         ]
         for row in rows
     ]
@@ -144,6 +146,19 @@ def _paper_speedup(method: str) -> str:
         if entry["method"] == PAPER_NAMES.get(method)
     ]
     return ", ".join(found) or "not in the paper"
+
+
+def _efficiency(method: str, ours: float) -> str:
+    """Share of the ideal ratio, the only figure that different numbers of processes share."""
+    paper = [
+        entry["ratio"] / entry["workers"]
+        for entry in numbers()["speedups"]
+        if entry["method"] == PAPER_NAMES.get(method)
+    ]
+    if not paper:
+        return f"{ours:.0%}, not in the paper"
+    mean = sum(paper) / len(paper)
+    return f"{ours:.0%}, {mean:.0%}, {100 * (ours - mean):+.0f} points"
 
 
 def _draw_times(rows: list[dict[str, Any]], plan: RankPlan, output: Output) -> None:
