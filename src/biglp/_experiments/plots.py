@@ -61,7 +61,7 @@ def figure(path: Path, columns: int, rows: int = 1, size: tuple[float, float] = 
         drawn = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
         FigureCanvasAgg(drawn)
         yield drawn, list(drawn.subplots(rows, columns, squeeze=False).ravel())
-        drawn.savefig(path.with_suffix(".png"), dpi=110)
+        drawn.savefig(path.with_suffix(".png"), dpi=100)
         drawn.savefig(path.with_suffix(".svg"), metadata={"Date": None})
 
 

@@ -176,7 +176,7 @@ def _answers(
         wanted = trials if k in plan.ks else [d for d in trials if d.count == FIGURE_LABELS]
         for method in LOW_RANK:
             if k in plan.wide_ks and method.startswith("glnp"):
-                continue  # hundreds of columns take GLNP hours
+                continue  # GLNP takes longest by far
             if k not in plan.ks and method == "glnp-mu":
                 continue
             answers = _propagated(X, wanted, method, k, plan.glnp_iterations)
