@@ -304,7 +304,8 @@ def _draw(outcomes: Sequence[Outcome], limits: Limits, output: Output) -> None:
         if real and made:
             border = float(np.sqrt(max(real) * min(made)))
             axis.axvline(border, color="#bbbbbb", linestyle="--", linewidth=0.8)
-            axis.text(border, axis.get_ylim()[0], " simulated →", fontsize=7, va="bottom")
+            place = axis.get_xaxis_transform()
+            axis.text(border, 0.02, " simulated →", fontsize=7, transform=place)
         axis.axhline(limits.seconds, color="#bbbbbb", linewidth=0.8)
         axis.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds")
         axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
