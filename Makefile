@@ -21,13 +21,14 @@ lint: $(READY_TESTS)
 	$(BIN)/lint-imports
 
 bench: $(READY_TESTS)
+	$(BIN)/biglp reproduce all --quick -o bench-out
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB
 
 clean:
-	rm -rf $(VENV) build dist bench-out demo-out
+	rm -rf $(VENV) build dist bench-out demo-out reproduce-out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -16,23 +16,14 @@ say more than those on the clock; both are printed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-METHODS: dict[str, dict[str, Any]] = {
-    "random": {"factor": "nystrom", "landmarks": "random"},
-    "kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},
-    "anchors": {"factor": "anchors", "landmarks": "kmeans"},
-    "glnp": {"factor": "glnp", "factor_params": {"max_iter": 30, "tol": 1e-12}},
-}
-FIXED = {"n_landmarks": 20, "alpha": 0.9, "class_balance": "mass", "random_state": 0}
+from biglp._experiments.ranks import FIXED, METHODS, busy_seconds, launch, write_rows
+
 PAPER_SPEEDUP, PAPER_PROCESSES = 7.67, 8
 HEAD = "method         rows ranks  seconds   cpu s  ratio of cpu s efficiency others  by step"
 BYTES_PER_NUMBER = 25
@@ -42,7 +33,7 @@ BYTES_PER_NUMBER = 25
 def main() -> None:
     """Read the command line and run one part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=["speed", "bytes", "memory", "rank"])
+    parser.add_argument("part", choices=["speed", "bytes", "memory"])
     parser.add_argument("--rows", default=None, help="rows, such as 10M")
     parser.add_argument("--ranks", type=int, nargs="+", default=None)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["random", "kmeans-full"])
@@ -51,12 +42,8 @@ def main() -> None:
         "--patience", type=float, default=0.0, help="seconds to wait for a quiet machine, each run"
     )
     parser.add_argument("--memory", default="1GB", help="budget of a rank in the memory part")
-    parser.add_argument("--job", help=argparse.SUPPRESS)
     parser.add_argument("--folder", help="where the rows are written and kept")
     given = parser.parse_args()
-    if given.part == "rank":
-        run_as_rank(json.loads(given.job))
-        return
     with tempfile.TemporaryDirectory(prefix="biglp-scaling-") as temporary:
         folder = Path(given.folder or temporary)
         {"speed": speed, "bytes": count_bytes, "memory": memory}[given.part](given, folder)
@@ -124,44 +111,6 @@ def memory(given: argparse.Namespace, folder: Path) -> None:
             print(f"{what}; GB a rank: {peaks}", flush=True)
 
 
-def write_rows(folder: Path, rows: str) -> tuple[str, str | None]:
-    """Write simulated rows once, and read them so that they are in the page cache."""
-    from biglp._sources.simulated import write_simulation
-    from biglp._sources.simulation import Simulation
-
-    path = folder / f"rows-{rows}.npy"
-    if not path.exists():
-        write_simulation(path, Simulation.parse(f"sim:{rows}x100"), n_threads=2)
-    with open(path, "rb", buffering=0) as file:
-        while file.read(1 << 24):
-            pass
-    return str(path), str(path.with_name(f"{path.stem}.labels.npy"))
-
-
-def launch(
-    n_ranks: int, method: str, files: tuple[str, str | None], memory: str = "auto"
-) -> dict[str, Any]:
-    """Run one job under mpiexec and return what rank 0 reports."""
-    job = {"method": method, "rows": files[0], "labels": files[1], "memory": memory}
-    mpiexec = Path(sys.executable).with_name("mpiexec")
-    command = [
-        mpiexec,
-        "-n",
-        str(n_ranks),
-        sys.executable,
-        __file__,
-        "rank",
-        "--job",
-        json.dumps(job),
-    ]
-    began, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(done.stderr or done.stdout)
-    others = (busy_seconds() - busy - (own_seconds() - own)) / (time.perf_counter() - began)
-    return {**json.loads(done.stdout.splitlines()[-1]), "others": max(others, 0.0)}
-
-
 def wait_until_quiet(patience: float) -> None:
     """Wait until other programs have used little of the processors for a second."""
     deadline = time.monotonic() + patience
@@ -170,59 +119,6 @@ def wait_until_quiet(patience: float) -> None:
         time.sleep(1.0)
         if busy_seconds() - busy < 0.2:
             return
-
-
-def busy_seconds() -> float:
-    """Processor seconds of all programs on this machine since it started."""
-    with open("/proc/stat", encoding="ascii") as file:
-        user, nice, system = map(int, file.readline().split()[1:4])
-    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds() -> float:
-    """Processor seconds of the jobs that were started here and have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def run_as_rank(job: dict[str, Any]) -> None:
-    """Fit from file to files on all ranks of this MPI job, one thread each."""
-    import warnings
-
-    from mpi4py import MPI  # noqa: TID251
-
-    from biglp._engines.mpi import MpiEngine
-    from biglp._jobs import FitJob
-    from biglp._measure import PeakMemory
-
-    warnings.simplefilter("ignore")
-    engine, comm = MpiEngine(n_threads=1), MPI.COMM_WORLD
-    out = engine.once(lambda: tempfile.mkdtemp(prefix="biglp-scaling-out-"))
-    fit = FitJob(
-        (job["rows"],),
-        Path(out),
-        labels=job["labels"],
-        engine=engine,
-        parameters={**FIXED, **METHODS[job["method"]], "memory": job["memory"]},
-    )
-    comm.Barrier()
-    cpu, began = time.process_time(), time.perf_counter()
-    with PeakMemory() as peak:
-        summary = fit.run()
-    comm.Barrier()
-    report = {
-        "seconds": comm.allreduce(time.perf_counter() - began, MPI.MAX),
-        "cpu": comm.allreduce(time.process_time() - cpu, MPI.MAX),
-        "peaks": comm.allgather(peak.peak),
-        "largest_rss": comm.allgather(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss),
-        "bytes": dict(engine.bytes_sent),
-        "steps": summary["steps"],
-    }
-    if comm.rank == 0:
-        for path in Path(out).iterdir():
-            path.unlink()
-        Path(out).rmdir()
-        print(json.dumps(report))
 
 
 def machine() -> str:

@@ -116,12 +116,17 @@ class PeakMemory:
 
 
 def private_memory(process: int | str = "self") -> int:
-    """Bytes of memory that belong to a process alone: resident, less clean pages of files."""
+    """Bytes of memory that belong to a process alone: resident, less clean pages of files.
+
+    0 for another process that has ended.
+    """
     try:
         with open(f"/proc/{process}/status", encoding="ascii") as file:
             lines = dict(line.split(":", 1) for line in file)
         return 1024 * sum(int(lines[name].split()[0]) for name in ("RssAnon", "RssShmem"))
     except (OSError, KeyError, ValueError):
+        if process != "self":
+            return 0  # it has ended, or cannot be looked at: this process's figure is not its own
         return _largest_resident()  # not Linux: the nearest there is
 
 

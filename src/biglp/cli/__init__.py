@@ -1,4 +1,4 @@
-"""The command line: one module a command, from ``biglp fit`` to ``biglp datasets``.
+"""The command line: ``biglp fit``, ``predict``, ``suggest``, ``inspect``, ``reproduce`` and more.
 
 One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
 """
@@ -12,12 +12,14 @@ from typing import Annotated
 import typer
 
 from biglp._version import __version__
+from biglp.cli.bench import bench
 from biglp.cli.datasets import app as datasets
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit
 from biglp.cli.inspect import inspect
 from biglp.cli.predict import predict
+from biglp.cli.reproduce import reproduce
 from biglp.cli.simulate import simulate
 from biglp.cli.suggest import suggest
 
@@ -28,9 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, suggest, inspect, simulate, demo):
+for command in (fit, predict, suggest, inspect, simulate, demo, reproduce):
     app.command(epilog=EXIT_CODES)(command)
 app.add_typer(datasets, epilog=EXIT_CODES)
+app.add_typer(bench, epilog=EXIT_CODES)
 
 
 def _version(wanted: bool) -> None:

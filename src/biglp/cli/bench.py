@@ -1,0 +1,82 @@
+"""``biglp bench``: biglp beside other libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biglp.cli import options as given
+from biglp.cli.errors import EXIT_CODES, explained
+
+bench = typer.Typer(
+    name="bench", help="Measure biglp beside other libraries.", no_args_is_help=True
+)
+
+
+@bench.command(epilog=EXIT_CODES)
+@explained
+def peers(
+    *,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="Numbers of rows.", show_default="1000 to 1000000"),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="Time that a method may take.")
+    ] = 300.0,
+    memory_limit: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory that a method may take.")
+    ] = "8GB",
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for peers.md, results/ and img/.",
+            rich_help_panel=given.OUTPUT,
+        ),
+    ] = Path("bench-out"),
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,
+) -> None:
+    r"""Run the same rows and labels through biglp and its peers, until each passes a limit.
+
+    [bold]biglp bench peers[/bold] --sizes 1000,20000 --time-limit 120
+
+    Peers: scikit-learn's LabelSpreading (knn and rbf), Nystroem + logistic regression and 5-NN;
+    graphlearning where it is installed (pip install "biglp\[peers]").
+    """
+    import time
+
+    from biglp._blocks import parse_memory
+    from biglp._errors import ParameterError
+    from biglp._experiments.peers import SIZES, Limits, run, verdict
+    from biglp._experiments.report import Output
+    from biglp.cli.console import errors_console, results_console, seconds
+    from biglp.cli.errors import escape
+
+    try:
+        rows = [int(float(word)) for word in sizes.split(",")] if sizes else list(SIZES)
+    except ValueError as error:
+        raise ParameterError(
+            f"sizes={sizes!r} is not a list of numbers of rows; write --sizes 1000,20000."
+        ) from error
+    limits = Limits(time_limit, parse_memory(memory_limit))
+    progress, began = errors_console(), time.perf_counter()
+
+    def say(line: str) -> None:
+        if not quiet:
+            progress.print(escape(line), soft_wrap=True)
+
+    outcomes = run(rows, limits, Output(output), say)
+    if quiet:
+        return
+    shown, what = verdict(outcomes)
+    mark = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
+    console = results_console()
+    console.print(f"{mark[shown]}: {escape(what)}", soft_wrap=True)
+    console.print(f"Written: {output / 'peers.md'}", soft_wrap=True)
+    console.print(f"Total: {seconds(time.perf_counter() - began)}")

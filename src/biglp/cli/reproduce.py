@@ -1,0 +1,83 @@
+"""``biglp reproduce``: the paper's experiments, beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from biglp.cli import options as given
+from biglp.cli.errors import explained
+
+
+@explained
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="[tables|runtime|memory|convergence|scale|all]", help="Which experiment."
+        ),
+    ] = "all",
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer trials and rows: minutes instead of hours.")
+    ] = False,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for paper.md, results/ and img/.",
+            rich_help_panel=given.OUTPUT,
+        ),
+    ] = Path("reproduce-out"),
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE.npy",
+            help="Rows for the scale experiment, from biglp simulate. Without it they are made.",
+            exists=True,
+            show_default=False,
+        ),
+    ] = None,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,
+) -> None:
+    r"""Run the paper's experiments and set its numbers beside ours.
+
+    [bold]biglp reproduce[/bold] all --quick -o reproduce-out/
+
+    Real data is taken from the folder that BIGLP_DATA names; what is missing is said and left out.
+    Needs matplotlib: pip install "biglp\[plot]".
+    """
+    import time
+
+    from biglp._experiments.all import reproduce as run
+    from biglp.cli.console import errors_console, results_console, seconds
+    from biglp.cli.errors import escape
+
+    progress, began = errors_console(), time.perf_counter()
+
+    def say(line: str) -> None:
+        if not quiet:
+            progress.print(
+                f"[dim]{time.perf_counter() - began:5.0f} s[/dim]  {escape(line)}", soft_wrap=True
+            )
+
+    parts = run(experiment, output, quick=quick, say=say, file=file)
+    if quiet:
+        return
+    console = results_console()
+    marks = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
+    for part in parts:
+        console.print(f"[bold]{escape(part.title)}[/bold]")
+        for shown, what in part.verdicts:
+            console.print(f"  {marks[shown]}: {escape(what)}", soft_wrap=True)
+        for line in part.missing:
+            console.print(f"  left out: {escape(line)}", soft_wrap=True)
+    console.print(f"Written: {output / 'paper.md'}", soft_wrap=True)
+    used = sum(part.facts["cpu_seconds"] for part in parts if part.name != "classification")
+    console.print(f"Total: {seconds(time.perf_counter() - began)}, {used:.0f} s of processor time")
