@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import csgraph
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
@@ -76,9 +77,14 @@ class Problem:
         """Graphlearning's own weights on the same neighbours."""
         import graphlearning
 
+        # Its Gaussian weights are NaN where ten neighbours are copies of a row.
         distances, numbers = self.nearest
+        copies = bool((distances[:, -1] == 0).any())
         return graphlearning.weightmatrix.knn(
-            self.scaled, NEIGHBOURS, knn_data=(numbers, distances)
+            self.scaled,
+            NEIGHBOURS,
+            kernel="uniform" if copies else "gaussian",
+            knn_data=(numbers, distances),
         )
 
     def biglp(self, labels: np.ndarray) -> np.ndarray:
@@ -103,11 +109,17 @@ class Problem:
         return np.asarray(model.fit(self.scaled, labels).transduction_)
 
     def poisson(self, labels: np.ndarray) -> np.ndarray:
-        """Graphlearning's Poisson learning."""
+        """Graphlearning's Poisson learning.
+
+        Its conjugate gradients do not come to an end where the graph is in several parts; its
+        gradient descent does.
+        """
         import graphlearning
 
         known = np.flatnonzero(labels >= 0)
-        model = graphlearning.ssl.poisson(self.poisson_weights)
+        parts, _ = csgraph.connected_components(self.poisson_weights, directed=False)
+        solver = "conjugate_gradient" if parts == 1 else "gradient_descent"
+        model = graphlearning.ssl.poisson(self.poisson_weights, solver=solver, max_iter=300)
         return np.asarray(model.fit_predict(known, labels[known]))
 
     def nearest_five(self, labels: np.ndarray) -> np.ndarray:

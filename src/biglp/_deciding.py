@@ -47,17 +47,18 @@ def make_decision(
     mixing: np.ndarray,
 ) -> tuple[Decision | CommitteeDecision, dict[str, Any], int]:
     """Return the decision, what was chosen on the way, and the iterations of the solver."""
-    spectrum = take_apart(sums)
+    poisson = settings.filter == "poisson"
+    spectrum = take_apart(sums, None if poisson else len(labels.rows))
     if settings.committee:
         return _committee(rows, factor, normalisation, labels, settings, spectrum, mixing)
     labelled = None
     if wants_leave_one_out(labels, settings):
         part = part_of_labels(labels, _most_labelled(spectrum), settings.seed)
         labelled = labelled_rows(engine, rows.blocks, factor, normalisation, part, mixing)
-    if settings.filter == "poisson" and isinstance(spectrum, Spectrum):
+    if poisson and isinstance(spectrum, Spectrum):
         mode = constant_mode(spectrum, normalisation.column_sums)
-        poisson, chosen = decide_by_poisson(spectrum, mode, labels, labelled, settings, mixing)
-        return poisson, {**chosen, "spectral_radius": spectrum.radius}, 1
+        decided, chosen = decide_by_poisson(spectrum, mode, labels, labelled, settings, mixing)
+        return decided, {**chosen, "spectral_radius": spectrum.radius}, 1
     choice = choose(spectrum, labels, labelled, settings)
     decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
     return decision, {**choice.describe(), "spectral_radius": spectrum.radius}, n_iter

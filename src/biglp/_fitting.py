@@ -33,7 +33,7 @@ from biglp._stores import DiskStore, FeatureStore, MemoryStore, NoStore
 from biglp._sweeps import DENSE_GRAM
 
 SAMPLE_ROWS = 20_000
-SAMPLE_BYTES = 64 << 20
+SAMPLE_BYTES = 16 << 20
 """Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
 EXPLAIN_ROWS = 10_000
 KEPT_WIDTH = 64

@@ -49,7 +49,7 @@ def make_regression(
     mixing: np.ndarray,
 ) -> tuple[RegressionDecision, dict[str, Any], int]:
     """Return the decision, what was chosen on the way, and the iterations of the solver."""
-    spectrum = take_apart(sums)
+    spectrum = take_apart(sums, len(labels.rows))
     part = part_of_labels(labels, MAX_LABELLED, settings.seed)
     features = _features(engine, rows, factor, normalisation, part, mixing)
     alpha, by_graph, errors = _choose_alpha(spectrum, features, part, settings)

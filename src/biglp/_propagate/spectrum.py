@@ -18,12 +18,12 @@ largest eigenvalue is known here for free, so S is divided by it whenever it is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from biglp._propagate.conjugate import energies, solve_in_layers
 from biglp._propagate.statistics import GramSums
@@ -35,6 +35,10 @@ DENSE_WORK = 10_000
 MOST_LABELLED = 1000
 """Labelled rows that leave-one-out looks at where each of them has to be solved for."""
 COLUMNS_AT_ONCE = 64
+ROUNDING = 1e-4
+"""Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
+FACTOR_RANK = 200
+"""Rank from which on factors for a few α are quicker than all eigenvectors."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,8 @@ class SparseSystem:
 
     @classmethod
     def of(cls, sums: GramSums) -> SparseSystem:
-        """Bound the largest eigenvalue of H, which is 1 but for rounding.
-
-        For any v > 0 it is at most max_i (Hv)_i / v_i (Collatz), and t = Φ̄ᵀ1 is its eigenvector.
-        """
-        used = sums.totals > 0
-        grown = (sums.gram @ sums.totals)[used] / sums.totals[used]
-        return cls(max(1.0, float(grown.max(initial=1.0))), sums)
+        """Bound the largest eigenvalue of H, which is 1 but for rounding."""
+        return cls(max(1.0, _largest_eigenvalue(sums)), sums)
 
     def coefficients(self, alpha: float) -> np.ndarray:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
@@ -140,15 +139,87 @@ class SparseSystem:
         return (1.0 - alpha) * share * np.concatenate(found)
 
 
-Graph = Spectrum | SparseSystem
+@dataclass(frozen=True)
+class DenseSystem:
+    """The Gram matrix H of an anchor graph, dense, factorised for each α that is asked for.
+
+    A Cholesky factor costs a thirtieth of all eigenvectors, and a committee asks for few α.
+
+    Attributes
+    ----------
+    radius : float
+        max(1, a bound on the largest eigenvalue of H): what S is divided by.
+    sums : GramSums
+        The sums behind it.
+    """
+
+    radius: float
+    sums: GramSums
+    _latest: dict[float, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def coefficients(self, alpha: float) -> np.ndarray:
+        """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
+        return self._solved(alpha, self.sums.targets)
+
+    def towards_all(self, alpha: float) -> np.ndarray:
+        """What a row with features f gives to all rows is f times this.  (r,)."""
+        return self._solved(alpha, self.sums.totals)
+
+    def returns(self, features: Any, alpha: float) -> np.ndarray:
+        """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
+        columns = features.toarray() if sparse.issparse(features) else features
+        half = linalg.solve_triangular(self._factor(alpha)[0], columns.T, lower=True)
+        return (1.0 - alpha) * alpha / self.radius * np.einsum("ij,ij->j", half, half)
+
+    def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:
+        solved: np.ndarray = linalg.cho_solve(self._factor(alpha), right)
+        return (1.0 - alpha) * alpha / self.radius * solved
+
+    def _factor(self, alpha: float) -> Any:
+        if alpha not in self._latest:
+            self._latest.clear()  # r × r numbers each, and they are asked for one after the other
+            system = np.eye(len(self.sums.gram)) - alpha / self.radius * self.sums.gram
+            self._latest[alpha] = linalg.cho_factor(system, lower=True, overwrite_a=True)
+        return self._latest[alpha]
+
+
+Graph = Spectrum | SparseSystem | DenseSystem
 """What propagation asks: ``sums``, ``radius``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
-def take_apart(sums: GramSums) -> Graph:
-    """Prepare the Gram matrix for any α."""
-    return SparseSystem.of(sums) if sparse.issparse(sums.gram) else Spectrum.of(sums)
+def take_apart(sums: GramSums, n_labelled: int | None = None) -> Graph:
+    """Prepare the Gram matrix for any α.
+
+    Parameters
+    ----------
+    sums : GramSums
+    n_labelled : int, optional
+        Labelled rows that leave-one-out will look at; without it all eigenvectors are taken.
+    """
+    if sparse.issparse(sums.gram):
+        return SparseSystem.of(sums)
+    rank = len(sums.gram)
+    if n_labelled is not None and rank >= FACTOR_RANK and n_labelled <= rank:
+        bound = _largest_eigenvalue(sums)
+        if bound <= 1.0 + ROUNDING:
+            return DenseSystem(max(1.0, bound), sums)
+    return Spectrum.of(sums)
 
 
 def is_sparse_rank(rank: int, n_labelled: int) -> bool:
     """Whether solving with a sparse Gram matrix is faster than its decomposition."""
     return rank > DENSE_RANK and rank**2 > DENSE_WORK * min(n_labelled, MOST_LABELLED)
+
+
+def _largest_eigenvalue(sums: GramSums) -> float:
+    """Bound the largest eigenvalue of an H ≥ 0; infinity where H has negative entries.
+
+    For any v > 0 it is at most max_i (Hv)_i / v_i (Collatz), and of an anchor graph t = Φ̄ᵀ1 is the
+    eigenvector, so that the bound is the value.
+    """
+    entries = sums.gram.data if sparse.issparse(sums.gram) else sums.gram
+    used = sums.totals > 0
+    if entries.min(initial=0.0) < 0 or (sums.totals < 0).any():
+        return float("inf")
+    grown = (sums.gram @ sums.totals)[used] / sums.totals[used]
+    return float(grown.max(initial=1.0))

@@ -20,6 +20,8 @@ PROJECT_TO = 40
 PROJECT_SHARE = 0.6
 """Rows of so many features or more are projected on so many principal directions, where these hold
 that share of the variance."""
+COVARIANCE_FEATURES = 2000
+"""Features up to which principal directions come from the covariance matrix."""
 LONG_TAIL = 10.0
 """A feature has a long tail when it reaches this many times its usual distance from its median."""
 CENTRING_RATIO = 3.0
@@ -69,14 +71,10 @@ class Scaling:
         n_rows, n_features = sample.shape
         if n_features < PROJECT_ABOVE or n_rows <= 2 * PROJECT_TO:
             return self
-        from sklearn.decomposition import TruncatedSVD  # slow to load, and seldom needed
-
-        svd = TruncatedSVD(PROJECT_TO, random_state=seed % 2**32)
-        centred = sample if sparse.issparse(sample) else sample - sample.mean(axis=0)
-        svd.fit(centred)
-        if svd.explained_variance_ratio_.sum() < PROJECT_SHARE:
+        directions, share = _principal_directions(sample, seed)
+        if share < PROJECT_SHARE:
             return self
-        return replace(self, projection=np.ascontiguousarray(svd.components_.T, dtype=np.float64))
+        return replace(self, projection=directions)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays it is made of, for a file."""
@@ -166,6 +164,25 @@ class PreparedSource(Source):
 
     def _prepare(self, rows: Rows) -> Rows:
         return to_device(self.scaling.apply(rows.astype(self.dtype, copy=False)), self.device)
+
+
+def _principal_directions(sample: Rows, seed: int) -> tuple[np.ndarray, float]:
+    """The first principal directions of rows (m × PROJECT_TO), and their share of the variance."""
+    if not sparse.issparse(sample) and sample.shape[1] <= COVARIANCE_FEATURES:
+        from scipy.linalg import eigh  # slow to load, and seldom needed
+
+        centred = np.asarray(sample - sample.mean(axis=0), dtype=np.float64)
+        covariance = centred.T @ centred
+        m = len(covariance)
+        values, vectors = eigh(covariance, subset_by_index=(m - PROJECT_TO, m - 1))
+        share = values.sum() / max(float(np.trace(covariance)), np.finfo(np.float64).tiny)
+        return np.ascontiguousarray(vectors[:, ::-1]), float(share)
+    from sklearn.decomposition import TruncatedSVD  # slow to load as well
+
+    svd = TruncatedSVD(PROJECT_TO, random_state=seed % 2**32)
+    svd.fit(sample if sparse.issparse(sample) else sample - sample.mean(axis=0))
+    share = float(svd.explained_variance_ratio_.sum())
+    return np.ascontiguousarray(svd.components_.T, dtype=np.float64), share
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
