@@ -169,7 +169,7 @@ class TestParameters:
             ("alpha", (0, 1, -0.1, 1.5, np.nan, "0.5", None, True), r"alpha=.* outside \(0, 1\)"),
             ("factor", ("nyström", None, 3), r"factor=.* not known; use one of auto, anchors"),
             ("solver", ("cg", None), r"solver=.* use one of closed_form, iterative"),
-            ("class_balance", ("equal",), r"class_balance='equal' .* auto, mass, none"),
+            ("class_balance", ("equal",), r"class_balance='equal' .* auto, mass, centre, none"),
             ("n_landmarks", (0, -3, 2.5, "many", True), r"n_landmarks=.* integer of 1 or more"),
             ("bandwidth", (0, -1.0, np.inf, np.nan, "wide"), r"bandwidth=.* number above 0"),
             ("bandwidth", (1e-30, 1e200), r"bandwidth=1e[-+]\d+ is outside \["),

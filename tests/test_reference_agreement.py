@@ -177,3 +177,13 @@ def test_glnp_propagates_on_the_graph_that_it_learnt(factor, solver, dtype, monk
     np.testing.assert_allclose(fitted.label_distributions_, expected, atol=tolerance)
     clear = clear_rows(expected, 2 * tolerance)
     np.testing.assert_array_equal(fitted.transduction_[clear], expected.argmax(axis=1)[clear])
+
+
+def test_the_linear_kernel_without_a_shift():
+    X, y, _ = blobs(spread=0.5)
+    X = X + 1.0  # far enough from zero that every degree is positive
+    fitted = model(factor="linear", factor_params={"shift": False}, class_balance="none").fit(X, y)
+    S = ref.normalised_graph(X @ X.T)
+    expected = ref.closed_form(S, ref.one_hot(y), 0.9)
+    assert fitted.report_["repaired_rows"] == 0
+    assert_scores_agree(raw_scores(fitted, X, y), expected, 1e-9)

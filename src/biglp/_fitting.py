@@ -211,6 +211,8 @@ def choose_store(
 
 def _make_factor(engine: Engine, rows: PreparedRows, settings: Settings) -> Factor:
     if settings.factor == "linear":
+        if not settings.factor_params.get("shift", True):
+            return LinearFactor.unshifted(rows.source.n_features)
         return LinearFactor.fit(engine, rows.blocks)
     if settings.factor in ("glnp", "glnp-mu"):
         from biglp._lowrank.glnp import GlnpFactor

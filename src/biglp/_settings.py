@@ -31,7 +31,7 @@ FACTOR_PARAMS = {
     "nystrom": set[str](),
     "glnp": {"start", "max_iter", "tol"},
     "glnp-mu": {"start", "max_iter", "tol"},
-    "linear": set[str](),
+    "linear": {"shift"},
 }
 
 
@@ -195,4 +195,6 @@ def _factor_params(factor: str, params: Any) -> dict[str, Any]:
         )
     if "n_nearest" in params:
         params["n_nearest"] = positive_integer("n_nearest", params["n_nearest"])
+    if not isinstance(params.get("shift", True), bool):
+        raise ParameterError(f"shift={params['shift']!r} cannot be used; give True or False.")
     return params

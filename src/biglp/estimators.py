@@ -23,7 +23,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
     "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans"},
     "glnp-mu": {"factor": "glnp-mu", "factor_params": {"start": "uniform"}},
     "glnp-apgd": {"factor": "glnp", "factor_params": {"start": "uniform"}},
-    "linear": {"factor": "linear"},
+    "linear": {"factor": "linear", "scaling": "standard", "factor_params": {"shift": False}},
 }
 
 
@@ -74,8 +74,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Face):
     memory : str or int
         Memory budget, such as "4GB"; "auto" is half of what is free.
     factor_params : dict, optional
-        Finer settings of the factor: ``n_nearest`` for anchors; ``start``, ``max_iter`` and
-        ``tol`` for GLNP.
+        Finer settings of the factor: ``n_nearest`` for anchors; ``shift`` (True) for the
+        linear kernel; ``start``, ``max_iter`` and ``tol`` for GLNP.
     random_state : int, RandomState, Generator or None
         Seed; None is 0. The answer does not depend on the number of threads or processes.
     verbose : bool
