@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from biglp._arrays import Array, beside, namespace
+from biglp._arrays import Array, Rows, beside, namespace
 
 TREES = 64
 BLUR = 0.02
@@ -44,11 +45,13 @@ class Forest:
     roots: np.ndarray
     depths: np.ndarray
 
-    def logits(self, rows: Array) -> Array:
+    def logits(self, rows: Rows) -> Array:
         """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
-        xp = namespace(rows)
-        parts = [self._mean(rows[at : at + CHUNK]) for at in range(0, len(rows), CHUNK)]
-        shares = parts[0] if len(parts) == 1 else xp.concatenate(parts)
+        parts = []
+        for start in range(0, rows.shape[0], CHUNK):
+            part = rows[start : start + CHUNK]
+            parts.append(self._mean(part.toarray() if sparse.issparse(part) else part))
+        shares = parts[0] if len(parts) == 1 else namespace(rows).concatenate(parts)
         return blurred_logits(shares)
 
     def _mean(self, rows: Array) -> Array:

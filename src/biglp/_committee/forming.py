@@ -32,6 +32,8 @@ MIN_TREE_LABELS = 30
 """Labels below which trees have nothing to add."""
 MAX_TREE_ROWS = 1_000_000
 """Rows above which asking the trees would take longer than all the sweeps."""
+MAX_TREE_FEATURES = 1000
+"""Features above which rows, which trees want dense, would take much memory."""
 LEAST_WEIGHT = 0.02
 TRUSTED_LABELS = 30
 """Held-out labels from which on their accuracy means something."""
@@ -124,7 +126,7 @@ def _asks_trees(evidence: Evidence, n_rows: int) -> bool:
     return (
         len(evidence.labelled.codes) >= MIN_TREE_LABELS
         and n_rows <= MAX_TREE_ROWS
-        and not sparse.issparse(evidence.labelled_rows)
+        and evidence.labelled_rows.shape[1] <= MAX_TREE_FEATURES
     )
 
 
@@ -142,7 +144,9 @@ def _forest(
 ) -> tuple[Forest, Member]:
     given = evidence.labelled.given
     weights = None if given is None else given.sum(axis=1)
-    forest, held_out = grow_forest(evidence.labelled_rows, codes, n_classes, seed, weights)
+    rows = evidence.labelled_rows
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    forest, held_out = grow_forest(rows, codes, n_classes, seed, weights)
     held_out[np.bincount(codes, minlength=n_classes)[codes] < 2] = np.nan
     return forest, Member("forest", held_out, forest.logits(evidence.sample_rows))
 
