@@ -99,7 +99,7 @@ def test_poisson_learning_with_unequal_degrees_is_that_of_the_normalised_graph()
 
 
 def test_a_mode_that_repairs_have_moved_is_the_largest_eigenvector():
-    # The errata's graph: ρ(S) = 19, and √d is not its largest eigenvector.
+    # A graph: ρ(S) = 19, and √d is not its largest eigenvector.
     W = np.array([[1.0, -0.9], [-0.9, 1.0]])
     values, vectors = np.linalg.eigh(W)
     F = vectors * np.sqrt(values)

@@ -19,7 +19,7 @@ from biglp._propagate.statistics import GramSums
 
 ALPHAS = (0.01, 0.5, 0.99)
 OPPOSED = np.array([[1.0, -0.9], [-0.9, 1.0]])
-"""The errata's graph: its degrees are 0.1, so ρ(S) = 19."""
+"""A graph: its degrees are 0.1, so ρ(S) = 19."""
 
 
 def problem(n=60, rank=8, classes=3, seed=0, signed=False):

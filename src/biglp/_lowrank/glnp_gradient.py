@@ -8,7 +8,7 @@ P of Y is linear in those of F_t and F_(t−1), and M of Y follows from M_t, M_(
 N = F_tᵀF_(t−1). So Q(Y) needs no rows, and a trial step is one sweep with two products of n·m·k
 operations: X·Pᵀ for the gradient at Y, FᵀX for the sums of the result. X may have any sign.
 
-Differences from the paper, beside the slips listed in the errata (own counter γ, Frobenius norms,
+Differences from the paper, beside its slips (own counter γ, Frobenius norms,
 nothing accepted from a line search that failed):
 
 - The step length. The paper moves by α ≤ 1 along the gradient divided by its norm, which has to
