@@ -120,10 +120,14 @@ def balanced(F, Y, alpha, prior):
 
 
 def probabilities(scores, prior):
-    """Positive parts of the scores, rows adding up to 1; the prior where nothing is positive."""
-    positive = np.maximum(scores, 0.0)
-    totals = positive.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), prior)
+    """Positive parts of the scores, rows adding up to 1.
+
+    Where nothing is positive, what they are above the lowest; the prior where all are the same.
+    """
+    lifted = scores - scores.min(axis=1, keepdims=True)
+    parts = np.where((scores > 0).any(axis=1, keepdims=True), np.maximum(scores, 0.0), lifted)
+    totals = parts.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, parts / np.where(totals > 0, totals, 1.0), prior)
 
 
 def leave_one_out(S, Y, alpha):

@@ -90,6 +90,7 @@ def test_every_column_has_a_name_for_people():
 # sharing a graph
 
 
+@pytest.mark.filterwarnings("ignore::biglp._errors.DegreeWarning")  # centred features
 @pytest.mark.parametrize("method", ["nystrom-kmeans", "nystrom-random", "linear", "glnp-apgd"])
 def test_shared_graph_gives_the_labels_of_separate_fits(method):
     X, y, _ = blobs(n=150, classes=2, labelled=12)

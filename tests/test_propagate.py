@@ -292,9 +292,9 @@ def test_probabilities_add_up_to_one_and_unreached_rows_get_the_prior(dtype):
     features = np.array([[1, 1, 2], [0, 0, 0], [-1, -2, -3], [-1, 3, 1], [0, 0, 0]], dtype=dtype)
     own = OwnLabels(np.array([4]), np.array([[0.0, 1.0, 0.0]]), np.ones(1))
     found, n_unreached = decision.probabilities(features, own)
-    expected = [[0.25, 0.25, 0.5], prior, prior, [0, 0.75, 0.25], [0, 1, 0]]
+    expected = [[0.25, 0.25, 0.5], prior, [2 / 3, 1 / 3, 0], [0, 0.75, 0.25], [0, 1, 0]]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert n_unreached == 2
+    assert n_unreached == 1
     assert found.dtype == dtype
 
 

@@ -241,12 +241,17 @@ def warnings_about(
     """What the user should know about a run that went through."""
     found: list[BigLPWarning] = []
     if result.n_repaired:
-        landmarks = result.model.report.get("landmarks", "auto")
+        landmarks = result.model.report.get("landmarks")
+        advice = (
+            "Shift the features to be non-negative (factor_params={'shift': True}), unless "
+            "similarities of both signs are meant."
+            if landmarks is None
+            else f"Use more landmarks (n_landmarks={landmarks} now) or a wider bandwidth."
+        )
         found.append(
             DegreeWarning(
                 f"{result.n_repaired:,} of {n_rows:,} rows have a degree of zero or less in the "
-                "low-rank graph; it was repaired. Use more landmarks "
-                f"(n_landmarks={landmarks} now) or a wider bandwidth to avoid this."
+                f"low-rank graph; it was repaired. {advice}"
             )
         )
     if result.n_unreached:

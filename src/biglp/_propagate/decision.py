@@ -79,13 +79,21 @@ class Decision:
             scores[labelled.rows] += like(scores, own * labelled.weights[:, None])
         xp = namespace(scores)
         # A score below zero says "unlike every label of this class".
-        scores = scores.clip(min=0)
+        signed, scores = scores, scores.clip(min=0)
         totals = scores @ xp.ones_like(scores[0])
         # A total so small that its reciprocal overflows tells as little as none at all.
-        unreached = ~(totals > xp.finfo(scores.dtype).tiny)
-        n_unreached = int(unreached.sum())
-        if n_unreached:
-            scores[unreached] = like(scores, self.prior)
-            totals[unreached] = 1.0
+        smallest = xp.finfo(scores.dtype).tiny
+        doubtful = ~(totals > smallest)
+        n_unreached = 0
+        if bool(doubtful.any()):
+            # Unlike all of them, and then to be compared; or no score at all.
+            part = signed[doubtful]
+            part = part - xp.amin(part, 1)[:, None]
+            sums = part @ xp.ones_like(part[0])
+            unreached = ~(sums > smallest)
+            n_unreached = int(unreached.sum())
+            part[unreached] = like(scores, self.prior)
+            sums[unreached] = 1.0
+            scores[doubtful], totals[doubtful] = part, sums
         scores *= (1.0 / totals)[:, None]
         return scores, n_unreached
