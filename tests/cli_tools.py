@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -107,6 +108,8 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
 
     from biglp.cli import app
 
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     sys.argv = ["biglp", *command]
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115

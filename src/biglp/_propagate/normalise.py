@@ -48,7 +48,8 @@ class Normalisation:
         sums = self.column_sums
         length = float(np.linalg.norm(sums))
         weights = sums if self.mixing is None else self.mixing @ sums
-        degrees = features @ like(features, weights)
+        with np.errstate(invalid="ignore"):  # BLAS may raise the flag in lanes it does not use
+            degrees = features @ like(features, weights)
         suspects = degrees <= SUSPECT_SHARE * length**2 / self.n_rows
         n_repaired = 0
         if bool(suspects.any()):
