@@ -13,7 +13,6 @@ from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.poisson import (
     constant_mode,
-    held_out_by_poisson,
     leave_one_out_poisson,
     poisson_coefficients,
 )
@@ -127,20 +126,6 @@ def test_leave_one_out_of_poisson_learning_is_refitting_without_each_label(kind)
     expected = ref.leave_one_out_poisson(solve, graph, Y)
     found = leave_one_out_poisson(spectrum, labelled, mode)
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
-    logits = held_out_by_poisson(spectrum, labelled, mode)
-    np.testing.assert_allclose(logits, found / (Y.sum(axis=0) / Y.sum()), rtol=1e-12)
-
-
-def test_held_out_logits_of_a_class_with_one_label_are_unknown():
-    features, _, Y = anchors()
-    known = np.flatnonzero(Y.any(axis=1))
-    Y[known[Y[known, 0] == 1][1:]] = 0.0
-    known = np.flatnonzero(Y.any(axis=1))
-    labelled = LabelledRows(features[known], Y[known].argmax(axis=1))
-    logits = held_out_by_poisson(Spectrum.of(sums_of(features, Y)), labelled)
-    assert np.isnan(logits).all(axis=1).sum() == 1
-    assert np.isnan(logits[labelled.codes == 0]).all()
-    assert np.isfinite(logits[labelled.codes != 0]).all()
 
 
 @pytest.mark.parametrize("copies", [1, 10**5, 10**8])

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 
 from biglp._propagate.filters import Poisson, filtered
-from biglp._propagate.leave_one_out import LabelledRows, left_alone
+from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.spectrum import Spectrum
 
 WRONG_MODE = 1e-3
@@ -80,19 +80,6 @@ def leave_one_out_poisson(
     left = np.maximum(spectrum.sums.counts - targets, 0.0)
     left[left.sum(axis=1) == 0] = 1.0  # the only label there is
     return centred(scores, left)
-
-
-def held_out_by_poisson(
-    spectrum: Spectrum, labelled: LabelledRows, mode: np.ndarray | None = None
-) -> np.ndarray:
-    """Scores of each labelled row without its own label, as logits with all classes equal.  (l, c).
-
-    NaN where the row was its class's only one, as in ``held_out_by_graph`` of the committee.
-    """
-    counts = spectrum.sums.counts
-    logits = leave_one_out_poisson(spectrum, labelled, mode) / mean_label(counts)
-    logits[left_alone(counts, labelled.targets(len(counts)))] = np.nan
-    return logits
 
 
 def _solved(spectrum: Spectrum, mode: np.ndarray, columns: np.ndarray) -> np.ndarray:
