@@ -41,6 +41,13 @@ CASES = {
     "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans", "scaling": "standard"},
     "nystrom-kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},
     "nystrom-iterative": {"factor": "nystrom", "solver": "iterative"},
+    "nystrom-share": {"factor": "nystrom", "class_balance": "share"},
+    "glnp-share": {
+        "factor": "glnp",
+        "n_landmarks": 8,
+        "class_balance": "share",
+        "factor_params": {"max_iter": 5},
+    },
     "glnp": {"factor": "glnp", "n_landmarks": 8, "factor_params": {"max_iter": 8}},
     "glnp-mu": {"factor": "glnp-mu", "n_landmarks": 8, "factor_params": {"max_iter": 8}},
     "glnp-iterative": {

@@ -10,6 +10,8 @@ S = D^(−1/2)WD^(−1/2), Y the labels as one-hot rows (n × c), F the scores (
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from biglp._propagate.normalise import REPAIR_COSINE, SUSPECT_SHARE
 
@@ -117,6 +119,27 @@ def balanced(F, Y, alpha, prior):
     """F_ij·q_j / mass_j, up to one common factor: the largest weight is 1."""
     weights = np.asarray(prior) / class_mass(F, Y, alpha)
     return F * (weights / weights.max())
+
+
+def share_thresholds(G, shares):
+    """τ for which column j of G − τ is the largest in a share q_j of the rows.
+
+    As a linear programme: least Σ_i u_i / n + q·τ with u_i ≥ G_ij − τ_j, and Σ τ_j = 0.
+    """
+    (n, c), unit = G.shape, G.std()  # the solver has an absolute tolerance
+    costs = np.concatenate([np.full(n, 1.0 / n), shares])
+    rows = sparse.kron(sparse.eye(n), np.ones((c, 1)))
+    limits = sparse.hstack([-rows, sparse.vstack([-sparse.eye(c)] * n)])
+    sums_to_zero = np.concatenate([np.zeros(n), np.ones(c)])[None]
+    found = linprog(costs, limits, -G.ravel() / unit, sums_to_zero, [0.0], bounds=(None, None))
+    return unit * found.x[n:]
+
+
+def with_shares(F, Y, d, alpha):
+    """F_ij − τ_j·√d_i, τ from what the graph says of all rows, labels' own scores left out."""
+    root = np.sqrt(d)[:, None]
+    tau = share_thresholds((F - (1.0 - alpha) * Y) / root, Y.sum(axis=0) / Y.sum())
+    return F - root * tau
 
 
 def probabilities(scores, prior):

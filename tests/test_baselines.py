@@ -53,6 +53,22 @@ class TestDensePropagation:
         )
 
     @pytest.mark.parametrize("kernel", GRAPHS)
+    def test_class_shares(self, kernel):
+        X, y, _ = blobs()
+        y[np.flatnonzero(y == 0)[3:]] = -1  # labels of unequal shares
+        fitted = DensePropagation(
+            kernel=kernel, bandwidth=1.3, class_balance="share", alpha=0.9
+        ).fit(X, y)
+        W, Y = GRAPHS[kernel](X), ref.one_hot(y)
+        F = ref.closed_form(ref.normalised_graph(W), Y, 0.9)
+        scores = ref.with_shares(F, Y, W.sum(axis=1), 0.9)
+        expected = ref.probabilities(scores, 0)
+        # A threshold is anywhere between two rows, so that a few may be on either side of it.
+        assert (fitted.transduction_ == expected.argmax(axis=1)).mean() > 0.98
+        again = fitted.predict(X[y < 0])  # new rows have the same thresholds
+        assert (again == expected[y < 0].argmax(axis=1)).mean() > 0.97
+
+    @pytest.mark.parametrize("kernel", GRAPHS)
     @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
     def test_prediction_of_training_rows_is_the_transduction(self, kernel, storage):
         X, y, _ = blobs()
@@ -124,7 +140,7 @@ class TestDensePropagation:
             ({"alpha": "auto"}, r"alpha='auto' is outside"),
             ({"bandwidth": 0}, r"bandwidth=0 "),
             ({"bandwidth": 1e-30}, r"bandwidth=1e-30 is outside"),
-            ({"class_balance": "auto"}, r"class_balance='auto' .* mass, none"),
+            ({"class_balance": "auto"}, r"class_balance='auto' .* mass, share, none"),
             ({"class_balance": [1, 2]}, r"3 positive numbers"),
             ({"max_iter": 0}, r"max_iter=0"),
             ({"tol": 0}, r"tol=0"),

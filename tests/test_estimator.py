@@ -344,8 +344,8 @@ class TestPaper:
         estimator = LowRankLabelPropagation.paper(method, k=12, random_state=4)
         params = estimator.get_params()
         assert params["alpha"] == 0.01
-        assert params["class_balance"] == "none"
-        assert params["scaling"] == ("standard" if method == "linear" else "none")
+        assert params["class_balance"] == "share"
+        assert params["scaling"] == "none"
         assert params["n_landmarks"] == 12
         assert params["random_state"] == 4
         assert params["factor"] == {"glnp-apgd": "glnp"}.get(method, params["factor"])

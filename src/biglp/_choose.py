@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ PRIOR_POWERS = (0.0, 0.5, 1.0)
 DEFAULT_PRIOR_POWER = 0.0
 LABELS_TO_CHOOSE = 3
 """Labels that every class needs before leave-one-out is worth asking."""
+NO_WEIGHTS = ("none", "centre", "share")
+"""Class balances that put no factor on the columns of F."""
 MAX_LABELLED = 5000
 """Labelled rows that leave-one-out looks at; more change nothing and cost time."""
 
@@ -53,6 +55,9 @@ def choose(
     """Choose α and the class prior where the user has not."""
     alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
     powers = PRIOR_POWERS if _is(settings.class_balance, "auto") else (DEFAULT_PRIOR_POWER,)
+    if _is(settings.class_balance, "share"):
+        # Thresholds come from all rows; for choosing α, class mass with the same prior will do.
+        settings, powers = replace(settings, class_balance="mass"), (1.0,)
     fixed = Choice(settings.alpha or DEFAULT_ALPHA, DEFAULT_PRIOR_POWER)
     if labelled is None or len(alphas) * len(powers) == 1:
         return fixed
@@ -124,7 +129,7 @@ def balance_weights(
     settings: Settings, labels: Labels, mass: np.ndarray, power: float
 ) -> np.ndarray:
     """Factor of each class's column; the largest is 1.  (..., c) → (..., c)."""
-    if _is(settings.class_balance, "none") or _is(settings.class_balance, "centre"):
+    if isinstance(settings.class_balance, str) and settings.class_balance in NO_WEIGHTS:
         return np.ones_like(mass)
     if isinstance(settings.class_balance, str):
         prior = power_prior(labels.counts, power)

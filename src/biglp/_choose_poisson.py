@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._choose import DEFAULT_PRIOR_POWER, PRIOR_POWERS
+from biglp._choose import DEFAULT_PRIOR_POWER, NO_WEIGHTS, PRIOR_POWERS
 from biglp._labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.closed_form import solve, without_noise
@@ -71,7 +71,7 @@ def decide_by_poisson(
 
 def class_weights(settings: Settings, labels: Labels, power: float) -> np.ndarray:
     """Factor of each class's column, q_j / ȳ_j; the largest is 1.  (c,)."""
-    if isinstance(settings.class_balance, str) and settings.class_balance in ("none", "centre"):
+    if isinstance(settings.class_balance, str) and settings.class_balance in NO_WEIGHTS:
         return np.ones(labels.n_classes)
     if isinstance(settings.class_balance, str):
         prior = power_prior(labels.counts, power)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from biglp._engines import Engine
 from biglp._fitting import PreparedRows
 from biglp._labels import Labels
 from biglp._lowrank.base import Factor
-from biglp._lowrank.sampling import sample_rows
+from biglp._lowrank.sampling import sample_indices, sample_rows
 from biglp._propagate.class_balance import given_prior, power_prior
+from biglp._propagate.class_shares import share_offsets, with_class_shares
 from biglp._propagate.decision import Decision
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.poisson import constant_mode
+from biglp._propagate.poisson import constant_mode, mean_label
 from biglp._propagate.spectrum import (
     MOST_LABELLED,
     Graph,
@@ -30,10 +32,18 @@ from biglp._propagate.spectrum import (
 )
 from biglp._propagate.statistics import GramSums, apply_mixing
 from biglp._settings import Settings
-from biglp._sweeps import float64_features, labelled_rows, part_of_labels
+from biglp._sweeps import (
+    float64_features,
+    labelled_features,
+    labelled_rows,
+    part_of_labels,
+)
 
 COMMITTEE_SAMPLE = 2000
 """Rows that tell the usual size of each member's logits."""
+LEAST_CHANCE = 1e-30
+SHARE_SAMPLE = 10_000
+"""Rows that tell where the thresholds of the classes are, for ``class_balance="share"``."""
 
 
 def make_decision(
@@ -57,11 +67,43 @@ def make_decision(
         labelled = labelled_rows(engine, rows.blocks, factor, normalisation, part, mixing)
     if poisson and isinstance(spectrum, Spectrum):
         mode = constant_mode(spectrum, normalisation.column_sums)
-        decided, chosen = decide_by_poisson(spectrum, mode, labels, labelled, settings, mixing)
-        return decided, {**chosen, "spectral_radius": spectrum.radius}, 1
-    choice = choose(spectrum, labels, labelled, settings)
-    decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
-    return decision, {**choice.describe(), "spectral_radius": spectrum.radius}, n_iter
+        decision, chosen = decide_by_poisson(spectrum, mode, labels, labelled, settings, mixing)
+        n_iter = 1
+    else:
+        choice = choose(spectrum, labels, labelled, settings)
+        decision, n_iter = decide(spectrum, labels, choice, settings, mixing)
+        chosen = choice.describe()
+    if _wants_shares(settings):
+        sums_of_columns = normalisation.column_sums
+        mode = spectrum.sums.totals if sums_of_columns is None else sums_of_columns
+        constant = apply_mixing(mode, mixing.T)
+        wanted = np.column_stack([decision.coefficients, constant])
+        found = _of_sample(engine, rows, factor, normalisation, wanted, settings.seed)
+        decision = with_class_shares(
+            decision, found[:, :-1], found[:, -1], constant, mean_label(labels.counts)
+        )
+    return decision, {**chosen, "spectral_radius": spectrum.radius}, n_iter
+
+
+def _of_sample(
+    engine: Engine,
+    rows: PreparedRows,
+    factor: Factor,
+    normalisation: Normalisation,
+    matrix: np.ndarray,
+    seed: int,
+) -> np.ndarray:
+    """Normalised features of a random sample of rows, times a matrix.  (p, q) → (b, q)."""
+    if not factor.fresh_features:  # they are not a function of the row, but kept with its block
+        chosen = sample_indices(rows.source.n_rows, SHARE_SAMPLE, seed)
+        found = labelled_features(engine, rows.blocks, factor, normalisation, chosen, matrix)
+        return np.asarray(found)
+    sample = sample_rows(rows.source, SHARE_SAMPLE, seed)
+    parts = []
+    for start in range(0, sample.shape[0], COMMITTEE_SAMPLE):
+        features = factor.features(sample[start : start + COMMITTEE_SAMPLE])
+        parts.append(float64_features(normalisation.apply(features)[0]) @ matrix)
+    return np.concatenate(parts)
 
 
 def _committee(
@@ -99,7 +141,16 @@ def _committee(
     decision, report = form_committee(
         spectrum, coefficients, mixing, evidence, alpha=settings.alpha, seed=settings.seed
     )
+    if _wants_shares(settings):
+        said, _ = decision.probabilities(sample_features, None, sample)
+        logs = np.log(np.maximum(to_numpy(said), LEAST_CHANCE))
+        offsets = share_offsets(logs.astype(np.float64), mean_label(labels.counts))
+        decision = replace(decision, bias=decision.bias - offsets)
     return decision, {**report, "spectral_radius": spectrum.radius}, n_iter
+
+
+def _wants_shares(settings: Settings) -> bool:
+    return isinstance(settings.class_balance, str) and settings.class_balance == "share"
 
 
 def _most_labelled(spectrum: Graph) -> int:

@@ -239,6 +239,7 @@ def _make_factor(engine: Engine, rows: PreparedRows, settings: Settings) -> Fact
         nearest = settings.factor_params.get("n_nearest", ANCHOR_NEIGHBOURS)
         share = ANCHOR_BANDWIDTH
     if settings.bandwidth is None:
+        share = settings.factor_params.get("bandwidth_factor", share)
         sigma = share * landmark_spacing(rows.sample, landmarks, nearest)
     else:
         sigma = check_bandwidth(settings.bandwidth, rows.sample)

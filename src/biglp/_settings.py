@@ -16,7 +16,7 @@ from biglp._errors import ParameterError
 FACTOR_NAMES = ("auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear")
 SOLVERS = ("closed_form", "iterative")
 CLAMPS = ("soft", "hard")
-BALANCES = ("auto", "mass", "centre", "none")
+BALANCES = ("auto", "mass", "share", "centre", "none")
 FILTERS = ("auto", "spreading", "poisson")
 NOT_IN_REGRESSION = {
     "class_balance": "none",
@@ -27,8 +27,8 @@ NOT_IN_REGRESSION = {
     "tol": 1.0,
 }
 FACTOR_PARAMS = {
-    "anchors": {"n_nearest"},
-    "nystrom": set[str](),
+    "anchors": {"n_nearest", "bandwidth_factor"},
+    "nystrom": {"bandwidth_factor"},
     "glnp": {"start", "max_iter", "tol"},
     "glnp-mu": {"start", "max_iter", "tol"},
     "linear": {"shift"},
@@ -195,6 +195,8 @@ def _factor_params(factor: str, params: Any) -> dict[str, Any]:
         )
     if "n_nearest" in params:
         params["n_nearest"] = positive_integer("n_nearest", params["n_nearest"])
+    if "bandwidth_factor" in params:
+        params["bandwidth_factor"] = positive("bandwidth_factor", params["bandwidth_factor"])
     if not isinstance(params.get("shift", True), bool):
         raise ParameterError(f"shift={params['shift']!r} cannot be used; give True or False.")
     return params

@@ -27,6 +27,8 @@ from biglp._labels import Labels, encode_labels
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.shift import shifted
 from biglp._propagate.class_balance import given_prior, power_prior
+from biglp._propagate.class_shares import share_offsets
+from biglp._propagate.decision import as_probabilities
 from biglp._settings import (
     SOLVERS,
     auto_or_positive,
@@ -38,7 +40,7 @@ from biglp._settings import (
 from biglp._sources import PreparedSource, as_source
 
 KERNELS = ("rbf", "linear")
-BALANCES = ("mass", "none")
+BALANCES = ("mass", "share", "none")
 NEIGHBOUR = 7
 BANDWIDTH_SHARE = 0.3
 """The automatic bandwidth is this share of the typical distance to that neighbour: the best of
@@ -119,8 +121,9 @@ class DensePropagation(_Baseline):
         σ of the Gaussian kernel; "auto" takes it from the distance to the seventh neighbour.
     alpha : float
         Share of a row's score that comes from its neighbours, in (0, 1). The paper has 0.01.
-    class_balance : {"mass", "none"} or array of shape (n_classes,)
-        "mass" makes classes equally heavy, an array gives their priors. The paper has "none".
+    class_balance : {"mass", "share", "none"} or array of shape (n_classes,)
+        "mass" makes classes equally heavy, an array gives their priors, "share" has the answers in
+        the shares that the classes have among the labels.
     solver : {"closed_form", "iterative"}
         F = (1−α)(I − αS)⁻¹Y, or F ← αSF + (1−α)Y until nothing changes.
     max_iter, tol : int, float
@@ -167,7 +170,7 @@ class DensePropagation(_Baseline):
     def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
         self._check(rows, labels)
         self._training = rows
-        self._offsets = np.minimum(_column_minimums(rows), 0.0)
+        self._lowest = np.minimum(_column_minimums(rows), 0.0)
         self.bandwidth_ = self._bandwidth(rows)
         graph = self._kernel(rows)
         self._degrees = _positive_degrees(graph.sum(axis=1))
@@ -178,14 +181,18 @@ class DensePropagation(_Baseline):
         targets[labels.rows, labels.codes] = 1.0
         solve = self._closed_form if self.solver == "closed_form" else self._iterative
         self.scores_ = solve(graph, targets)
-        self._weights = np.ones(labels.n_classes)
+        self._weights, self._offsets = np.ones(labels.n_classes), np.zeros(labels.n_classes)
         self._prior = power_prior(labels.counts, 1.0)
         if not isinstance(self.class_balance, str):
             self._prior = given_prior(self.class_balance, labels.n_classes)
             self._weights = self._prior / self.scores_.sum(axis=0)
         elif self.class_balance == "mass":
             self._weights = 1.0 / self.scores_.sum(axis=0)
-        return self._probabilities(self.scores_)
+        elif self.class_balance == "share":
+            # A label's own score would be taken for what the graph says of its row.
+            spread = (self.scores_ - (1.0 - self.alpha) * targets) * roots[:, None]
+            self._offsets = share_offsets(spread, self._prior)
+        return self._probabilities(self.scores_, self._degrees)
 
     def _closed_form(self, graph: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """F = (1−α)(I − αS)⁻¹Y by Cholesky, in the memory of S."""
@@ -219,25 +226,22 @@ class DensePropagation(_Baseline):
         parts = []
         for start in range(0, rows.shape[0], ROWS_AT_ONCE):
             graph = self._kernel(rows[start : start + ROWS_AT_ONCE], self._training)
-            graph /= np.sqrt(_positive_degrees(graph.sum(axis=1)))[:, None]
+            degrees = _positive_degrees(graph.sum(axis=1))
+            graph /= np.sqrt(degrees)[:, None]
             graph /= np.sqrt(self._degrees)
-            parts.append(self._probabilities(self.alpha * (graph @ self.scores_)))
+            parts.append(self._probabilities(self.alpha * (graph @ self.scores_), degrees))
         return np.concatenate(parts)
 
-    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        balanced = np.maximum(scores * self._weights, 0.0)
-        totals = balanced.sum(axis=1)
-        reached = totals > np.finfo(np.float64).tiny
-        balanced[~reached] = self._prior
-        totals[~reached] = 1.0
-        return balanced / totals[:, None]
+    def _probabilities(self, scores: np.ndarray, degrees: np.ndarray) -> np.ndarray:
+        balanced = scores * self._weights - np.outer(np.sqrt(degrees), self._offsets)
+        return np.asarray(as_probabilities(balanced, self._prior)[0])
 
     def _kernel(self, rows: Rows, others: Rows | None = None) -> np.ndarray:
         """W between rows.  (b, m), (n, m) → (b, n)."""
         others = rows if others is None else others
         if self.kernel == "rbf":
             return rbf_kernel(rows, others, gamma=0.5 / self.bandwidth_**2)
-        moved = (shifted(rows, self._offsets), shifted(others, self._offsets))
+        moved = (shifted(rows, self._lowest), shifted(others, self._lowest))
         graph = linear_kernel(*moved)
         return np.maximum(graph, 0.0, out=graph)  # a new row may lie below the training minimum
 
@@ -247,11 +251,8 @@ class DensePropagation(_Baseline):
         given = auto_or_positive("bandwidth", self.bandwidth)
         if given is not None:
             return check_bandwidth(given, rows)
-        neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
-        step = max(1, rows.shape[0] // BANDWIDTH_ROWS)
-        distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself
-        apart = distances[distances > 0]
-        return BANDWIDTH_SHARE * float(np.sqrt(np.mean(apart**2))) if apart.size else 1.0
+        distance = neighbour_distance(rows)
+        return 1.0 if distance is None else BANDWIDTH_SHARE * distance
 
     def _check(self, rows: Rows, labels: Labels) -> None:
         one_of("kernel", self.kernel, KERNELS)
@@ -307,6 +308,15 @@ class NearestNeighbours(_Baseline):
 
     def _score(self, rows: Rows) -> np.ndarray:
         return self._voters.predict_proba(rows)
+
+
+def neighbour_distance(rows: Rows) -> float | None:
+    """Typical distance of a row to its seventh neighbour; None where all rows are the same."""
+    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
+    step = max(1, rows.shape[0] // BANDWIDTH_ROWS)
+    distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself
+    apart = distances[distances > 0]
+    return float(np.sqrt(np.mean(apart**2))) if apart.size else None
 
 
 def _column_minimums(rows: Rows) -> np.ndarray:

@@ -196,13 +196,18 @@ class Descent:
         now, then = self.objective[-1], self.objective[-1 - min(WINDOW, len(self.objective) - 1)]
         return (then - now) / then if then > 0 else 0.0
 
+    @property
+    def rounding(self) -> float:
+        """Differences of Q, which is at most 1 from the start on, that mean nothing."""
+        return ROUNDING * float(np.finfo(self.dtype).eps)
+
     def settled(self, tol: float) -> bool:
         """Whether Q has stopped falling: by less than ``tol`` of itself over the last iterations.
 
         A start without structure first runs into the rank-one saddle, where Q hardly moves. As
         long as all rows of P are parallel because the start made them so, that is no end.
         """
-        if self.objective[-1] <= ROUNDING * np.finfo(self.dtype).eps:
+        if self.objective[-1] <= self.rounding:
             return True
         if len(self.objective) <= WINDOW or self.recent_fall() > tol:
             return False

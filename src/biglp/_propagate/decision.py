@@ -77,23 +77,31 @@ class Decision:
         if labelled is not None and len(labelled.rows):
             own = labelled.shares * self.own_label + self.own_shift
             scores[labelled.rows] += like(scores, own * labelled.weights[:, None])
-        xp = namespace(scores)
-        # A score below zero says "unlike every label of this class".
-        signed, scores = scores, scores.clip(min=0)
-        totals = scores @ xp.ones_like(scores[0])
-        # A total so small that its reciprocal overflows tells as little as none at all.
-        smallest = xp.finfo(scores.dtype).tiny
-        doubtful = ~(totals > smallest)
-        n_unreached = 0
-        if bool(doubtful.any()):
-            # Unlike all of them, and then to be compared; or no score at all.
-            part = signed[doubtful]
-            part = part - xp.amin(part, 1)[:, None]
-            sums = part @ xp.ones_like(part[0])
-            unreached = ~(sums > smallest)
-            n_unreached = int(unreached.sum())
-            part[unreached] = like(scores, self.prior)
-            sums[unreached] = 1.0
-            scores[doubtful], totals[doubtful] = part, sums
-        scores *= (1.0 / totals)[:, None]
-        return scores, n_unreached
+        return as_probabilities(scores, self.prior)
+
+
+def as_probabilities(scores: Array, prior: np.ndarray) -> tuple[Array, int]:
+    """Turn scores of any sign into rows that add up to 1; also count rows that have no score.
+
+    A score below zero says "unlike every label of this class" and counts as zero, unless a row has
+    no other. ``prior`` is what rows without any score get.
+    """
+    xp = namespace(scores)
+    signed, scores = scores, scores.clip(min=0)
+    totals = scores @ xp.ones_like(scores[0])
+    # A total so small that its reciprocal overflows tells as little as none at all.
+    smallest = xp.finfo(scores.dtype).tiny
+    doubtful = ~(totals > smallest)
+    n_unreached = 0
+    if bool(doubtful.any()):
+        # Unlike all of them, and then to be compared; or no score at all.
+        part = signed[doubtful]
+        part = part - xp.amin(part, 1)[:, None]
+        sums = part @ xp.ones_like(part[0])
+        unreached = ~(sums > smallest)
+        n_unreached = int(unreached.sum())
+        part[unreached] = like(scores, prior)
+        sums[unreached] = 1.0
+        scores[doubtful], totals[doubtful] = part, sums
+    scores *= (1.0 / totals)[:, None]
+    return scores, n_unreached

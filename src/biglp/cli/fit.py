@@ -59,9 +59,9 @@ def fit(
     class_balance: Annotated[
         str,
         typer.Option(
-            metavar="auto|mass|centre|none|P,Q,...",
-            help="Weight of the classes: equal (mass), labels less their mean (centre), as it "
-            "comes (none), or their shares.",
+            metavar="auto|mass|share|centre|none|P,Q,...",
+            help="Weight of the classes: equal (mass), answers as frequent as labels (share), "
+            "labels less their mean (centre), as it comes (none), or their shares.",
             rich_help_panel=given.METHOD,
         ),
     ] = "auto",

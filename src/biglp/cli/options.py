@@ -264,8 +264,8 @@ def balance(text: str) -> Any:
         return [float(share) for share in text.split(",")]
     except ValueError:
         raise typer.BadParameter(
-            f"--class-balance {text!r} is neither auto, mass, centre or none nor shares such as "
-            "0.9,0.1."
+            f"--class-balance {text!r} is not auto, mass, share, centre or none, and not shares "
+            "such as 0.9,0.1."
         ) from None
 
 
