@@ -260,9 +260,11 @@ class TestKmeans:
                 visited[0] += sum(block.n_rows for block in blocks)
                 return super().sum_blocks(func, blocks, label)
 
+        monkeypatch.setattr(landmarks, "FEWEST_ROWS_PER_LANDMARK", len(X))
         usual = squares(choose(Counting()))
         visited = [0, visited[0]]
-        monkeypatch.setattr(landmarks, "MANY_LANDMARKS", 99)
+        monkeypatch.setattr(landmarks, "FEWEST_ROWS_PER_LANDMARK", 2)
+        monkeypatch.setattr(landmarks, "FEWEST_ROWS", 0)
         quick = choose(Counting())
         assert squares(quick) < 1.06 * usual
         assert visited[0] < 0.4 * visited[1]

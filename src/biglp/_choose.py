@@ -14,7 +14,7 @@ from biglp._propagate.decision import Decision
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
 from biglp._propagate.poisson import centred, mean_label
-from biglp._propagate.spectrum import Graph
+from biglp._propagate.spectrum import DenseSystem, Graph
 from biglp._propagate.statistics import apply_mixing
 from biglp._settings import Settings
 
@@ -122,6 +122,8 @@ def spread(spectrum: Graph, alpha: float, settings: Settings) -> tuple[np.ndarra
         return iterate(
             spectrum.sums, alpha, spectrum.radius, max_iter=settings.max_iter, tol=settings.tol
         )
+    if isinstance(spectrum, DenseSystem):  # leave-one-out wants the same Cholesky factor
+        return spectrum.coefficients(alpha), 1
     return solve(spectrum.sums, alpha, spectrum.radius), 1
 
 

@@ -40,8 +40,8 @@ from biglp._lowrank.landmarks import (
     FIRST_ITERATIONS,
     KMEANS_ITERATIONS,
     LAST_ITERATIONS,
-    MANY_LANDMARKS,
     ROWS_PER_LANDMARK,
+    begins_with_few,
 )
 from biglp._measure import StepClock
 from biglp._memory import MemoryPlan, Shape, plan_memory, within
@@ -217,7 +217,7 @@ class _Trial:
         if settings.landmarks == "kmeans":
             swept = min(ROWS_PER_LANDMARK * self.k, swept)
         sweeps = LLOYD_SHARE * KMEANS_ITERATIONS
-        if settings.landmarks == "kmeans" and self.k > MANY_LANDMARKS:
+        if settings.landmarks == "kmeans" and begins_with_few(swept, self.k):
             sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
         self.steps["k-means"] = (
             start

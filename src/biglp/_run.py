@@ -17,7 +17,7 @@ from biglp._checkpoint import Checkpoint
 from biglp._choose import check_prior
 from biglp._deciding import make_decision
 from biglp._engines import Engine
-from biglp._engines.local import blas_threads_for
+from biglp._engines.local import blas_threads_for, one_blas_thread
 from biglp._errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._fitting import PreparedRows, build_factor, explain_bad_rows, prepare_rows
 from biglp._labels import Labels
@@ -102,7 +102,8 @@ def _fit(
 ) -> FitResult:
     """Prepare rows, sweep, have the decision made, and sweep again for the answers."""
     engine.check_rows(source.n_rows)
-    rows = prepare_rows(source, settings, checkpoint, labels.n_columns, len(labels.rows))
+    with one_blas_thread():
+        rows = prepare_rows(source, settings, checkpoint, labels.n_columns, len(labels.rows))
     with blas_threads_for(rows.n_landmarks):
         factor = build_factor(engine, rows, settings, checkpoint)
     rows = replace(rows, drawn=None)  # the sample has done its work

@@ -21,7 +21,7 @@ from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms
 
 START_ROWS_PER_CENTRE = 10
 """Rows a centre among which the k-means++ start chooses."""
-START_BATCHES = 64
+START_BATCHES = 32
 """Batches in which the start is drawn when there are more centres than this."""
 
 
@@ -62,6 +62,7 @@ def lloyd(
     max_iter: int,
     tol: float = 1e-3,
     seed: int = 0,
+    rows_at_once: int | None = None,
 ) -> tuple[np.ndarray, int]:
     """Run Lloyd's iteration from ``start``.
 
@@ -79,6 +80,8 @@ def lloyd(
         Stop when the sum of squared distances falls by less than this fraction.
     seed : int
         Seed for the choice of pool rows.
+    rows_at_once : int, optional
+        Rows of a block whose distances are held at once; all by default.
 
     Returns
     -------
@@ -89,7 +92,9 @@ def lloyd(
     rng = np.random.default_rng(seed)
     for iteration in range(1, max_iter + 1):
         sums, counts, inertia = engine.sum_blocks(
-            partial(assign_block, centres=centres), blocks, label=f"k-means {iteration}"
+            partial(assign_block, centres=centres, rows_at_once=rows_at_once),
+            blocks,
+            label=f"k-means {iteration}",
         )
         empty = counts == 0
         fresh = pool[rng.integers(len(pool), size=int(empty.sum()))]
@@ -101,9 +106,20 @@ def lloyd(
     return centres, max_iter
 
 
-def assign_block(block: Block, centres: np.ndarray) -> tuple[Array, Array, Array]:
+def assign_block(
+    block: Block, centres: np.ndarray, rows_at_once: int | None = None
+) -> tuple[Array, Array, Array]:
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
+    step = rows_at_once or rows.shape[0]
+    total = _assigned(rows[:step], centres)
+    for start in range(step, rows.shape[0], step):
+        parts = zip(total, _assigned(rows[start : start + step], centres), strict=True)
+        total = tuple(whole + part for whole, part in parts)
+    return total
+
+
+def _assigned(rows: Rows, centres: np.ndarray) -> tuple[Array, ...]:
     columns, values = nearest_landmarks(rows, centres, 1)
     check_finite(values)
     members = scatter(columns, namespace(values).ones_like(values), len(centres))

@@ -20,10 +20,12 @@ from biglp._sources import PreparedSource, Source, as_source
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
 KMEANS_ITERATIONS = 10
-MANY_LANDMARKS = 2000
 EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 5, 2
-"""With more landmarks than this, the first iterations look at every fourth row of the sample only:
-a third of the work, for a few hundredths of the sum of squared distances."""
+FEWEST_ROWS_PER_LANDMARK, FEWEST_ROWS = 5, 5000
+"""The first iterations look at every fourth row of a large sample only, where these are still five
+rows a landmark: a third of the work, for labels that are as good."""
+JOINED, FEWEST_BLOCKS = 8, 8
+"""Blocks of the sample are joined, up to so many, while so many remain to be shared out."""
 SPACING_CELLS = 1 << 20
 """Distances that are held at once when the bandwidth is chosen."""
 STRATEGIES = ("kmeans", "kmeans-full", "random")
@@ -77,16 +79,41 @@ def choose_landmarks(
     sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
     start = engine.once(lambda: kmeans_start(sample, k, seed))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
-    iterations = KMEANS_ITERATIONS
+    iterations, rows_each = KMEANS_ITERATIONS, None
     if strategy == "kmeans":
         rows_each = max(block.n_rows for block in blocks)
-        if len(start) > MANY_LANDMARKS:
-            few = cut_rows(_SampleSource(sample[::EVERY], source), rows_each)
-            start, _ = lloyd(engine, few, start, pool, max_iter=FIRST_ITERATIONS, seed=seed)
+        if begins_with_few(sample.shape[0], len(start)):
+            few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
+            start, _ = lloyd(
+                engine,
+                few,
+                start,
+                pool,
+                max_iter=FIRST_ITERATIONS,
+                seed=seed,
+                rows_at_once=rows_each,
+            )
             iterations = LAST_ITERATIONS
-        blocks = cut_rows(_SampleSource(sample, source), rows_each)
-    centres, _ = lloyd(engine, blocks, start, pool, max_iter=iterations, seed=seed)
+        blocks = _joined_blocks(_SampleSource(sample, source), rows_each)
+    centres, _ = lloyd(
+        engine, blocks, start, pool, max_iter=iterations, seed=seed, rows_at_once=rows_each
+    )
     return _distinct(centres)
+
+
+def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
+    """Cut a sample that is in memory into few blocks.
+
+    A block's sums are k × m numbers, as many as a thousand rows may have; adding them exactly takes
+    as long as finding them. Several blocks in one are added in place.
+    """
+    joined = min(JOINED * rows_each, -(-sample.n_rows // FEWEST_BLOCKS))
+    return cut_rows(sample, max(rows_each, joined))
+
+
+def begins_with_few(n_rows: int, k: int) -> bool:
+    """Whether the first iterations of k-means look at a part of the sample only."""
+    return n_rows >= max(EVERY * FEWEST_ROWS_PER_LANDMARK * k, FEWEST_ROWS)
 
 
 def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> float:

@@ -168,18 +168,24 @@ class DenseSystem:
     def returns(self, features: Any, alpha: float) -> np.ndarray:
         """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
         columns = features.toarray() if sparse.issparse(features) else features
-        half = linalg.solve_triangular(self._factor(alpha)[0], columns.T, lower=True)
+        half = linalg.solve_triangular(
+            self._factor(alpha)[0], columns.T, lower=True, check_finite=False
+        )
         return (1.0 - alpha) * alpha / self.radius * np.einsum("ij,ij->j", half, half)
 
     def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:
-        solved: np.ndarray = linalg.cho_solve(self._factor(alpha), right)
+        solved: np.ndarray = linalg.cho_solve(self._factor(alpha), right, check_finite=False)
         return (1.0 - alpha) * alpha / self.radius * solved
 
     def _factor(self, alpha: float) -> Any:
         if alpha not in self._latest:
             self._latest.clear()  # r × r numbers each, and they are asked for one after the other
-            system = np.eye(len(self.sums.gram)) - alpha / self.radius * self.sums.gram
-            self._latest[alpha] = linalg.cho_factor(system, lower=True, overwrite_a=True)
+            system = self.sums.gram * (-alpha / self.radius)
+            system.flat[:: len(system) + 1] += 1.0
+            # The transpose of a symmetric matrix is itself, in the order LAPACK works on in place.
+            self._latest[alpha] = linalg.cho_factor(
+                system.T, lower=True, overwrite_a=True, check_finite=False
+            )
         return self._latest[alpha]
 
 

@@ -22,6 +22,8 @@ PROJECT_SHARE = 0.6
 that share of the variance."""
 COVARIANCE_FEATURES = 2000
 """Features up to which principal directions come from the covariance matrix."""
+COVARIANCE_ROWS = 2500
+"""Rows behind the covariance matrix, about."""
 LONG_TAIL = 10.0
 """A feature has a long tail when it reaches this many times its usual distance from its median."""
 CENTRING_RATIO = 3.0
@@ -169,12 +171,10 @@ class PreparedSource(Source):
 def _principal_directions(sample: Rows, seed: int) -> tuple[np.ndarray, float]:
     """The first principal directions of rows (m × PROJECT_TO), and their share of the variance."""
     if not sparse.issparse(sample) and sample.shape[1] <= COVARIANCE_FEATURES:
-        from scipy.linalg import eigh  # slow to load, and seldom needed
-
-        centred = np.asarray(sample - sample.mean(axis=0), dtype=np.float64)
-        covariance = centred.T @ centred
-        m = len(covariance)
-        values, vectors = eigh(covariance, subset_by_index=(m - PROJECT_TO, m - 1))
+        part = sample[:: max(len(sample) // COVARIANCE_ROWS, 1)]
+        centred = part - part.mean(axis=0)
+        covariance = np.asarray(centred.T @ centred, dtype=np.float64)
+        values, vectors = _largest_eigenpairs(covariance, seed)
         share = values.sum() / max(float(np.trace(covariance)), np.finfo(np.float64).tiny)
         return np.ascontiguousarray(vectors[:, ::-1]), float(share)
     from sklearn.decomposition import TruncatedSVD  # slow to load as well
@@ -183,6 +183,20 @@ def _principal_directions(sample: Rows, seed: int) -> tuple[np.ndarray, float]:
     svd.fit(sample if sparse.issparse(sample) else sample - sample.mean(axis=0))
     share = float(svd.explained_variance_ratio_.sum())
     return np.ascontiguousarray(svd.components_.T, dtype=np.float64), share
+
+
+def _largest_eigenpairs(matrix: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The PROJECT_TO largest eigenvalues, increasing, and their eigenvectors."""
+    from scipy.linalg import eigh  # slow to load, and seldom needed
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    start = np.random.default_rng(seed).normal(size=len(matrix))
+    try:
+        found: tuple[np.ndarray, np.ndarray] = eigsh(matrix, PROJECT_TO, v0=start, tol=1e-6)
+    except ArpackError:  # fewer directions than are asked for have any variance
+        m = len(matrix)
+        return eigh(matrix, subset_by_index=(m - PROJECT_TO, m - 1))
+    return found
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
