@@ -23,7 +23,7 @@ from biglp._committee.nearest import (
     MIN_LABELS,
     NEIGHBOURS,
     Nearest,
-    most_voters,
+    count_voters,
     voters,
 )
 from biglp._committee.weights import LEAST_SHARE, PULL, SIZE_PULL, START, weigh
@@ -234,10 +234,11 @@ class TestNearest:
         np.testing.assert_allclose(nearest.logits(torch.from_numpy(rows)), whole, atol=1e-6)
 
     def test_time_and_memory_are_bounded(self):
-        assert most_voters(10_000, 40) == MAX_LABELS
-        assert most_voters(10_000, 800) * 800 * 4 <= MAX_BYTES
-        assert most_voters(100_000, 10) * 100_000 <= MAX_PAIRS
-        assert most_voters(10**6, 10) == most_voters(10_000, 10**5) == 0
+        assert count_voters(10**6, 10_000, 40) == MAX_LABELS
+        assert MIN_LABELS < count_voters(10**6, 10_000, 800) <= MAX_BYTES / (800 * 4)
+        assert MIN_LABELS < count_voters(10**6, 100_000, 10) <= MAX_PAIRS / 100_000
+        assert count_voters(10**4, 10**6, 10) == count_voters(10**4, 10_000, 10**5) == 0
+        assert count_voters(MIN_LABELS - 1, 5000, 10) == 0
 
     def test_the_plan_reckons_with_voters(self):
         shape = Shape(20_000, 100, 3, 10_000, 100.0, np.dtype(np.float32))
@@ -270,6 +271,18 @@ class TestNearest:
         model.save(tmp_path / "model.biglp")
         loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
         np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+
+    def test_voters_on_a_device(self):
+        pytest.importorskip("torch")
+        rows, truth = table(1600)
+        labels = np.where(np.arange(1600) < MIN_LABELS, truth, -1)
+        here, there = (
+            LowRankLabelPropagation(n_landmarks=20, device=device, random_state=0).fit(rows, labels)
+            for device in ("cpu", "torch:cpu")
+        )
+        assert there._model.decision.nearest is not None
+        close = np.abs(here.label_distributions_ - there.label_distributions_).max(axis=1) < 1e-3
+        assert close.mean() > 0.99  # rounding may exchange equally near voters
 
     def test_fewer_labels_are_not_asked_to_vote(self):
         rows, truth = table(1500)

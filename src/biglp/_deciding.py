@@ -11,7 +11,7 @@ from biglp._choose import MAX_LABELLED, choose, decide, spread, wants_leave_one_
 from biglp._choose_poisson import decide_by_poisson
 from biglp._committee.decision import CommitteeDecision
 from biglp._committee.forming import Evidence, form_committee
-from biglp._committee.nearest import MIN_LABELS, Nearest, most_voters, voters
+from biglp._committee.nearest import Nearest, count_voters, voters
 from biglp._engines import Engine
 from biglp._fitting import PreparedRows
 from biglp._labels import Labels
@@ -113,10 +113,10 @@ def _voters(
 
     ``known`` are the rows of ``part``, which need not be read again where they are all.
     """
-    most = most_voters(labels.n_rows, rows.source.n_features)
-    if len(labels.rows) < MIN_LABELS or most == 0:
+    count = count_voters(len(labels.rows), labels.n_rows, rows.source.n_features)
+    if count == 0:
         return None, None
-    chosen = part_of_labels(labels, most, seed)
+    chosen = part_of_labels(labels, count, seed)
     same = len(chosen.rows) == len(part.rows) == len(labels.rows)
     taken = known if same else rows.source.take(chosen.rows)
     votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given

@@ -15,7 +15,7 @@ import numpy as np
 
 from biglp._blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, format_bytes, rows_per_block
 from biglp._choose import MAX_LABELLED
-from biglp._committee.nearest import DISTANCES, MIN_LABELS, most_voters
+from biglp._committee.nearest import DISTANCES, count_voters
 from biglp._errors import MemoryBudgetError
 from biglp._fitting import (
     ANCHOR_NEIGHBOURS,
@@ -203,7 +203,7 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     small, result = _small_bytes(shape, settings, rank, rows_each)
     a_block = int(rows_each * (itemsize * 3 * shape.values + a_row)) + 3 * result
     a_block += PART_COPIES * shape.part_bytes
-    voters = _voters(shape, settings)
+    voters = count_voters(shape.n_labelled, shape.n_rows, shape.n_features) * settings.committee
     # As they were read, as they are kept, and what each block measures of distances to them.
     small += (itemsize + 4) * voters * shape.n_features
     a_block += itemsize * DISTANCES * (voters > 0)
@@ -294,13 +294,6 @@ def _small_bytes(shape: Shape, settings: Settings, rank: int, rows_each: int) ->
         return small_bytes(rank, shape.n_rows, shape.n_labelled, settings) + chosen + solved, result
     chosen = 8 * min(shape.n_labelled, MAX_LABELLED) * (4 * rank + 6 * shape.n_classes)
     return 8 * square + chosen, result
-
-
-def _voters(shape: Shape, settings: Settings) -> int:
-    """Labelled rows that vote on their neighbours."""
-    if not settings.committee or shape.n_labelled < MIN_LABELS:
-        return 0
-    return min(shape.n_labelled, most_voters(shape.n_rows, shape.n_features))
 
 
 def _stored_bytes(shape: Shape, settings: Settings, rank: int) -> int:

@@ -66,9 +66,9 @@ class Nearest:
         return xp.log((counted + 1.0 / votes.shape[1]) / (counted.sum(1)[:, None] + 1.0))
 
 
-def most_voters(n_rows: int, n_features: int) -> int:
-    """Labelled rows that may vote; 0 where it would be too few to be worth it."""
-    most = min(MAX_LABELS, MAX_BYTES // (4 * n_features), MAX_PAIRS // n_rows)
+def count_voters(n_labelled: int, n_rows: int, n_features: int) -> int:
+    """Labelled rows that may vote on so many rows; 0 where they are too few to be worth it."""
+    most = min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features), MAX_PAIRS // n_rows)
     return most if most >= MIN_LABELS else 0
 
 
