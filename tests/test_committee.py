@@ -105,7 +105,9 @@ class TestWeights:
                 centred = member.held_out - member.held_out.mean(axis=1, keepdims=True)
                 total = total + weight * np.clip(centred / scale, -CUT, CUT)
             logs = log_softmax(total, axis=1)
-            pulls = PULL * ((weights - size * start) ** 2).sum() + SIZE_PULL * np.log(size) ** 2
+            usual = np.append(size * start[:-1], start[-1])
+            pulls = PULL * ((weights - usual) ** 2).sum() / max(size, 1.0)
+            pulls += SIZE_PULL * np.log(size) ** 2
             return pulls - logs[np.arange(len(codes)), codes].sum()
 
         limits = [*((LEAST_SHARE * least, None) for least in start), (1e-2, None)]

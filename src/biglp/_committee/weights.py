@@ -1,14 +1,17 @@
 """How much each member counts.
 
-The weights w minimise, together with a size t, the log-loss on held-out labels plus a pull towards
-weights that are good on average, of whatever size:
+The weights w of the members minimise, together with a size t, the log-loss on held-out labels plus
+a pull towards weights that are good on average, of whatever size:
 
-    Σ_i −log p(y_i | row i, w) + PULL · ‖w − t·w₀‖² + SIZE_PULL · (log t)²,    w ≥ LEAST_SHARE · w₀.
+    Σ_i −log p(y_i | row i, w) + PULL · ‖w − t·w₀‖² / max(t, 1) + SIZE_PULL · (log t)²,
 
-How sure the members may be is another question than whom to believe, and far fewer labels answer
-it. Were they one question (t = 1), a dozen labels that all members foretell would raise the weight
-of the worst as much as that of the best, and a dozen that the graph does not foretell would not be
-enough to silence it.
+where w ≥ LEAST_SHARE · w₀. The weight of the class prior is pulled alike, but towards its own start
+and not t times that: how sure the members may be says nothing of how many rows a class has.
+
+How sure they may be is another question than whom to believe, and far fewer labels answer it. Were
+they one question (t = 1), a dozen labels that all members foretell would raise the weight of the
+worst as much as that of the best, and a dozen that the graph does not foretell would not be enough
+to silence it. Large weights are pulled less, so that many labels still decide on their ratios.
 
 A label with a weight counts as often, and a label distribution counts for each of its classes.
 With one label a class there is nothing to hold out and w = w₀; with thousands the data decide.
@@ -110,15 +113,19 @@ def _minimise(opinions: np.ndarray, truth: np.ndarray, start: np.ndarray) -> np.
 
     sizes = truth.sum(axis=1, keepdims=True)
 
+    members = np.arange(len(start)) < len(start) - 1  # the prior is the last
+
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
         weights, log_size = unknown[:-1], unknown[-1]
-        usual = np.exp(log_size) * start
+        usual = np.where(members, np.exp(log_size), 1.0) * start
+        pull = PULL * np.exp(-max(log_size, 0.0))
         logs = log_softmax(np.einsum("e,elc->lc", weights, opinions), axis=1)
         excess = sizes * np.exp(logs) - truth
         away = weights - usual
-        slope = np.einsum("elc,lc->e", opinions, excess) + 2.0 * PULL * away
-        slope_of_size = 2.0 * (SIZE_PULL * log_size - PULL * (away @ usual))
-        value = PULL * (away @ away) + SIZE_PULL * log_size**2 - (truth * logs).sum()
+        slope = np.einsum("elc,lc->e", opinions, excess) + 2.0 * pull * away
+        slope_of_size = 2.0 * (SIZE_PULL * log_size - pull * (away @ (usual * members)))
+        slope_of_size -= pull * (away @ away) * (log_size > 0)
+        value = pull * (away @ away) + SIZE_PULL * log_size**2 - (truth * logs).sum()
         return float(value), np.append(slope, slope_of_size)
 
     bounds = [*((LEAST_SHARE * weight, None) for weight in start), SIZES]
