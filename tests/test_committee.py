@@ -39,6 +39,11 @@ def table(n_rows=400, seed=0):
     return rows, codes
 
 
+def chessboard(n_rows, squares):
+    rows = np.random.default_rng(0).random((n_rows, 2)).astype(np.float32)
+    return rows, (rows * squares).astype(int).sum(axis=1) % 2
+
+
 class TestForest:
     def test_says_what_scikit_learn_says(self):
         rows, codes = table()
@@ -259,9 +264,7 @@ class TestNearest:
     def test_many_labels_are_heard_beyond_what_the_others_learn_from(self, tmp_path, monkeypatch):
         """A fine chessboard: no landmark, line or mean sees it, and neighbours do."""
         monkeypatch.setattr("biglp._deciding.MAX_LABELLED", 1500)
-        rng = np.random.default_rng(0)
-        rows = rng.random((6000, 2)).astype(np.float32)
-        truth = ((rows * 12).astype(int).sum(axis=1) % 2).astype(int)
+        rows, truth = chessboard(6000, squares=12)
         labels = np.where(np.arange(6000) < 5000, truth, -1)
         model = LowRankLabelPropagation(n_landmarks=60, random_state=0).fit(rows, labels)
         weights = {item["member"]: item["weight"] for item in model.report_["members"]}
@@ -276,7 +279,7 @@ class TestNearest:
 
     def test_voters_on_a_device(self):
         pytest.importorskip("torch")
-        rows, truth = table(1600)
+        rows, truth = chessboard(1600, squares=6)
         labels = np.where(np.arange(1600) < MIN_LABELS, truth, -1)
         here, there = (
             LowRankLabelPropagation(n_landmarks=20, device=device, random_state=0).fit(rows, labels)

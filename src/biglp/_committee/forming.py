@@ -37,9 +37,9 @@ MAX_TREE_ROWS = 1_000_000
 """Rows above which asking the trees would take longer than all the sweeps."""
 MAX_TREE_FEATURES = 1000
 """Features above which rows, which trees want dense, would take much memory."""
-LEAST_WEIGHT = 0.02
-"""Weight below which a member that may be left out is not worth the time it would take of every
-row."""
+LEAST_WEIGHTS = {"class means": 0.02, "forest": 0.02, "nearest labels": 0.2}
+"""Weights below which members are not worth the time they would take of every row, most of it the
+search for the nearest labels; the others always stay."""
 TRUSTED_LABELS = 30
 """Held-out labels from which on their accuracy means something."""
 
@@ -119,7 +119,7 @@ def form_committee(
     heard = [
         member
         for member, weight in zip(supervised, weighed.weights[len(graph) :], strict=False)
-        if member.name == "logistic" or weight >= LEAST_WEIGHT
+        if weight >= LEAST_WEIGHTS.get(member.name, 0.0)
     ]
     if len(heard) < len(supervised):
         weighed = weigh([*graph, *heard], evidence.log_prior, codes, given)
