@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp import LowRankLabelPropagationRegressor
+from biglp._committee import nearest
 from biglp._engines import make_engine
 from biglp._errors import BigLPWarning
 from biglp._propagate import spectrum
@@ -21,9 +22,12 @@ from helpers import blobs, model, rows_in_a_block
 ROWS_A_BLOCK = 30
 MANY = 750
 """Landmarks whose sums are added sparsely, and here solved sparsely too."""
+VOTERS = 600
+"""Labels that are enough for the nearest of them to vote."""
 CASES = {
     "auto": {"factor": "auto", "n_landmarks": 30, "alpha": "auto", "class_balance": "auto"},
     "auto-weighted": {"factor": "auto", "n_landmarks": 30, "clamp": "hard"},
+    "auto-voters": {"factor": "auto", "n_landmarks": 30},
     "anchors": {"factor": "anchors"},
     "anchors-weighted": {"factor": "anchors", "alpha": "auto"},
     "anchors-iterative": {"factor": "anchors", "solver": "iterative"},
@@ -62,7 +66,8 @@ CASES = {
 
 def problem(case, folder):
     """Rows and labels of a case."""
-    X, y, _ = blobs(n=900, classes=3, features=6, labelled=36, spread=1.2, dtype=np.float32)
+    labelled = VOTERS if case == "auto-voters" else 36
+    X, y, _ = blobs(n=900, classes=3, features=6, labelled=labelled, spread=1.2, dtype=np.float32)
     if case.startswith(("glnp", "linear")):
         X = np.abs(X)
     if case == "anchors-sparse":
@@ -83,11 +88,13 @@ def fit_all(engine, folder):
         with (
             rows_in_a_block(ROWS_A_BLOCK),
             mock.patch.multiple(spectrum, DENSE_RANK=MANY - 1, DENSE_WORK=0),
+            mock.patch.object(nearest, "MIN_LABELS", VOTERS),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", BigLPWarning)
             weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
             fitted = model(**settings, engine=engine, random_state=3).fit(X, y, weights)
+        assert (getattr(fitted._model.decision, "nearest", None) is None) != (case == "auto-voters")
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
         found[f"{case}/predicted"] = fitted.predict(X)

@@ -193,6 +193,15 @@ def leave_one_out_poisson(solve, graph, Y):
     return np.array(scores)
 
 
+def class_mean_logits(X, Y, x):
+    """−½‖x − μ_j‖² + ½σ²/n_j, up to what all classes share; σ² is the variance within classes."""
+    n = Y.sum(axis=0)
+    means = (Y.T @ X) / n[:, None]
+    variance = (Y * squared_distances(X, means)).sum() / (n.sum() - len(n))
+    logits = -0.5 * squared_distances(x[None], means)[0] + 0.5 * variance / n
+    return logits - logits.mean(), variance
+
+
 def field_covariance(Phi, alpha, labelled, noise):
     """Covariance of a Gaussian field over rows, K = Φ(I − αΦᵀΦ)⁻¹Φᵀ, given noisy labels of some.
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import to_numpy
+from biglp._arrays import Rows, to_numpy
 from biglp._choose import MAX_LABELLED, choose, decide, spread, wants_leave_one_out
 from biglp._choose_poisson import decide_by_poisson
 from biglp._committee.decision import CommitteeDecision
 from biglp._committee.forming import Evidence, form_committee
+from biglp._committee.nearest import Nearest, count_voters, voters
 from biglp._engines import Engine
 from biglp._fitting import PreparedRows
 from biglp._labels import Labels
@@ -130,6 +131,7 @@ def _committee(
         return found
 
     known_features = apply_mixing(float64_features(features), mixing)
+    voting, own = _voters(rows, labels, part, known, settings.seed)
     evidence = Evidence(
         LabelledRows(known_features, part.codes, part.given),
         to_numpy(known),
@@ -137,6 +139,8 @@ def _committee(
         to_numpy(sample),
         _log_prior(labels, settings),
         one_scale=rows.source.scaling.projection is not None,
+        voters=voting,
+        own_voter=own,
     )
     decision, report = form_committee(
         spectrum, coefficients, mixing, evidence, alpha=settings.alpha, seed=settings.seed
@@ -151,6 +155,25 @@ def _committee(
 
 def _wants_shares(settings: Settings) -> bool:
     return isinstance(settings.class_balance, str) and settings.class_balance == "share"
+
+
+def _voters(
+    rows: PreparedRows, labels: Labels, part: Labels, known: Rows, seed: int
+) -> tuple[Nearest | None, np.ndarray | None]:
+    """Labelled rows that may vote, more than the members learn from; and which is which of these.
+
+    ``known`` are the rows of ``part``, which need not be read again where they are all.
+    """
+    count = count_voters(len(labels.rows), labels.n_rows, rows.source.n_features)
+    if count == 0:
+        return None, None
+    chosen = part_of_labels(labels, count, seed)
+    same = len(chosen.rows) == len(part.rows) == len(labels.rows)
+    taken = known if same else rows.source.take(chosen.rows)
+    votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
+    place = np.minimum(np.searchsorted(chosen.rows, part.rows), len(chosen.rows) - 1)
+    own = np.where(chosen.rows[place] == part.rows, place, -1)
+    return voters(to_numpy(taken), votes), own
 
 
 def _most_labelled(spectrum: Graph) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from biglp._blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, format_bytes, rows_per_block
 from biglp._choose import MAX_LABELLED
+from biglp._committee.nearest import DISTANCES, count_voters
 from biglp._errors import MemoryBudgetError
 from biglp._fitting import (
     ANCHOR_NEIGHBOURS,
@@ -202,6 +203,10 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     small, result = _small_bytes(shape, settings, rank, rows_each)
     a_block = int(rows_each * (itemsize * 3 * shape.values + a_row)) + 3 * result
     a_block += PART_COPIES * shape.part_bytes
+    voters = count_voters(shape.n_labelled, shape.n_rows, shape.n_features) * settings.committee
+    # As they were read, as they are kept, and what each block measures of distances to them.
+    small += (itemsize + 4) * voters * shape.n_features
+    a_block += itemsize * DISTANCES * (voters > 0)
     needed = max(landmarks, small)
     left = memory - process - labels - needed
     if left < a_block:

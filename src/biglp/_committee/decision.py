@@ -8,14 +8,16 @@ size s_e, cut off at ±CUT and weighed:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from biglp._arrays import Array, Rows, like, namespace
 from biglp._committee.forest import Forest
+from biglp._committee.nearest import Nearest
 from biglp._labels import OwnLabels
 
 CUT = 8.0
@@ -24,7 +26,8 @@ FLOOR = 1e-30
 """Score below which the graph knows nothing of a class, within what float32 can hold."""
 LABEL_TRUST = 0.95
 """Probability that a given label is right."""
-_TREES = "forest_"
+_PARTS: dict[str, type[Forest] | type[Nearest]] = {"forest": Forest, "nearest": Nearest}
+"""Members that are made of arrays of their own."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,17 @@ class CommitteeDecision:
     ----------
     coefficients : ndarray of shape (p, a · c)
         Features times this are the class densities of label spreading at each of the a values of α.
-    slopes, intercepts : ndarrays of shape (m, c) and (c,)
-        Logistic regression on the prepared rows.
-    scales, weights : ndarrays of shape (a + 1,) or (a + 2,)
-        Usual size and weight of each member: label spreading, logistic regression, the forest.
+    slopes, intercepts : ndarrays of shape (m, b · c) and (b · c,)
+        The b linear opinions on the prepared rows: logistic regression, class means.
+    scales, weights : ndarrays of shape (a + b,) or more
+        Usual size and weight of each member: label spreading, the linear ones, the forest, the
+        nearest labels.
     bias : ndarray of shape (c,)
         Weighed log-prior of the classes.
     forest : Forest, optional
         Trees, where they were asked and had something to say.
+    nearest : Nearest, optional
+        Labelled rows that vote on their neighbours, likewise.
     """
 
     coefficients: np.ndarray
@@ -52,6 +58,7 @@ class CommitteeDecision:
     weights: np.ndarray
     bias: np.ndarray
     forest: Forest | None = None
+    nearest: Nearest | None = None
 
     kind: ClassVar[str] = "committee"
     needs_rows: ClassVar[bool] = True
@@ -84,14 +91,10 @@ class CommitteeDecision:
         xp = namespace(densities)
         c = len(self.bias)
         total = xp.zeros_like(densities[:, :c]) + like(densities, self.bias)
-        n_alphas = self.coefficients.shape[1] // c
-        for member in range(n_alphas):
-            logits = graph_logits(densities[:, member * c : (member + 1) * c])
-            total += self._say(logits, member)
-        logits = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
-        total += self._say(logits, n_alphas)
-        if self.forest is not None:
-            total += self._say(self.forest.logits(rows), n_alphas + 1)
+        opinions = self._opinions(densities, rows)
+        scales, weights = self.scales.tolist(), self.weights.tolist()
+        for logits, scale, weight in zip(opinions, scales, weights, strict=True):
+            total += weight * scaled_logits(logits, scale)
         n_unreached = int((~(densities > FLOOR)).all(1).sum())
         total -= xp.amax(total, 1)[:, None]
         answers = xp.exp(total)
@@ -103,21 +106,34 @@ class CommitteeDecision:
             answers[labelled.rows] += like(answers, (1.0 - doubt) * labelled.shares)
         return answers, n_unreached
 
-    def _say(self, logits: Array, member: int) -> Array:
-        return float(self.weights[member]) * scaled_logits(logits, float(self.scales[member]))
+    def _opinions(self, densities: Array, rows: Rows) -> Iterator[Array]:
+        """What the members say, one at a time so as not to hold it all."""
+        c = len(self.bias)
+        for start in range(0, densities.shape[1], c):
+            yield graph_logits(densities[:, start : start + c])
+        linear = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
+        for start in range(0, linear.shape[1], c):
+            yield linear[:, start : start + c]
+        for part in (self.forest, self.nearest):
+            if part is not None:
+                yield part.logits(rows)
 
     def state(self) -> dict[str, np.ndarray]:
         """Arrays from which the decision is rebuilt."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
-        forest = own.pop("forest")
-        return own if forest is None else own | {f"{_TREES}{k}": v for k, v in vars(forest).items()}
+        for name in _PARTS:
+            part = own.pop(name)
+            own |= {} if part is None else {f"{name}_{k}": v for k, v in vars(part).items()}
+        return own
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeDecision:
         """Rebuild from :meth:`state`."""
-        own = {name: array for name, array in state.items() if not name.startswith(_TREES)}
-        trees = {k.removeprefix(_TREES): state[k] for k in state if k.startswith(_TREES)}
-        return cls(**own, forest=Forest(**trees) if trees else None)
+        own: dict[str, Any] = dict(state)
+        for name, make in _PARTS.items():
+            arrays = {k.removeprefix(f"{name}_"): own.pop(k) for k in state if k.startswith(name)}
+            own[name] = make(**arrays) if arrays else None
+        return cls(**own)
 
 
 def graph_logits(densities: Array) -> Array:

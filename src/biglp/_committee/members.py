@@ -6,8 +6,10 @@ every class, however many labels it has. Leave-one-out is exact and free
 (:mod:`biglp._propagate.leave_one_out`).
 
 Logistic regression is fitted on the labelled rows, features standardised; what it says of held-out
-rows comes from a few folds. A forest (:mod:`.forest`) is asked as well where there are labels
-enough to grow one and not so many rows that asking it would take longer than all the rest.
+rows comes from a few folds. The class means (:mod:`.means`) say what is left of it under strong
+regularisation. A forest (:mod:`.forest`) and the nearest labelled rows (:mod:`.nearest`) are asked
+as well where there are labels enough for them and not so many rows that asking would take longer
+than all the rest.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ class Member:
 
 
 @dataclass(frozen=True)
-class LogisticModel:
-    """Logistic regression on prepared rows: logits = rows·slopes + intercepts."""
+class LinearModel:
+    """A linear opinion on prepared rows: logits = rows·slopes + intercepts."""
 
     slopes: np.ndarray
     intercepts: np.ndarray
@@ -77,7 +79,7 @@ def fit_logistic(
     n_classes: int,
     standard: Standard,
     given: np.ndarray | None = None,
-) -> LogisticModel:
+) -> LinearModel:
     """Fit logistic regression to labelled rows; classes without a row get a low logit.
 
     ``standard`` is the centre and spread of the features over all rows: a handful of labelled rows
@@ -106,12 +108,12 @@ def fit_logistic(
     slopes = slopes / spread[:, None]
     intercepts = intercepts - centre @ slopes
     if len(fitted.classes_) == n_classes:
-        return LogisticModel(slopes, intercepts)
+        return LinearModel(slopes, intercepts)
     every = np.zeros((slopes.shape[0], n_classes))
     every[:, fitted.classes_] = slopes
     levels = np.full(n_classes, intercepts.min() - 2.0)
     levels[fitted.classes_] = intercepts
-    return LogisticModel(every, levels)
+    return LinearModel(every, levels)
 
 
 def held_out_by_logistic(
