@@ -40,6 +40,9 @@ from biglp._sweeps import (
     part_of_labels,
 )
 
+IMAGINED_LABELS = 5.0
+"""Labels of each class that are thought to be there as well when the shares of the classes are
+guessed from their labels: a dozen labels say little of them."""
 COMMITTEE_SAMPLE = 2000
 """Rows that tell the usual size of each member's logits."""
 LEAST_CHANCE = 1e-30
@@ -186,6 +189,6 @@ def _log_prior(labels: Labels, settings: Settings) -> np.ndarray:
         prior = given_prior(settings.class_balance, labels.n_classes)
     else:
         equal = settings.class_balance in ("mass", "centre")
-        prior = power_prior(labels.counts, 0.0 if equal else 1.0)
+        prior = power_prior(labels.counts + IMAGINED_LABELS, 0.0 if equal else 1.0)
     logs = np.log(prior)
     return np.asarray(logs - logs.mean())

@@ -5,8 +5,9 @@ a pull towards weights that are good on average, of whatever size:
 
     Σ_i −log p(y_i | row i, w) + PULL · ‖w − t·w₀‖² / max(t, 1) + SIZE_PULL · (log t)²,
 
-where w ≥ LEAST_SHARE · w₀. The weight of the class prior is pulled alike, but towards its own start
-and not t times that: how sure the members may be says nothing of how many rows a class has.
+where w ≥ LEAST_SHARE · w₀, and class means keep LEAST. The weight of the class prior is pulled
+alike, but towards its own start and not t times that: how sure the members may be says nothing of
+how many rows a class has.
 
 How sure they may be is another question than whom to believe, and far fewer labels answer it. Were
 they one question (t = 1), a dozen labels that all members foretell would raise the weight of the
@@ -33,9 +34,11 @@ PULL = 2.0
 SIZE_PULL = 0.5
 SIZES = (-5.0, 3.0)
 """Range of log t."""
-LEAST_SHARE = 0.01
-"""What remains of a member that foretells nothing: were all of them silent, every row would be
-called the first class."""
+LEAST_SHARE = 0.05
+LEAST = {"class means": 0.04}
+"""What remains of a member that foretells nothing. Were all of them silent, every row would be
+called the class with most labels; two dozen labels foretell badly by chance alone, and members that
+seem to know nothing are then right two times of three."""
 START = {
     "spread 0.5": 0.07,
     "spread 0.9": 0.35,
@@ -98,7 +101,9 @@ def weigh(
     opinions.append(np.broadcast_to(log_prior, (int(known.sum()), len(log_prior))))
     stacked = np.stack(opinions) if enough else np.empty((len(start), 0, len(log_prior)))
     truth = (np.eye(len(log_prior))[codes] if given is None else given)[known]
-    weights = _minimise(stacked, truth, start) if enough else start
+    floors = np.array([*(LEAST.get(member.name, 0.0) for member in members), 0.0])
+    least = np.maximum(LEAST_SHARE * start, floors)
+    weights = _minimise(stacked, truth, start, least) if enough else start
     report = [
         {"member": member.name, "weight": float(weight), "accuracy": _accuracy(opinion, truth)}
         for member, weight, opinion in zip(members, weights, stacked, strict=False)
@@ -108,7 +113,9 @@ def weigh(
     return Weights(scales, weights, n_held_out, report, _accuracy(together, truth))
 
 
-def _minimise(opinions: np.ndarray, truth: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _minimise(
+    opinions: np.ndarray, truth: np.ndarray, start: np.ndarray, least: np.ndarray
+) -> np.ndarray:
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
     sizes = truth.sum(axis=1, keepdims=True)
@@ -128,8 +135,9 @@ def _minimise(opinions: np.ndarray, truth: np.ndarray, start: np.ndarray) -> np.
         value = pull * (away @ away) + SIZE_PULL * log_size**2 - (truth * logs).sum()
         return float(value), np.append(slope, slope_of_size)
 
-    bounds = [*((LEAST_SHARE * weight, None) for weight in start), SIZES]
-    found = minimize(loss, np.append(start, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
+    bounds = [*((weight, None) for weight in least), SIZES]
+    first = np.append(np.maximum(start, least), 0.0)
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
     weights: np.ndarray = found.x[:-1]
     return weights
 
