@@ -29,12 +29,15 @@ from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.spectrum import COLUMNS_AT_ONCE, DENSE_RANK, is_sparse_rank
 from biglp._settings import Settings
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
+from biglp._sources.prepared import PROJECT_ABOVE
 from biglp._stores import DiskStore, FeatureStore, MemoryStore, NoStore
 from biglp._sweeps import DENSE_GRAM
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20
 """Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
+WIDE_SAMPLE_ROWS = 2000
+"""Rows behind them where there are hundreds of features: more would take longer than a sweep."""
 EXPLAIN_ROWS = 10_000
 KEPT_WIDTH = 64
 """Numbers that a row of sparse features takes, with those of its part in the Gram matrix."""
@@ -111,6 +114,7 @@ def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
     size = SAMPLE_ROWS
     if not source.is_sparse:
         size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
+        size = min(size, WIDE_SAMPLE_ROWS) if source.n_features >= PROJECT_ABOVE else size
     return sample_rows(PreparedSource(source, dtype), size, seed)
 
 

@@ -30,6 +30,8 @@ from biglp._lowrank.landmarks import ROWS_PER_LANDMARK
 from biglp._propagate.spectrum import MOST_LABELLED, is_sparse_rank
 from biglp._settings import Settings
 from biglp._sources import Source
+from biglp._sources.kept import KEPT_BYTES
+from biglp._sources.prepared import PROJECT_ABOVE
 
 PROCESS_BYTES = 60 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
@@ -207,6 +209,8 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
     # As they were read, as they are kept, and what each block measures of distances to them.
     small += (itemsize + 4) * voters * shape.n_features
     a_block += itemsize * DISTANCES * (voters > 0)
+    if settings.committee and shape.n_features >= PROJECT_ABOVE:
+        small += KEPT_BYTES
     needed = max(landmarks, small)
     left = memory - process - labels - needed
     if left < a_block:

@@ -15,7 +15,7 @@ afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -101,17 +101,19 @@ def sweep_gram(
     """H, B and t over all rows, and the mixing T that turns a row's features into theirs."""
     function = partial(_gram, factor=factor, normalisation=normalisation, labels=labels)
     gram, targets, totals, repaired = engine.sum_blocks(function, blocks, label="Gram")
-    if factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows)):
+    remains_sparse = factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows))
+    if remains_sparse or sparse.issparse(gram):
         gram = sparse.csr_array(gram)
-    elif sparse.issparse(gram):
-        gram = gram.toarray()
     sums = GramSums(gram, targets, totals, labels.counts, labels.n_rows, int(repaired))
     if factor.unit_degrees:
         # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
         mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
     else:
         mixing = np.ones(len(totals)) if factor.mixing is None else factor.mixing
-    return sums.mixed(mixing), mixing
+    sums = sums.mixed(mixing)
+    if sparse.issparse(sums.gram) and not remains_sparse:
+        sums = replace(sums, gram=sums.gram.toarray())  # the last step: r × r numbers only once
+    return sums, mixing
 
 
 def labelled_rows(

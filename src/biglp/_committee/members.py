@@ -30,7 +30,7 @@ ALPHAS = (0.5, 0.9, 0.99)
 FOLDS = 5
 Standard = tuple[np.ndarray, np.ndarray]
 """Centre and spread of every feature."""
-LOGISTIC_ITERATIONS = 200
+LOGISTIC_ITERATIONS, LOGISTIC_TOLERANCE = 200, 1e-3
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,8 @@ def fit_logistic(
         scaled, weights = scaled[places], given[places, codes]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close is close enough here
-        fitted = LogisticRegression(max_iter=LOGISTIC_ITERATIONS).fit(scaled, codes, weights)
+        fitted = LogisticRegression(max_iter=LOGISTIC_ITERATIONS, tol=LOGISTIC_TOLERANCE)
+        fitted.fit(scaled, codes, weights)
     slopes, intercepts = fitted.coef_.T, fitted.intercept_
     if slopes.shape[1] == 1:  # two classes: one logit for the second
         slopes = np.hstack([-slopes / 2, slopes / 2])

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 WARM_ROWS = 300
+RUNS, SHORT = 3, 10.0
+"""Runs of which the best counts, as long as all of them together have taken less than so long."""
 NEIGHBOURS = 10
 """Neighbours of the graphs of graphlearning, its usual number."""
 MISSING = 6
@@ -124,10 +126,13 @@ def measure(
     few = _few(y)
     label(X[few], y[few])
     before = private_memory()
-    cpu, began = time.process_time(), time.perf_counter()
-    answer = label(X, y)
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    runs: list[tuple[float, float]] = []
+    while len(runs) < RUNS and sum(seconds for seconds, _ in runs) < SHORT:
+        cpu, began = time.process_time(), time.perf_counter()
+        answer = label(X, y)
+        runs.append((time.perf_counter() - began, time.process_time() - cpu))
     np.save(folder / "answer.npy", np.asarray(answer))
+    seconds, cpu = min(runs)
     return {"seconds": seconds, "cpu": cpu, "before": before}
 
 

@@ -247,7 +247,8 @@ def page(outcomes: Sequence[Outcome], limits: Limits, output: Output, facts: dic
                 "kept the processors busy, those of the processor, the lesser. Each method runs in "
                 "a process of its own, on default settings but for `LabelSpreading(max_iter=200)` "
                 "and widths of Gaussian kernels that fit the rows. Time is without imports, after "
-                "one run on a few rows; it includes the graph. Limits: "
+                "one run on a few rows, the best of three where they are short; it includes the "
+                "graph. Limits: "
                 f"{limits.seconds:g} s, imports included, and {format_bytes(limits.memory)}; a "
                 "method that passes one is not run on more rows.",
                 markdown_table(head, rows),

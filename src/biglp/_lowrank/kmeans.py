@@ -19,7 +19,7 @@ from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms
 
-START_ROWS_PER_CENTRE = 10
+START_ROWS_PER_CENTRE = 5
 """Rows a centre among which the k-means++ start chooses."""
 START_BATCHES = 32
 """Batches in which the start is drawn when there are more centres than this."""

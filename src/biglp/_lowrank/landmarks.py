@@ -20,14 +20,14 @@ from biglp._sources import PreparedSource, Source, as_source
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
 KMEANS_ITERATIONS = 10
-EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 5, 2
+EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 4, 2
 FEWEST_ROWS_PER_LANDMARK, FEWEST_ROWS = 5, 5000
 """The first iterations look at every fourth row of a large sample only, where these are still five
 rows a landmark: a third of the work, for labels that are as good."""
-JOINED, FEWEST_BLOCKS = 8, 8
+JOINED, FEWEST_BLOCKS = 8, 4
 """Blocks of the sample are joined, up to so many, while so many remain to be shared out."""
-SPACING_CELLS = 1 << 20
-"""Distances that are held at once when the bandwidth is chosen."""
+SPACING_ROWS, SPACING_CELLS = 2000, 1 << 20
+"""Rows behind the bandwidth, about, and distances that are held at once when it is chosen."""
 STRATEGIES = ("kmeans", "kmeans-full", "random")
 
 
@@ -123,6 +123,7 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
     whole data set, not the distance over which labels agree.
     """
     neighbour = min(neighbour, len(landmarks))
+    sample = sample[:: max(sample.shape[0] // SPACING_ROWS, 1)]
     norms = to_numpy(squared_norms(sample))
     count, step = min(neighbour + 1, len(landmarks)), max(SPACING_CELLS // len(landmarks), 1)
     values = [

@@ -28,16 +28,24 @@ def sample_rows(source: Source, size: int, seed: int) -> Rows:
     They are fetched a few at a time, because preparing rows takes several times their memory.
     """
     indices = sample_indices(source.n_rows, size, seed)
-    at_once = max(FETCH_BYTES // (source.n_features * source.dtype.itemsize), 1)
+    width = max(source.n_features, getattr(source, "inner", source).n_features)
+    at_once = max(FETCH_BYTES // (width * source.dtype.itemsize), 1)
     if source.is_sparse or len(indices) <= at_once:
         return source.take(indices)
-    first = source.take(indices[:at_once])
+
+    def fetch(start: int, stop: int) -> Rows:
+        if len(indices) == source.n_rows:
+            return source.read(start, stop)  # without the copy that taking rows makes
+        return source.take(indices[start:stop])
+
+    first = fetch(0, at_once)
     if not isinstance(first, np.ndarray):  # on a GPU, whose memory is its own matter
         return source.take(indices)
     rows = np.empty((len(indices), source.n_features), dtype=first.dtype)
     rows[:at_once] = first
     for start in range(at_once, len(indices), at_once):
-        rows[start : start + at_once] = source.take(indices[start : start + at_once])
+        stop = min(start + at_once, len(indices))
+        rows[start:stop] = fetch(start, stop)
     return rows
 
 

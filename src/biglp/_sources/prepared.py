@@ -11,6 +11,7 @@ from scipy import sparse
 from biglp._arrays import Rows, to_device
 from biglp._errors import ParameterError
 from biglp._sources.base import Source
+from biglp._sources.kept import KeptRows
 
 STATISTICS_BYTES = 4 << 20
 SCALINGS = ("auto", "none", "standard", "minmax", "log")
@@ -22,7 +23,7 @@ PROJECT_SHARE = 0.6
 that share of the variance."""
 COVARIANCE_FEATURES = 2000
 """Features up to which principal directions come from the covariance matrix."""
-COVARIANCE_ROWS = 2500
+COVARIANCE_ROWS = 1000
 """Rows behind the covariance matrix, about."""
 LONG_TAIL = 10.0
 """A feature has a long tail when it reaches this many times its usual distance from its median."""
@@ -145,13 +146,33 @@ class PreparedSource(Source):
         self.n_features = inner.n_features if projection is None else projection.shape[1]
         self.dtype = dtype
         self.device = device
+        self._kept: KeptRows | None = None
+        if projection is not None and device == "cpu":
+            shape = (self.n_rows, self.n_features, dtype)
+            self._kept = KeptRows(*shape) if KeptRows.fit(*shape) else None
 
     def read(self, start: int, stop: int) -> Rows:
         """Return prepared rows."""
-        return self._prepare(self.inner.read(start, stop))
+        return (
+            self._made(start, stop)
+            if self._kept is None
+            else (self._kept.read(start, stop, self._made))
+        )
 
     def take(self, indices: np.ndarray) -> Rows:
         """Return prepared rows."""
+        return (
+            self._taken(indices) if self._kept is None else (self._kept.take(indices, self._taken))
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave kept rows behind: they can be made again."""
+        return {**self.__dict__, "_kept": None}
+
+    def _made(self, start: int, stop: int) -> Rows:
+        return self._prepare(self.inner.read(start, stop))
+
+    def _taken(self, indices: np.ndarray) -> Rows:
         return self._prepare(self.inner.take(indices))
 
     @property
@@ -192,7 +213,7 @@ def _largest_eigenpairs(matrix: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
 
     start = np.random.default_rng(seed).normal(size=len(matrix))
     try:
-        found: tuple[np.ndarray, np.ndarray] = eigsh(matrix, PROJECT_TO, v0=start, tol=1e-6)
+        found: tuple[np.ndarray, np.ndarray] = eigsh(matrix, PROJECT_TO, v0=start, tol=1e-4)
     except ArpackError:  # fewer directions than are asked for have any variance
         m = len(matrix)
         return eigh(matrix, subset_by_index=(m - PROJECT_TO, m - 1))
@@ -218,7 +239,7 @@ def _feature_statistics(sample: Rows) -> tuple[np.ndarray, ...]:
     # A few columns at a time: float64 copies of a whole sample take several times its memory.
     step = max(STATISTICS_BYTES // (8 * len(sample)), 1)
     parts = [
-        _column_statistics(np.asarray(sample[:, start : start + step], dtype=np.float64))
+        _column_statistics(sample[:, start : start + step])
         for start in range(0, sample.shape[1], step)
     ]
     low, high, mean, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -226,10 +247,14 @@ def _feature_statistics(sample: Rows) -> tuple[np.ndarray, ...]:
 
 
 def _column_statistics(values: np.ndarray) -> tuple[np.ndarray, ...]:
-    low, high = values.min(axis=0), values.max(axis=0)
+    low, high = (np.asarray(end(axis=0), dtype=np.float64) for end in (values.min, values.max))
     size = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
-    values = values / size  # so that squares of huge values do not overflow
-    return low, high, values.mean(axis=0) * size, values.std(axis=0) * size
+    # So that squares of huge values do not overflow.
+    scaled = np.divide(values, size, dtype=np.float64)
+    mean = scaled.mean(axis=0)
+    scaled -= mean
+    spread = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / len(scaled))
+    return low, high, mean * size, spread * size
 
 
 def _share_one_scale(low: np.ndarray, high: np.ndarray) -> bool:
