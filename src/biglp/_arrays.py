@@ -62,6 +62,27 @@ def largest_column(array: np.ndarray) -> np.ndarray:
     return array.argmax(axis=1).astype(np.int32)
 
 
+def smallest(entries: Array, count: int) -> tuple[Array, Array]:
+    """Columns and values of the ``count`` smallest entries of each row, the smallest first.
+
+    ``entries`` is used up. Taking the minimum a few times is several times faster than a partial
+    sort for the handful of neighbours that are wanted.
+    """
+    if is_torch(entries):
+        values, columns = entries.topk(count, dim=1, largest=False)
+        return columns, values
+    rows = np.arange(entries.shape[0])
+    columns = np.empty((len(rows), count), dtype=np.int32)
+    values = np.empty((len(rows), count), dtype=entries.dtype)
+    for rank in range(count):
+        best = entries.argmin(axis=1)
+        columns[:, rank] = best
+        values[:, rank] = entries[rows, best]
+        if rank + 1 < count:
+            entries[rows, best] = np.inf
+    return columns, values
+
+
 def to_numpy(array: Any) -> Any:
     """Bring a small result back as a NumPy array; leave other objects alone."""
     return array.detach().cpu().numpy() if is_torch(array) else array

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, is_torch, like, namespace
+from biglp._arrays import Array, Rows, is_torch, like, namespace, smallest
 
 NEIGHBOURS = 5
 MIN_LABELS = 1000
@@ -61,7 +61,8 @@ class Nearest:
             if own is not None:
                 here = own[start : start + step]
                 distances[np.flatnonzero(here >= 0), here[here >= 0]] = np.inf
-            parts.append(votes[_smallest(distances, NEIGHBOURS)].sum(1))
+            columns, _ = smallest(distances, NEIGHBOURS)
+            parts.append(votes[columns].sum(1))
         counted = xp.concatenate(parts) if parts else votes[:0]
         return xp.log((counted + 1.0 / votes.shape[1]) / (counted.sum(1)[:, None] + 1.0))
 
@@ -76,16 +77,3 @@ def voters(rows: Rows, votes: np.ndarray) -> Nearest:
     """Make a member of labelled rows and their rows of w·Y."""
     dense = rows.toarray() if sparse.issparse(rows) else rows
     return Nearest(np.asarray(dense, dtype=np.float32), votes.astype(np.float32))
-
-
-def _smallest(distances: Array, count: int) -> Array:
-    """Columns of the smallest entries of each row; ``distances`` is used up."""
-    if is_torch(distances):
-        return distances.topk(count, dim=1, largest=False).indices
-    # The minimum a few times is several times faster than a partial sort.
-    rows = np.arange(len(distances))
-    columns = np.empty((len(rows), count), dtype=np.int64)
-    for rank in range(count):
-        columns[:, rank] = distances.argmin(axis=1)
-        distances[rows, columns[:, rank]] = np.inf
-    return columns

@@ -35,7 +35,8 @@ from biglp._measure import private_memory
 SIZES = (1_000, 5_000, 20_000, 70_000, 300_000, 1_000_000)
 LABELS_EACH = 10
 SIM_FEATURES, SIM_CLASSES = 100, 10
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.1
+"""How often memory is looked at; the system holds a process up while it counts its pages."""
 IDLE_FACTOR = 10
 """A method may take this many times its limit on the clock, where it has to wait for others."""
 OURS, REFERENCE, REFERENCE_ROWS, TIMES_FASTER = "biglp", "LabelSpreading knn", 20_000, 20

@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, like, namespace
+from biglp._arrays import Array, Rows, like, namespace, smallest
 from biglp._blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.glnp_iterate import Iterate, Start, Step, start_block, step_block
-from biglp._lowrank.kernels import nearest, relative_distances, scatter
+from biglp._lowrank.kernels import relative_distances, scatter
 from biglp._lowrank.sampling import row_noise
 
 FLOOR = 0.5
@@ -70,7 +70,7 @@ class ClusterStart(Start):
     def apply(self, block: Block, rows: Rows) -> Array:
         """Find the nearest centre of each row."""
         k = len(self.centres)
-        columns, values = nearest(relative_distances(rows, self.centres), 1)
+        columns, values = smallest(relative_distances(rows, self.centres), 1)
         members = scatter(columns, namespace(values).ones_like(values), k)
         members = members.toarray() if sparse.issparse(members) else members
         members += FLOOR / k

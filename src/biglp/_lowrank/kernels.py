@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, is_torch, like, namespace
+from biglp._arrays import Array, Rows, is_torch, like, namespace, smallest
 from biglp._errors import ParameterError
 from biglp._lowrank.base import check_finite
 
@@ -109,9 +109,9 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
     b = rows.shape[0]
     step = max(b * SEARCH_WIDTH // len(landmarks), 1)
     if step >= b or is_torch(rows):
-        return nearest(relative_distances(rows, landmarks), count)
+        return smallest(relative_distances(rows, landmarks), count)
     parts = [
-        nearest(relative_distances(rows[start : start + step], landmarks), count)
+        smallest(relative_distances(rows[start : start + step], landmarks), count)
         for start in range(0, b, step)
     ]
     columns, values = zip(*parts, strict=True)
@@ -123,28 +123,6 @@ def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
     distances = products(rows, landmarks * -2.0)
     distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
     return distances
-
-
-def nearest(distances: Array, count: int) -> tuple[Array, Array]:
-    """Columns and values of the ``count`` smallest entries of each row, nearest first.
-
-    ``distances`` is used up. Taking the minimum a few times is several times faster than a partial
-    sort for the handful of neighbours that anchors need.
-    """
-    xp = namespace(distances)
-    if is_torch(distances):
-        values, columns = xp.topk(distances, count, dim=1, largest=False)
-        return columns, values
-    rows = np.arange(distances.shape[0])
-    columns = np.empty((len(rows), count), dtype=np.int32)
-    values = np.empty((len(rows), count), dtype=distances.dtype)
-    for rank in range(count):
-        best = distances.argmin(axis=1)
-        columns[:, rank] = best
-        values[:, rank] = distances[rows, best]
-        if rank + 1 < count:
-            distances[rows, best] = np.inf
-    return columns, values
 
 
 def scatter(columns: Array, weights: Array, width: int) -> Array:

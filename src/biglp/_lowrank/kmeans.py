@@ -19,7 +19,7 @@ from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms
 
-START_ROWS_PER_CENTRE = 5
+START_ROWS_PER_CENTRE = 10
 """Rows a centre among which the k-means++ start chooses."""
 START_BATCHES = 32
 """Batches in which the start is drawn when there are more centres than this."""
@@ -57,7 +57,7 @@ def lloyd(
     engine: Engine,
     blocks: Sequence[Block],
     start: np.ndarray,
-    pool: np.ndarray,
+    pool: np.ndarray | None,
     *,
     max_iter: int,
     tol: float = 1e-3,
@@ -72,8 +72,9 @@ def lloyd(
         Who works on which rows.
     start : ndarray of shape (k, m)
         First centres.
-    pool : ndarray of shape (p, m)
-        Rows on which empty centres are put.
+    pool : ndarray of shape (p, m), optional
+        Rows on which empty centres are put; without it they stay where they are, because ``blocks``
+        are a part of the rows and a centre may have its rows among the others.
     max_iter : int
         Most iterations; each is one sweep.
     tol : float
@@ -97,10 +98,13 @@ def lloyd(
             label=f"k-means {iteration}",
         )
         empty = counts == 0
-        fresh = pool[rng.integers(len(pool), size=int(empty.sum()))]
+        if pool is None:
+            fresh = centres[empty]
+        else:
+            fresh = pool[rng.integers(len(pool), size=int(empty.sum()))]
         centres = (sums / np.where(empty, 1.0, counts)[:, None]).astype(start.dtype)
         centres[empty] = fresh
-        if not empty.any() and inertia >= (1.0 - tol) * previous:
+        if (pool is None or not empty.any()) and inertia >= (1.0 - tol) * previous:
             return centres, iteration
         previous = float(inertia)
     return centres, max_iter

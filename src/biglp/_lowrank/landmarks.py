@@ -88,7 +88,7 @@ def choose_landmarks(
                 engine,
                 few,
                 start,
-                pool,
+                None,
                 max_iter=FIRST_ITERATIONS,
                 seed=seed,
                 rows_at_once=rows_each,
