@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 import reference as ref
-from biglp._arrays import to_dense
+from biglp._arrays import smallest, to_dense
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._errors import BadRowsError, LandmarkWarning, ParameterError
 from biglp._lowrank import FACTORS
@@ -16,7 +16,6 @@ from biglp._lowrank.kernels import (
     check_bandwidth,
     gaussian,
     gaussian_matrix,
-    nearest,
     relative_distances,
     scatter,
     squared_norms,
@@ -95,7 +94,7 @@ class TestKernels:
     @pytest.mark.parametrize("count", [1, 3, 9])
     def test_nearest_is_the_start_of_a_sort(self, count):
         distances = np.random.default_rng(0).random((40, 9))
-        columns, values = nearest(distances.copy(), count)
+        columns, values = smallest(distances.copy(), count)
         order = np.argsort(distances, axis=1)[:, :count]
         np.testing.assert_array_equal(columns, order)
         np.testing.assert_array_equal(values, np.take_along_axis(distances, order, axis=1))
@@ -404,3 +403,13 @@ def test_a_factor_is_rebuilt_from_its_state(kind, dtype):
     np.testing.assert_array_equal(to_dense(again.features(X)), to_dense(factor.features(X)))
     assert again.describe() == factor.describe()
     assert again.bytes_per_row(5, 4) == factor.bytes_per_row(5, 4) >= 4 * 5
+
+
+def test_a_part_of_the_sample_does_not_move_landmarks_of_rows_outside_it():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    start = np.array([[0.0, 0.0], [50.0, 50.0]])  # no row is near the second
+    part = blocks_of(X, 64)
+    centres, _ = lloyd(SerialEngine(), part, start, None, max_iter=5)
+    np.testing.assert_array_equal(centres[1], start[1])
+    moved, _ = lloyd(SerialEngine(), part, start, X[:3], max_iter=1)
+    assert np.abs(moved[1]).max() < 10

@@ -15,6 +15,7 @@ from biglp._arrays import (
     like,
     namespace,
     require_device,
+    smallest,
     to_dense,
     to_device,
     to_numpy,
@@ -24,7 +25,7 @@ from biglp._errors import MissingExtraError, ParameterError
 from biglp._labels import OwnLabels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import NonFiniteRowsError
-from biglp._lowrank.kernels import gaussian, nearest, relative_distances, scatter
+from biglp._lowrank.kernels import gaussian, relative_distances, scatter
 from biglp._lowrank.kmeans import lloyd
 from biglp._lowrank.linear import LinearFactor
 from biglp._lowrank.nystrom import NystromFactor
@@ -100,8 +101,8 @@ class TestBlockFunctions:
 
     def test_nearest_and_scatter(self, dtype):
         X = self.rows(dtype)
-        columns, values = nearest(relative_distances(X, X[:9]), 3)
-        torch_columns, torch_values = nearest(relative_distances(on_torch(X), X[:9]), 3)
+        columns, values = smallest(relative_distances(X, X[:9]), 3)
+        torch_columns, torch_values = smallest(relative_distances(on_torch(X), X[:9]), 3)
         np.testing.assert_array_equal(to_numpy(torch_columns), columns)
         np.testing.assert_allclose(to_numpy(torch_values), values, atol=TOLERANCE[dtype] * 10)
         np.testing.assert_allclose(
