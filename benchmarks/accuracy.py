@@ -96,7 +96,7 @@ def run(folder: Path, results: Path, names: list[str], methods: list[str], draws
         for each in LABELS:
             for seed in range(draws):
                 labels = draw(truth, each, seed)
-                hidden = labels < 0
+                hidden, problem.draw = labels < 0, seed
                 for method in methods:
                     case = (name, str(each), str(seed), method)
                     if case in known:

@@ -35,6 +35,7 @@ class Problem:
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows
         self.stated = np.empty(0)
+        self.draw = 0
         """Probability of each label that biglp gave last."""
 
     @cached_property
@@ -89,7 +90,8 @@ class Problem:
 
     def biglp(self, labels: np.ndarray) -> np.ndarray:
         """Biglp as it comes, on the rows as they come."""
-        model = LowRankLabelPropagation().fit(self.rows, labels)
+        # Other landmarks for each draw: one set of them for all would decide many cells.
+        model = LowRankLabelPropagation(random_state=self.draw).fit(self.rows, labels)
         self.stated = model.label_distributions_.max(axis=1)
         return np.asarray(model.transduction_)
 
