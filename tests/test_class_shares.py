@@ -42,6 +42,14 @@ def test_offsets_give_the_shares(seed, n, shares):
     np.testing.assert_allclose(found, shares, atol=slack)
 
 
+def test_rows_that_are_sorted_by_class_are_all_looked_at(monkeypatch):
+    monkeypatch.setattr("biglp._propagate.class_shares.MOST_CELLS", 0)  # 1,000 rows at most
+    order = np.sort(np.random.default_rng(0).normal(size=5000))
+    scores, shares = np.column_stack([-order, order]), np.array([0.3, 0.7])
+    found = shares_of((scores - share_offsets(scores, shares)).argmax(axis=1), 2)
+    np.testing.assert_allclose(found, shares, atol=0.01)
+
+
 def test_a_constant_on_a_class_changes_nothing():
     scores = np.random.default_rng(0).normal(size=(300, 3))
     shares, moved = np.array([0.2, 0.3, 0.5]), scores + np.array([0.0, 7.0, -3.0])

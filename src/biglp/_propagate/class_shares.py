@@ -34,7 +34,8 @@ def share_offsets(scores: np.ndarray, shares: np.ndarray) -> np.ndarray:
     difference of shares. One class after the other is put at its minimum, a quantile.
     """
     n_classes = len(shares)
-    scores = scores[: max(MOST_CELLS // n_classes**2, 1000)]
+    # Every so many rows, not the first ones: a file may be sorted by class.
+    scores = scores[:: -(-len(scores) // max(MOST_CELLS // n_classes**2, 1000))]
     offsets = np.median(scores, axis=0)
     for _ in range(1 if n_classes == 2 else ROUNDS):
         for code in range(1, n_classes):  # a common offset changes nothing, so the first may stay
