@@ -153,17 +153,15 @@ class PreparedSource(Source):
 
     def read(self, start: int, stop: int) -> Rows:
         """Return prepared rows."""
-        return (
-            self._made(start, stop)
-            if self._kept is None
-            else (self._kept.read(start, stop, self._made))
-        )
+        if self._kept is not None:
+            return self._kept.read(start, stop, self._made)
+        return self._made(start, stop)
 
     def take(self, indices: np.ndarray) -> Rows:
         """Return prepared rows."""
-        return (
-            self._taken(indices) if self._kept is None else (self._kept.take(indices, self._taken))
-        )
+        if self._kept is not None:
+            return self._kept.take(indices, self._taken)
+        return self._taken(indices)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave kept rows behind: they can be made again."""
