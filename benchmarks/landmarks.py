@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from biglp import LowRankLabelPropagation
-from biglp._blocks import cut_rows
+from biglp._core.blocks import cut_rows
+from biglp._core.progress import Progress, Task
 from biglp._engines import SerialEngine
-from biglp._progress import Progress, Task
 from biglp._sources import as_source
 
 

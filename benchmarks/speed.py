@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 from biglp import LowRankLabelPropagation
-from biglp._blocks import Block, cut_rows
+from biglp._core.blocks import Block, cut_rows
 from biglp._engines import ThreadEngine
 from biglp._sources import as_source
 

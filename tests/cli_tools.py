@@ -17,9 +17,9 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from biglp._sweeps import _label
+from biglp._lowrank.graph import _label
 
-PRELOADED = ["biglp.cli", "biglp._jobs", "biglp._sinks.parquet", "biglp.cli.running"]
+PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.running"]
 
 
 def run(*args: object) -> Result:

@@ -24,12 +24,12 @@ def engine(request):
         made = ThreadEngine(int(count))
     elif kind == "mpi":
         pytest.importorskip("mpi4py")
-        from biglp._engines.mpi import MpiEngine
+        from biglp._engines.mpi.engine import MpiEngine
 
         made = MpiEngine(n_threads=2)
     else:
         pytest.importorskip("distributed")
-        from biglp._engines.dask import DaskEngine
+        from biglp._engines.dask.engine import DaskEngine
 
         made = DaskEngine(n_workers=int(count), n_threads=2 if count == "1" else 1)
     with made:

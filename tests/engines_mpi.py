@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from biglp._blocks import cut_rows
+from biglp._core.blocks import cut_rows
+from biglp._core.errors import BadRowsError, BigLPError
+from biglp._core.progress import LogProgress
 from biglp._engines import end_together, make_engine
-from biglp._errors import BadRowsError, BigLPError
 from biglp._lowrank.kmeans import lloyd
-from biglp._progress import LogProgress
 from biglp._sources import as_source
 
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)

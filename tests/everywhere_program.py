@@ -13,10 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from biglp import LowRankLabelPropagationRegressor
-from biglp._committee import nearest
+from biglp._answers.committee import nearest
+from biglp._core.errors import BigLPWarning
 from biglp._engines import make_engine
-from biglp._errors import BigLPWarning
-from biglp._propagate import spectrum
+from biglp._propagate import systems as spectrum
 from helpers import blobs, model, rows_in_a_block
 
 ROWS_A_BLOCK = 30

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._arrays import to_numpy
-from biglp._blocks import cut_rows
+from biglp._core.arrays import to_numpy
+from biglp._core.blocks import cut_rows
 from biglp._sources import PreparedSource, as_source, working_dtype
 
 
@@ -50,7 +50,7 @@ def blocks_of(X, rows_each, dtype=None, device="cpu"):
 @contextmanager
 def rows_in_a_block(rows):
     """Let ``fit`` cut its rows into blocks of ``rows`` rows."""
-    with mock.patch("biglp._fitting.cut_rows", lambda source, _: cut_rows(source, rows)):
+    with mock.patch("biglp._fit.prepare.cut_rows", lambda source, _: cut_rows(source, rows)):
         yield
 
 

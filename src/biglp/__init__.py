@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from biglp._version import __version__
+from biglp._core.version import __version__
 
 if TYPE_CHECKING:
-    from biglp.estimators import LowRankLabelPropagation
-    from biglp.regression import LowRankLabelPropagationRegressor
+    from biglp.estimators.classifier import LowRankLabelPropagation
+    from biglp.estimators.regressor import LowRankLabelPropagationRegressor
 
 __all__ = ["LowRankLabelPropagation", "LowRankLabelPropagationRegressor", "__version__"]
 
 _PLACES = {
-    "LowRankLabelPropagation": "biglp.estimators",
-    "LowRankLabelPropagationRegressor": "biglp.regression",
+    "LowRankLabelPropagation": "biglp.estimators.classifier",
+    "LowRankLabelPropagationRegressor": "biglp.estimators.regressor",
 }
 
 

@@ -19,17 +19,12 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._arrays import Rows, to_numpy
-from biglp._blocks import format_bytes, parse_memory
-from biglp._errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
-from biglp._fitting import explain_bad_rows
-from biglp._labels import Labels, encode_labels
-from biglp._lowrank.kernels import check_bandwidth
-from biglp._lowrank.shift import shifted
-from biglp._propagate.class_balance import given_prior, power_prior
-from biglp._propagate.class_shares import share_offsets
-from biglp._propagate.decision import as_probabilities
-from biglp._settings import (
+from biglp._answers.spreading_answer import as_probabilities
+from biglp._core.arrays import Rows, to_numpy
+from biglp._core.blocks import format_bytes, parse_memory
+from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
+from biglp._fit.prepare import explain_bad_rows
+from biglp._fit.settings import (
     SOLVERS,
     auto_or_positive,
     fraction,
@@ -37,6 +32,11 @@ from biglp._settings import (
     positive,
     positive_integer,
 )
+from biglp._labels.labels import Labels, encode_labels
+from biglp._lowrank.kernels import check_bandwidth
+from biglp._lowrank.shift import shifted
+from biglp._propagate.class_balance import given_prior, power_prior
+from biglp._propagate.class_shares import share_offsets
 from biglp._sources import PreparedSource, as_source
 
 KERNELS = ("rbf", "linear")

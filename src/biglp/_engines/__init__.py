@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from biglp._core.errors import ParameterError
 from biglp._engines.base import Engine
-from biglp._engines.launcher import end_together, launched_as
 from biglp._engines.local import SerialEngine, ThreadEngine
-from biglp._errors import ParameterError
+from biglp._engines.mpi.launcher import end_together, launched_as
 
 __all__ = [
     "Engine",
@@ -34,11 +34,11 @@ def make_engine(engine: Any) -> Engine:
     # mpi4py and distributed are loaded only when they are asked for.
     package = type(engine).__module__.partition(".")[0]
     if engine == "mpi" or package == "mpi4py":
-        from biglp._engines.mpi import MpiEngine
+        from biglp._engines.mpi.engine import MpiEngine
 
         return MpiEngine(None if engine == "mpi" else engine)
     if engine == "dask" or package == "distributed" or "://" in str(engine):
-        from biglp._engines.dask import DaskEngine
+        from biglp._engines.dask.engine import DaskEngine
 
         return DaskEngine(None if engine == "dask" else engine)
     local: dict[str, Callable[[], Engine]] = {"serial": SerialEngine, "threads": ThreadEngine}

@@ -24,10 +24,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import to_numpy
-from biglp._blocks import Block
+from biglp._core.arrays import to_numpy
+from biglp._core.blocks import Block
+from biglp._core.progress import Progress
 from biglp._engines.exact import MAX_TERMS
-from biglp._progress import Progress
 
 BlockFunction = Callable[[Block], Any]
 T = TypeVar("T")

@@ -19,10 +19,10 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from biglp._blocks import Block
+from biglp._core.blocks import Block
+from biglp._core.errors import ParameterError
 from biglp._engines.base import BlockFunction, Engine, T, count_rows, cut_runs, sum_run
 from biglp._engines.exact import ExactSum
-from biglp._errors import ParameterError
 
 MODERATE_RANK = 2000
 """Up to this rank one BLAS thread is quick enough."""

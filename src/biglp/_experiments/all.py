@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from biglp._errors import ParameterError
+from biglp._core.errors import ParameterError
 from biglp._experiments.plots import require_matplotlib
 from biglp._experiments.report import Output, Part
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._blocks import cut_rows
+from biglp._core.blocks import cut_rows
 from biglp._engines import ThreadEngine
 from biglp._experiments.data import MissingDataError, load
 from biglp._experiments.paper import numbers
@@ -108,8 +108,8 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
 
 def fit(X: np.ndarray, solver: str, start: str, k: int, iterations: int) -> Curve:
     """Take all iterations, whatever the objective does."""
-    from biglp._errors import StoppedShortWarning
-    from biglp._lowrank.glnp import GlnpFactor
+    from biglp._core.errors import StoppedShortWarning
+    from biglp._lowrank.glnp.factor import GlnpFactor
 
     source = PreparedSource(as_source(X), X.dtype)
     engine = CountingEngine()

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from biglp import datasets
-from biglp._errors import BadRowsError
+from biglp._core.errors import BadRowsError
 from biglp.datasets.places import data_folder
 
 VARIABLE = "BIGLP_DATA"

@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from biglp._blocks import format_bytes
-from biglp._errors import ParameterError
+from biglp._core.blocks import format_bytes
+from biglp._core.errors import ParameterError
+from biglp._core.files import atomic_write
+from biglp._core.measure import private_memory
 from biglp._experiments.data import MissingDataError, find
 from biglp._experiments.peer_methods import METHODS, MISSING, NEEDS
 from biglp._experiments.plots import figure, require_matplotlib, styles
 from biglp._experiments.report import Clock, Output, markdown_table
-from biglp._files import atomic_write
-from biglp._measure import private_memory
 
 SIZES = (1_000, 5_000, 20_000, 70_000, 300_000, 1_000_000)
 LABELS_EACH = 10
@@ -139,8 +139,8 @@ def write_data(folder: Path, n_rows: int) -> tuple[str, np.ndarray, np.ndarray]:
 
 def simulated(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of ``sim:`` and their classes."""
-    from biglp._sources.simulated import SimulatedSource
-    from biglp._sources.simulation import Simulation
+    from biglp._sources.formats.simulated import SimulatedSource
+    from biglp._sources.formats.simulation import Simulation
 
     spec = f"sim:{n_rows}x{SIM_FEATURES},classes={SIM_CLASSES}"
     source = SimulatedSource(Simulation.parse(spec))

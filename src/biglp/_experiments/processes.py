@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from biglp._errors import MissingExtraError
+from biglp._core.errors import MissingExtraError
 from biglp._experiments import ranks
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure, styles

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._errors import EngineError, MissingExtraError
+from biglp._core.errors import EngineError, MissingExtraError
 
 METHODS: dict[str, dict[str, Any]] = {
     "random": {"factor": "nystrom", "landmarks": "random"},
@@ -82,8 +82,8 @@ def require_mpiexec() -> Path:
 
 def write_rows(folder: Path, rows: str, features: int = 100) -> tuple[str, str | None]:
     """Write simulated rows once, and read them so that they are in the page cache."""
-    from biglp._sources.simulated import write_simulation
-    from biglp._sources.simulation import Simulation
+    from biglp._sources.formats.simulated import write_simulation
+    from biglp._sources.formats.simulation import Simulation
 
     path = folder / f"rows-{rows}.npy"
     if not path.exists():
@@ -134,9 +134,9 @@ def run_as_rank(job: dict[str, Any]) -> dict[str, Any] | None:
 
     from mpi4py import MPI  # noqa: TID251  figures of all ranks are gathered around the engine
 
-    from biglp._engines.mpi import MpiEngine
-    from biglp._jobs import FitJob
-    from biglp._measure import PeakMemory
+    from biglp._core.measure import PeakMemory
+    from biglp._engines.mpi.engine import MpiEngine
+    from biglp._jobs.fit import FitJob
 
     warnings.simplefilter("ignore")
     engine, comm = MpiEngine(n_threads=1), MPI.COMM_WORLD

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biglp._files import atomic_write
-from biglp._measure import versions
+from biglp._core.files import atomic_write
+from biglp._core.measure import versions
 
 ORDER = ("tables", "classification", "runtime", "memory", "convergence", "scale")
 """Parts of the page. "classification" is made by the experiment "tables"."""

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._blocks import format_bytes
+from biglp._core.blocks import format_bytes
+from biglp._core.files import free_space
 from biglp._experiments import whole_runs
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure
 from biglp._experiments.report import Clock, Output, Part, markdown_table
-from biglp._files import free_space
-from biglp._sources.simulation import Simulation
+from biglp._sources.formats.simulation import Simulation
 
 PAPER_NAMES = {"random": "nystrom-random", "kmeans": "nystrom-kmeans"}
 NAMES = {

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from biglp._checkpoint import Checkpoint
-from biglp._deciding import make_decision
+from biglp._answers.deciding import make_decision
+from biglp._core.checkpoint import Checkpoint
+from biglp._core.errors import BigLPWarning
 from biglp._engines import make_engine
 from biglp._engines.local import blas_threads_for
-from biglp._errors import BigLPWarning
-from biglp._fitting import build_factor, prepare_rows
-from biglp._labels import encode_labels
+from biglp._fit.prepare import build_factor, prepare_rows
+from biglp._fit.settings import Settings
+from biglp._labels.labels import encode_labels
+from biglp._lowrank.graph import sweep_degrees, sweep_gram, sweep_labels
 from biglp._propagate.normalise import Normalisation
-from biglp._settings import Settings
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
-from biglp._sweeps import sweep_degrees, sweep_gram, sweep_labels
-from biglp.estimators import LowRankLabelPropagation
+from biglp.estimators.classifier import LowRankLabelPropagation
 
 
 def transductions(

@@ -217,7 +217,7 @@ def _propagated(
 
 def _default(X: np.ndarray, draw: Draw) -> np.ndarray:
     from biglp import LowRankLabelPropagation
-    from biglp._errors import BigLPWarning
+    from biglp._core.errors import BigLPWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BigLPWarning)

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from biglp._errors import BigLPError
-from biglp._measure import private_memory
+from biglp._core.errors import BigLPError
+from biglp._core.measure import private_memory
 
 METHODS = {
     "random": ["--factor", "nystrom", "--landmarks", "random"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import Factor
-from biglp._lowrank.glnp import GlnpFactor
+from biglp._lowrank.glnp.factor import GlnpFactor
 from biglp._lowrank.linear import LinearFactor
 from biglp._lowrank.nystrom import NystromFactor
 

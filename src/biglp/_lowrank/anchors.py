@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, namespace
+from biglp._core.arrays import Array, Rows, namespace
 from biglp._lowrank.base import Factor, check_finite
 from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
-from biglp._stores import Packed
+from biglp._lowrank.stores import Packed
 
 
 class AnchorFactor(Factor):

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._arrays import Array, Rows, namespace
-from biglp._blocks import Block
-from biglp._stores import FeatureStore, NoStore, Packed
+from biglp._core.arrays import Array, Rows, namespace
+from biglp._core.blocks import Block
+from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 
 
 class NonFiniteRowsError(Exception):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, is_torch, like, namespace, smallest
-from biglp._errors import ParameterError
+from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest
+from biglp._core.errors import ParameterError
 from biglp._lowrank.base import check_finite
 
 SEARCH_WIDTH = 1024

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, namespace, to_dense
-from biglp._blocks import Block
+from biglp._core.arrays import Array, Rows, namespace, to_dense
+from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import Rows, to_dense, to_device, to_numpy
-from biglp._blocks import Block, cut_rows
+from biglp._core.arrays import Rows, to_dense, to_device, to_numpy
+from biglp._core.blocks import Block, cut_rows
+from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._engines import Engine
-from biglp._errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest_landmarks, squared_norms
 from biglp._lowrank.kmeans import kmeans_start, lloyd

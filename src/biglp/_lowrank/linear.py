@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows
-from biglp._blocks import Block
+from biglp._core.arrays import Array, Rows
+from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import Factor, check_finite
 from biglp._lowrank.shift import negative_offsets, shifted

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import Array, Rows, like
+from biglp._core.arrays import Array, Rows, like
 from biglp._lowrank.base import Factor
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 

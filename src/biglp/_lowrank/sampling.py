@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._arrays import Rows
+from biglp._core.arrays import Rows
 from biglp._sources import Source
 
 NOISE_CHUNK = 1024

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Array, Rows, like, namespace, to_numpy
-from biglp._blocks import Block
+from biglp._core.arrays import Array, Rows, like, namespace, to_numpy
+from biglp._core.blocks import Block
 from biglp._engines import Engine
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._errors import ParameterError
+from biglp._core.errors import ParameterError
 
 
 def class_mass(

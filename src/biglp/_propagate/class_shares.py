@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from biglp._propagate.decision import Decision
+from biglp._answers.spreading_answer import Decision
 
 ROUNDS = 100
 """Most rounds over the classes; two classes need one."""

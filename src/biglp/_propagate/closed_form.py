@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from biglp._propagate.conjugate import solve_in_layers
-from biglp._propagate.statistics import GramSums
+from biglp._propagate.sums import GramSums
 
 
 def solve(sums: GramSums, alpha: float, radius: float) -> np.ndarray:

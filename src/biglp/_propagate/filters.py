@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.systems import Spectrum
 
 SMALLEST_GAP = 1e-6
 """1 − λ below which two parts of the graph count as hardly connected: sums of float32 numbers do

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._errors import warn_caller
-from biglp._propagate.statistics import GramSums
+from biglp._core.errors import warn_caller
+from biglp._propagate.sums import GramSums
 
 
 def iterate(
@@ -52,7 +52,9 @@ def iterate(
         state = fresh
         if change <= tol * (1.0 - alpha):  # a slow iteration changes little long before its end
             return (alpha / radius) * state, iteration
-    from biglp._errors import StoppedShortWarning  # loads scikit-learn, so only when it is needed
+    from biglp._core.errors import (
+        StoppedShortWarning,  # loads scikit-learn, so only when it is needed
+    )
 
     warn_caller(
         f"label propagation stopped after max_iter={max_iter} iterations with a relative change of "

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biglp._arrays import Array, like, namespace
+from biglp._core.arrays import Array, like, namespace
 
 REPAIR_COSINE = 1e-3
 SUSPECT_SHARE = 1e-2

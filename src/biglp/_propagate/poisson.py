@@ -27,7 +27,7 @@ import numpy as np
 
 from biglp._propagate.filters import Poisson, filtered
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.spectrum import Spectrum
+from biglp._propagate.systems import Spectrum
 
 WRONG_MODE = 1e-3
 """Residual ‖Hu/ρ − u‖ above which repaired degrees or negative similarities have moved the mode."""

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._arrays import Array, Rows, like, namespace
+from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.spectrum import Graph
+from biglp._propagate.systems import Graph
 
 FLOOR = 1e-30
 """Weight of all labels below which none reaches a row, within what float32 can hold."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Rows
+from biglp._core.arrays import Rows
 
 PENALTIES = np.logspace(-4, 4, 17)
 """Candidates for λ, in units of the mean of s²."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._errors import BigLPError, ParameterError
+from biglp._core.errors import BigLPError, ParameterError
 
 OUTPUTS = ("label", "confidence", "probabilities")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import largest_column
+from biglp._core.arrays import largest_column
 
 
 class ArraySink:

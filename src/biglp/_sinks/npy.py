@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._files import (
+from biglp._core.files import (
     NPY_HEADER_BYTES,
     PART,
     explained_writing,

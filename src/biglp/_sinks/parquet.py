@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from biglp._files import atomic_write, explained_writing
+from biglp._core.files import atomic_write, explained_writing
 from biglp._sinks.base import Sink
 from biglp._sinks.npy import NpySink
 

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._errors import BadRowsError, ParameterError
-from biglp._sources.arrays import ArraySource, CsrSource
+from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
 from biglp._sources.filled import fill_missing
+from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.naming import is_path
 from biglp._sources.opening import open_frame, open_source
 from biglp._sources.options import ReadOptions
@@ -62,7 +62,7 @@ def as_source(X: Any, **options: Any) -> Source:
         return open_source(X, **options)
     chosen = ReadOptions(**options)
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
-        from biglp._sources.dask import open_dask  # only those who have Dask get here
+        from biglp._sources.formats.dask import open_dask  # only those who have Dask get here
 
         chosen.refuse("a dask array", "columns", "label_column", "drop", "categorical")
         return fill_missing(open_dask(X), chosen)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import Rows
+from biglp._core.arrays import Rows
 
 
 class Source(ABC):

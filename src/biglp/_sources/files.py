@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._errors import BadRowsError
-from biglp._files import FileStamp
+from biglp._core.errors import BadRowsError
+from biglp._core.files import FileStamp
 from biglp._sources.base import Source
-from biglp._sources.encoding import Encoding
+from biglp._sources.tables.encoding import Encoding
 
 
 class FileSource(Source):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from biglp._arrays import Rows
-from biglp._errors import BadRowsError, ParameterError
+from biglp._core.arrays import Rows
+from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
-from biglp._sources.encoding import Encoding
 from biglp._sources.options import ReadOptions
+from biglp._sources.tables.encoding import Encoding
 
 _PASS_BYTES = 8 << 20
 

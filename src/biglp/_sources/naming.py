@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from biglp._errors import BadRowsError
-from biglp._files import FileStamp
-from biglp._sources.textfiles import PACKED
+from biglp._core.errors import BadRowsError
+from biglp._core.files import FileStamp
+from biglp._sources.formats.textfiles import PACKED
 
 PARQUET = (".parquet", ".pq", ".parq")
 ARROW = (".arrow", ".feather", ".ipc")

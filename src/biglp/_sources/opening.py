@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biglp._errors import BadRowsError, MissingExtraError
-from biglp._files import FileStamp
+from biglp._core.errors import BadRowsError, MissingExtraError
+from biglp._core.files import FileStamp
 from biglp._sources.base import Source
 from biglp._sources.filled import fill_missing
-from biglp._sources.libsvm import open_libsvm
+from biglp._sources.formats.libsvm import open_libsvm
+from biglp._sources.formats.npy import NpySource
+from biglp._sources.formats.simulated import SimulatedSource
+from biglp._sources.formats.simulation import PREFIX, Simulation
 from biglp._sources.naming import ARROW, DELIMITED, LIBSVM, PARQUET, TABLES, ending, find_files
-from biglp._sources.npy import NpySource
 from biglp._sources.options import ReadOptions
-from biglp._sources.simulated import SimulatedSource
-from biglp._sources.simulation import PREFIX, Simulation
 
 if TYPE_CHECKING:
-    from biglp._sources.table import TableFile
+    from biglp._sources.tables.table import TableFile
 
 
 def open_source(paths: Any, **options: Any) -> Source:
@@ -48,7 +48,7 @@ def open_source(paths: Any, **options: Any) -> Source:
     if len(files) == 1 and endings <= set(LIBSVM):
         return open_libsvm(files[0], chosen)
     tables = open_tables(files, chosen)
-    from biglp._sources.convert import open_table
+    from biglp._sources.cache.convert import open_table
 
     return open_table(tables, chosen)
 
@@ -56,9 +56,9 @@ def open_source(paths: Any, **options: Any) -> Source:
 def open_tables(files: Sequence[str], options: ReadOptions) -> list[TableFile]:
     """Open the files of one table; they must have one format."""
     with _needing_pyarrow(files[0]):
-        from biglp._sources.arrow import ArrowTable
-        from biglp._sources.delimited import DelimitedTable
-        from biglp._sources.parquet import ParquetTable
+        from biglp._sources.formats.arrow import ArrowTable
+        from biglp._sources.formats.delimited import DelimitedTable
+        from biglp._sources.formats.parquet import ParquetTable
     endings = {ending(file) for file in files}
     if endings <= set(PARQUET):
         return [ParquetTable(file) for file in files]
@@ -86,9 +86,9 @@ def open_frame(frame: Any, options: ReadOptions) -> Source | None:
     if no_options and _is_plain_pandas(frame):
         return None
     with _needing_pyarrow("this data frame"):
-        from biglp._sources.arrow import FrameTable, is_frame, plain_numbers
-        from biglp._sources.columns import make_encoding
-        from biglp._sources.tabular import TabularSource
+        from biglp._sources.formats.arrow import FrameTable, is_frame, plain_numbers
+        from biglp._sources.tables.columns import make_encoding
+        from biglp._sources.tables.tabular import TabularSource
     if not is_frame(frame) or (no_options and plain_numbers(frame)):
         return None
     table = FrameTable(frame)

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from biglp._errors import ParameterError
-from biglp._progress import Progress
-from biglp._sources.encoding import Encoding
+from biglp._core.errors import ParameterError
+from biglp._core.progress import Progress
+from biglp._sources.tables.encoding import Encoding
 
 
 @dataclass(frozen=True)

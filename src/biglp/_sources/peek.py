@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from biglp._files import FileStamp
+from biglp._core.files import FileStamp
 from biglp._sources.base import Source
+from biglp._sources.formats.simulation import PREFIX
+from biglp._sources.formats.textfiles import guess_rows
 from biglp._sources.naming import LIBSVM, ending, find_files
 from biglp._sources.opening import open_source, open_tables
 from biglp._sources.options import ReadOptions
-from biglp._sources.simulation import PREFIX
-from biglp._sources.textfiles import guess_rows
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._arrays import Rows, to_device
-from biglp._errors import ParameterError
+from biglp._core.arrays import Rows, to_device
+from biglp._core.errors import ParameterError
 from biglp._sources.base import Source
 from biglp._sources.kept import KeptRows
 

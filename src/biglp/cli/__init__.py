@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from biglp._version import __version__
+from biglp._core.version import __version__
 from biglp.cli.bench import bench
 from biglp.cli.datasets import app as datasets
 from biglp.cli.demo import demo

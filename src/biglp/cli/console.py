@@ -21,7 +21,7 @@ from rich.progress import Progress as Bars
 from rich.progress import Task as Bar
 from rich.text import Text
 
-from biglp._progress import Progress, Task
+from biglp._core.progress import Progress, Task
 
 WORDS = {
     "Gram": "Gram sums",

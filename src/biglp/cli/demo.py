@@ -28,7 +28,7 @@ def demo(
 
     The data comes with scikit-learn, whose LabelSpreading is run on the same labels.
     """
-    from biglp._jobs import FitJob
+    from biglp._jobs.fit import FitJob
     from biglp.cli.console import ConsoleProgress, results_console
 
     console = results_console()

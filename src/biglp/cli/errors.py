@@ -84,7 +84,7 @@ def code_of(error: BaseException) -> int:
 
 def message_of(error: BaseException) -> str:
     """One message, in the words of the command line."""
-    from biglp._errors import BigLPError
+    from biglp._core.errors import BigLPError
 
     text = str(error)
     if isinstance(error, BigLPError):

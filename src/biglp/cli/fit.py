@@ -132,7 +132,7 @@ def fit(
     [bold]biglp fit[/bold] data.parquet --label-column y -o out/
     [bold]biglp fit[/bold] rows.npy --labels labels.npy -o out/ --memory 4GB
     """
-    from biglp._jobs import FitJob
+    from biglp._jobs.fit import FitJob
 
     job = FitJob(
         inputs=tuple(inputs),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from biglp._blocks import format_bytes
-from biglp._survey import plan
+from biglp._core.blocks import format_bytes
+from biglp._jobs.inspect.survey import plan
 from biglp.cli.console import results_console, seconds
 from biglp.cli.errors import escape
 
 if TYPE_CHECKING:
-    from biglp._jobs import FitJob
+    from biglp._jobs.fit import FitJob
 
 
 def show_plan(job: FitJob, as_json: bool) -> None:

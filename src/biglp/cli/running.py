@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from biglp._blocks import format_bytes
+from biglp._core.blocks import format_bytes
 from biglp._engines import launched_as
-from biglp._job_base import Job
-from biglp._results import describe_kept
+from biglp._jobs.base import Job
+from biglp._jobs.results import describe_kept
 from biglp.cli.console import ConsoleProgress, errors_console, results_console, seconds
 from biglp.cli.errors import escape
 from biglp.cli.options import resuming_command

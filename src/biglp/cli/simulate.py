@@ -53,12 +53,12 @@ def simulate(
     import json
     import time
 
-    from biglp._blocks import format_bytes
+    from biglp._core.blocks import format_bytes
+    from biglp._core.errors import OutputError, ParameterError
+    from biglp._core.files import free_space
     from biglp._engines.local import available_cores
-    from biglp._errors import OutputError, ParameterError
-    from biglp._files import free_space
-    from biglp._sources.simulated import write_simulation
-    from biglp._sources.simulation import Simulation
+    from biglp._sources.formats.simulated import write_simulation
+    from biglp._sources.formats.simulation import Simulation
     from biglp.cli.console import ConsoleProgress, results_console, seconds
 
     settings = {

@@ -71,8 +71,8 @@ def suggest(
     [bold]biglp suggest[/bold] out/ -n 10
     [bold]biglp suggest[/bold] data.parquet --model out/model.biglp --labels labels.csv -o next.csv
     """
-    from biglp._errors import ParameterError
-    from biglp._suggest_job import SuggestJob, earlier_run
+    from biglp._core.errors import ParameterError
+    from biglp._jobs.suggest import SuggestJob, earlier_run
 
     known: dict[str, Any] = {"inputs": tuple(inputs), "model": model}
     if model is None:
@@ -122,7 +122,7 @@ def _run(job: Any, *, as_json: bool, quiet: bool) -> None:
 def _show(summary: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from biglp._blocks import format_bytes
+    from biglp._core.blocks import format_bytes
     from biglp.cli.console import results_console, seconds
     from biglp.cli.errors import escape
 

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.random import Philox
 from scipy.special import ndtri
 
-from biglp._errors import BadRowsError, LabelError, ParameterError
-from biglp._files import atomic_write, npy_header
-from biglp._progress import Progress
+from biglp._core.errors import BadRowsError, LabelError, ParameterError
+from biglp._core.files import atomic_write, npy_header
+from biglp._core.progress import Progress
 
 DEFAULT_SEED = 0
 BLOCK_ROWS = 128

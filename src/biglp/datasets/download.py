@@ -22,11 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._blocks import format_bytes
-from biglp._errors import DownloadError, OutputError
-from biglp._files import PART, atomic_write, explained_writing, free_space, rename_into_place
-from biglp._progress import Progress, Task
-from biglp._version import __version__
+from biglp._core.blocks import format_bytes
+from biglp._core.errors import DownloadError, OutputError
+from biglp._core.files import PART, atomic_write, explained_writing, free_space, rename_into_place
+from biglp._core.progress import Progress, Task
+from biglp._core.version import __version__
 
 TRIES = 5
 """Attempts in a row that bring nothing new before a download is given up."""

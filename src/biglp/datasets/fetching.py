@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from biglp._errors import BadRowsError, DownloadError, ParameterError
-from biglp._files import atomic_write, explained_writing, lock_file
-from biglp._progress import LogProgress, Progress
+from biglp._core.errors import BadRowsError, DownloadError, ParameterError
+from biglp._core.files import atomic_write, explained_writing, lock_file
+from biglp._core.progress import LogProgress, Progress
 from biglp.datasets.deforming import DEFAULT_SEED, deformed_pieces
 from biglp.datasets.download import GoneError, digest, download, read_record, write_record
 from biglp.datasets.loading import load, read_stand_in

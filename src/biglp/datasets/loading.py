@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from biglp._errors import BadRowsError, ParameterError
-from biglp._sources.simulated import SimulatedSource
-from biglp._sources.simulation import Simulation
+from biglp._core.errors import BadRowsError, ParameterError
+from biglp._sources.formats.simulated import SimulatedSource
+from biglp._sources.formats.simulation import Simulation
 from biglp.datasets.places import LABELS, ROWS, prepared_folder, read_meta, stand_in_file
 from biglp.datasets.registry import Entry, entry
 

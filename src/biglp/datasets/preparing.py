@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from biglp._blocks import format_bytes
-from biglp._errors import BadRowsError, OutputError
-from biglp._files import PART, explained_writing, free_space, sync_files, sync_folder
-from biglp._progress import Progress
-from biglp._sources.store import RESERVE_BYTES, NpyWriter
+from biglp._core.blocks import format_bytes
+from biglp._core.errors import BadRowsError, OutputError
+from biglp._core.files import PART, explained_writing, free_space, sync_files, sync_folder
+from biglp._core.progress import Progress
+from biglp._sources.cache.folder import RESERVE_BYTES, NpyWriter
 from biglp.datasets.places import LABELS, META, ROWS
 from biglp.datasets.registry import Entry
 
@@ -129,7 +129,7 @@ def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of tables whose first column is the label; columns after the features are left out."""
     from biglp._sources.opening import open_tables
     from biglp._sources.options import ReadOptions
-    from biglp._sources.table import stream
+    from biglp._sources.tables.table import stream
 
     options = ReadOptions(delimiter=",", header=known.header)
     tables = open_tables([str(file) for file in files], options)
@@ -149,7 +149,7 @@ def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
 
 def _libsvm_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of LIBSVM files, which count features from 1; only those of the wanted classes."""
-    from biglp._sources.libsvm import row_chunks
+    from biglp._sources.formats.libsvm import row_chunks
 
     for file in files:
         for matrix, y in row_chunks(str(file), np.dtype(np.float32), labels=known.classes):

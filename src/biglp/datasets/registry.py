@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from biglp._errors import ParameterError
+from biglp._core.errors import ParameterError
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""From the sums over all rows to an answer for each row."""

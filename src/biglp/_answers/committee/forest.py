@@ -1,0 +1,160 @@
+"""A random forest in plain arrays: learnt by scikit-learn, kept without pickles, asked in blocks.
+
+Where thresholds on single features decide (network records, instrument readings), neither distances
+nor straight lines see it, and trees do. Nodes are numbered so that a node's right child follows its
+left one, and a leaf is its own left child with a threshold of infinity. One step down a tree is
+then the same arithmetic for every row, leaf or not:
+
+    node ← left[node] + (x[feature[node]] > threshold[node]).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import Array, Rows, beside, namespace
+
+TREES = 64
+BLUR = 0.02
+"""Share of every answer that is spread evenly: a few trees that agree are not certain."""
+CHUNK = 4096
+"""Rows that go down the trees together, so that their nodes stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees one after the other in flat arrays.
+
+    Attributes
+    ----------
+    features, thresholds, lefts : ndarrays of shape (nodes,)
+        Test of each node, and its left child.
+    values : ndarray of shape (nodes, c)
+        Class distribution of each node.
+    roots, depths : ndarrays of shape (trees,)
+    """
+
+    features: np.ndarray
+    thresholds: np.ndarray
+    lefts: np.ndarray
+    values: np.ndarray
+    roots: np.ndarray
+    depths: np.ndarray
+
+    def logits(self, rows: Rows) -> Array:
+        """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
+        parts = []
+        for start in range(0, rows.shape[0], CHUNK):
+            part = rows[start : start + CHUNK]
+            parts.append(self._mean(part.toarray() if sparse.issparse(part) else part))
+        shares = parts[0] if len(parts) == 1 else namespace(rows).concatenate(parts)
+        return blurred_logits(shares)
+
+    def _mean(self, rows: Array) -> Array:
+        xp = namespace(rows)
+        features, lefts = beside(rows, self.features), beside(rows, self.lefts)
+        thresholds, values = beside(rows, self.thresholds), beside(rows, self.values)
+        flat = rows.reshape(-1)
+        firsts = beside(rows, np.arange(len(rows)) * rows.shape[1])
+        total = 0.0
+        for root, depth in zip(self.roots.tolist(), self.depths.tolist(), strict=True):
+            nodes = xp.zeros_like(firsts) + root
+            for _ in range(depth):
+                nodes = lefts[nodes] + (flat[firsts + features[nodes]] > thresholds[nodes])
+            total = total + values[nodes]
+        return total / len(self.roots)
+
+
+def blurred_logits(shares: Array) -> Array:
+    """Logarithm of class distributions, none of them certain."""
+    return namespace(shares).log((1.0 - BLUR) * shares + BLUR / shares.shape[1])
+
+
+def grow_forest(
+    rows: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> tuple[Forest, np.ndarray]:
+    """Learn a forest; also what the trees that did not see a labelled row say of it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (l, m)
+        Labelled rows.
+    codes : ndarray of shape (l,)
+        Their classes.
+    n_classes : int
+    seed : int
+    weights : ndarray of shape (l,), optional
+        How much each label counts; of a distribution, trees take the largest share for the label.
+
+    Returns
+    -------
+    forest : Forest
+    held_out : ndarray of shape (l, c)
+        Logits of each row from the trees whose bootstrap sample left it out.
+    """
+    from sklearn.ensemble import RandomForestClassifier  # slow to load, and seldom needed
+
+    grown = RandomForestClassifier(TREES, random_state=seed % 2**32)
+    grown.fit(rows, codes, weights)
+    trees = [_packed(estimator.tree_) for estimator in grown.estimators_]
+    sizes = [len(tree["features"]) for tree in trees]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    values = np.zeros((sum(sizes), n_classes), dtype=np.float32)
+    values[:, grown.classes_] = np.concatenate([tree["values"] for tree in trees])
+    forest = Forest(
+        features=np.concatenate([tree["features"] for tree in trees]),
+        thresholds=np.concatenate([tree["thresholds"] for tree in trees]),
+        lefts=np.concatenate(
+            [tree["lefts"] + root for tree, root in zip(trees, roots, strict=True)]
+        ),
+        values=values,
+        roots=roots,
+        depths=np.array([estimator.tree_.max_depth for estimator in grown.estimators_]),
+    )
+    return forest, _out_of_bag(grown, rows, n_classes)
+
+
+def _packed(tree: Any) -> dict[str, np.ndarray]:
+    """One of scikit-learn's trees, renumbered so that siblings are neighbours."""
+    left, right = tree.children_left, tree.children_right
+    order = [0]
+    for node in order:  # grows while it is walked through: parents before children
+        if left[node] >= 0:
+            order += [int(left[node]), int(right[node])]
+    old = np.array(order)
+    new = np.empty(len(old), dtype=np.int64)
+    new[old] = np.arange(len(old))
+    leaf = left[old] < 0
+    # Rounded down, so that float32 numbers fall on the same side as with the float64 threshold.
+    limits = tree.threshold[old].astype(np.float32)
+    limits = np.where(
+        limits > tree.threshold[old], np.nextafter(limits, np.float32(-np.inf)), limits
+    )
+    return {
+        "features": np.where(leaf, 0, tree.feature[old]).astype(np.int64),
+        "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),
+        "lefts": np.where(leaf, np.arange(len(old)), new[left[old]]),
+        "values": tree.value[old, 0, :].astype(np.float32),
+    }
+
+
+def _out_of_bag(grown: Any, rows: np.ndarray, n_classes: int) -> np.ndarray:
+    shares = np.zeros((len(rows), n_classes))
+    asked = np.zeros(len(rows))
+    for tree, drawn in zip(grown.estimators_, grown.estimators_samples_, strict=True):
+        outside = np.ones(len(rows), dtype=bool)
+        outside[drawn] = False
+        if outside.any():
+            shares[np.ix_(outside, grown.classes_)] += tree.predict_proba(rows[outside])
+            asked += outside
+    even = np.full(n_classes, 1.0 / n_classes)
+    shares = np.where(asked[:, None] > 0, shares / np.maximum(asked, 1.0)[:, None], even)
+    return np.asarray(blurred_logits(shares))

@@ -1,0 +1,76 @@
+"""Nearest class mean: all that a handful of labels can say about many features.
+
+With hundreds of features and tens of labels even regularised logistic regression follows the noise
+of single features. Distances to the class means do not: they are the limit of logistic regression
+under ever stronger regularisation, and of a Gaussian kernel that grows ever wider.
+
+Class j has labels of weight n_j = Σ_i w_ij and mean μ_j = Σ_i w_ij·x_i / n_j. A row x is as near to
+it as −½‖x − μ_j‖² says. But the mean of few rows is off by its own noise, so that ‖x − μ_j‖² is too
+large by σ²/n_j on average, where σ² is the variance of rows around their class's mean:
+
+    ℓ_j(x) = x·μ_j − ½(‖μ_j‖² − σ²/n_j),
+
+−½‖x‖² being the same for all classes. Without row i the mean is
+(n_j·μ_j − w_ij·x_i) / (n_j − w_ij),
+so that leave-one-out costs one product of the labelled rows with the means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from biglp._answers.committee.members import LinearModel, Standard
+from biglp._core.arrays import Rows
+from biglp._propagate.leave_one_out import left_alone
+
+
+def fit_class_means(
+    rows: Rows, targets: np.ndarray, standard: Standard
+) -> tuple[LinearModel, np.ndarray]:
+    """Class means of labelled rows, and what they say of each of them without its own label.
+
+    Distances are those of the graph: features are centred, so as not to lose digits, and divided by
+    one common spread.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (l, m)
+        Labelled rows, in float64.
+    targets : ndarray of shape (l, c)
+        w·Y of these rows.
+    standard : Standard
+        Centre and spread of the features over all rows.
+
+    Returns
+    -------
+    model : LinearModel
+        A class without a row gets a low logit.
+    held_out : ndarray of shape (l, c)
+        NaN where a row was its class's only one.
+    """
+    centre, spread = standard
+    size = float(np.sqrt((spread**2).mean()))
+    rows = rows / size if sparse.issparse(rows) else (rows - centre) / size
+    counts = targets.sum(axis=0)
+    seen = counts > 0
+    number = np.where(seen, counts, 1.0)
+    means = np.asarray((rows.T @ targets).T) / number[:, None]
+    squares = np.einsum("jm,jm->j", means, means)
+    own = np.asarray((rows.multiply(rows) if sparse.issparse(rows) else rows**2).sum(axis=1))
+    own = own.ravel()
+    products = np.asarray(rows @ means.T)
+    scatter = float((targets * (own[:, None] - 2.0 * products + squares)).sum())
+    variance = max(scatter, 0.0) / max(float(counts.sum()) - int(seen.sum()), 1.0)
+    levels = -0.5 * (squares - variance / number)
+    # As far away as one more row is from the centre of all: m, features having a spread of 1.
+    levels[~seen] = levels[seen].min() - rows.shape[1]
+    slopes = means.T / size
+    model = LinearModel(slopes, levels - (0.0 if sparse.issparse(rows) else centre @ slopes))
+    left = np.where(counts - targets > 1e-9 * number, counts - targets, 1.0)
+    without = (counts * products - targets * own[:, None]) / left
+    norms = counts**2 * squares - 2.0 * counts * targets * products + targets**2 * own[:, None]
+    held_out = without - 0.5 * (norms / left**2 - variance / left)
+    held_out[:, ~seen] = levels[~seen]
+    held_out[left_alone(counts, targets)] = np.nan
+    return model, held_out

@@ -1,0 +1,137 @@
+"""The few array questions that NumPy and torch answer differently.
+
+Block functions are written once and take their namespace from their arguments: on NumPy arrays
+they run on the processor, on torch tensors wherever the tensor lives. Torch is never imported
+here; a tensor can only exist when somebody else has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.errors import MissingExtraError, ParameterError
+
+Array = Any
+"""A NumPy array or a torch tensor."""
+
+Rows = Any
+"""A block of rows: a NumPy array, a torch tensor or a SciPy CSR matrix."""
+
+
+def is_torch(array: Array) -> bool:
+    """Tell whether ``array`` is a torch tensor, without importing torch."""
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def namespace(array: Array) -> Any:
+    """Return the module (numpy or torch) whose functions work on ``array``."""
+    return sys.modules["torch"] if is_torch(array) else np
+
+
+def like(array: Rows, constant: np.ndarray) -> Array:
+    """Bring a small NumPy constant to the type, precision and place of ``array``."""
+    if is_torch(array):
+        dtype = array.dtype if array.dtype.is_floating_point else None
+        return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
+    return np.asarray(constant, dtype=array.dtype)
+
+
+def beside(array: Rows, constant: np.ndarray) -> Array:
+    """Bring a small NumPy array to the place of ``array``; its own type is kept."""
+    if is_torch(array):
+        return sys.modules["torch"].as_tensor(constant, device=array.device)
+    return constant
+
+
+def column_sums(array: Array) -> Array:
+    """Sum of every column.  (b, r) → (r,)."""
+    if sparse.issparse(array):
+        return np.asarray(array.sum(axis=0)).ravel()
+    # A product with ones is several times faster than NumPy's sum over the first axis.
+    return namespace(array).ones_like(array[:, 0]) @ array
+
+
+def largest_column(array: np.ndarray) -> np.ndarray:
+    """Column of the largest entry of each row, the first of equals.  (b, c) → (b,)."""
+    if array.shape[1] == 2:  # NumPy's argmax is slow along a short axis
+        return (array[:, 1] > array[:, 0]).astype(np.int32)
+    return array.argmax(axis=1).astype(np.int32)
+
+
+def smallest(entries: Array, count: int) -> tuple[Array, Array]:
+    """Columns and values of the ``count`` smallest entries of each row, the smallest first.
+
+    ``entries`` is used up. Taking the minimum a few times is several times faster than a partial
+    sort for the handful of neighbours that are wanted.
+    """
+    if is_torch(entries):
+        values, columns = entries.topk(count, dim=1, largest=False)
+        return columns, values
+    rows = np.arange(entries.shape[0])
+    columns = np.empty((len(rows), count), dtype=np.int32)
+    values = np.empty((len(rows), count), dtype=entries.dtype)
+    for rank in range(count):
+        best = entries.argmin(axis=1)
+        columns[:, rank] = best
+        values[:, rank] = entries[rows, best]
+        if rank + 1 < count:
+            entries[rows, best] = np.inf
+    return columns, values
+
+
+def to_numpy(array: Any) -> Any:
+    """Bring a small result back as a NumPy array; leave other objects alone."""
+    return array.detach().cpu().numpy() if is_torch(array) else array
+
+
+def to_dense(rows: Rows) -> np.ndarray:
+    """Bring a small set of rows, dense or sparse, from any device, as a dense NumPy array."""
+    rows = to_numpy(rows)
+    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
+def to_csr(array: Array) -> Any:
+    """Bring the entries of a torch matrix that are not zero as a CSR matrix."""
+    places = array.nonzero()
+    values = to_numpy(array[places[:, 0], places[:, 1]])
+    row, column = to_numpy(places).T
+    return sparse.csr_matrix((values, (row, column)), shape=tuple(array.shape))
+
+
+def to_device(rows: Rows, device: str) -> Rows:
+    """Move a block of rows to ``device``: "cpu" is NumPy, anything else a torch device."""
+    if device == "cpu":
+        return rows
+    torch = sys.modules["torch"]
+    dense = rows.toarray() if sparse.issparse(rows) else rows
+    if not dense.flags.writeable:
+        dense = dense.copy()
+    return torch.from_numpy(dense).to(device.removeprefix("torch:"))
+
+
+def require_device(device: str) -> str:
+    """Check that ``device`` can be used and load torch when it needs it."""
+    if device == "cpu":
+        return device
+    if not (isinstance(device, str) and device.startswith(("cuda", "torch:"))):
+        raise ParameterError(
+            f"device={device!r} is not known; use 'cpu', 'cuda' or 'cuda:N' "
+            "('torch:cpu' runs the GPU path on the processor)."
+        )
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError(
+            f"device={device!r} needs torch, which is not installed; "
+            'install it with: pip install "biglp[gpu]"'
+        ) from error
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ParameterError(
+            f"device={device!r} was asked for, but torch {torch.__version__} sees no CUDA GPU "
+            "here; use device='cpu', or check the driver with nvidia-smi."
+        )
+    return device

@@ -1,0 +1,166 @@
+"""Row blocks: the unit of work.
+
+A block is a description (where the rows are, first row, last row), cheap to send anywhere; the rows
+are read where the work is done. A block also carries a memory: rows computed in one sweep that a
+later sweep wants again (low-rank features, the iterate of GLNP). The memory stays with the worker
+and is never sent; an algorithm must be able to rebuild what it finds missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Protocol
+from uuid import uuid4
+
+from biglp._core.errors import MemoryBudgetError, ParameterError
+
+TARGET_BLOCK_BYTES = 8 << 20
+"""Working set of one block on a processor: large enough for fast matrix products, small enough
+that a block's features are still in the cache when the next step reads them."""
+
+TARGET_BLOCK_BYTES_GPU = 1 << 30
+"""Working set of one block on a GPU, where launching work is what small blocks would wait for."""
+
+MIN_BLOCK_ROWS = 256
+BLOCKS_AT_ONCE = 16
+"""Blocks that may be in work at once within the budget; fixed, so that the cut into blocks does
+not depend on the number of workers."""
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class RowReader(Protocol):
+    """What a block needs of the place its rows come from."""
+
+    n_rows: int
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return rows ``start`` to ``stop`` (exclusive)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One cut of a source into blocks; the token tells workers elsewhere which cut it is."""
+
+    n_blocks: int
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+
+@dataclass(eq=False)
+class Block:
+    """Rows ``start`` to ``stop`` (exclusive) of a source."""
+
+    source: RowReader
+    index: int
+    start: int
+    stop: int
+    memory: dict[str, Any] = field(default_factory=dict, repr=False)
+    plan: Plan | None = field(default=None, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows in the block."""
+        return self.stop - self.start
+
+    def rows(self) -> Any:
+        """Read the block's rows."""
+        return self.source.read(self.start, self.stop)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the memory behind: it belongs to the worker that filled it."""
+        return {**self.__dict__, "memory": {}}
+
+
+def cut_rows(source: RowReader, rows_per_block: int) -> list[Block]:
+    """Cut a source into blocks of ``rows_per_block`` rows, the last one shorter."""
+    starts = range(0, source.n_rows, rows_per_block)
+    plan = Plan(len(starts))
+    return [
+        Block(source, index, start, min(start + rows_per_block, source.n_rows), plan=plan)
+        for index, start in enumerate(starts)
+    ]
+
+
+def rows_per_block(bytes_per_row: int, budget: int, *, device: str = "cpu") -> int:
+    """Choose how many rows a block holds.
+
+    The answer depends on the shape of the problem and the budget only, never on the number of
+    workers, so that sums over blocks have the same bits however many workers there are.
+
+    Parameters
+    ----------
+    bytes_per_row : int
+        Bytes of working memory one row needs while its block is being worked on.
+    budget : int
+        Bytes that may be in use at once.
+    device : str
+        Where the arithmetic runs.
+
+    Raises
+    ------
+    MemoryBudgetError
+        When not even the smallest block fits the budget.
+    """
+    smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * bytes_per_row
+    if smallest > budget:
+        raise MemoryBudgetError(
+            f"memory={format_bytes(budget)} is too little: {BLOCKS_AT_ONCE} of the smallest blocks "
+            f"({MIN_BLOCK_ROWS} rows of {format_bytes(bytes_per_row)} working memory each) need "
+            f"{format_bytes(smallest)}. Give at least that, or use fewer landmarks."
+        )
+    target = TARGET_BLOCK_BYTES if device == "cpu" else TARGET_BLOCK_BYTES_GPU
+    rows = min(target, budget // BLOCKS_AT_ONCE) // bytes_per_row
+    return int(max(MIN_BLOCK_ROWS, rows))
+
+
+def parse_memory(memory: str | int | float) -> int:
+    """Turn a budget such as ``"4GB"``, ``"512 MiB"`` or a number of bytes into bytes.
+
+    ``"auto"`` is half of the memory that is free now. GB and GiB both mean 2**30 bytes.
+    """
+    if memory == "auto":
+        return available_memory() // 2
+    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and 0 < memory < inf:
+        return int(memory)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)I?B?\s*", str(memory).upper())
+    try:
+        amount = float(match.group(1)) if match else 0.0
+    except ValueError:
+        amount = 0.0
+    if match is None or amount <= 0:
+        raise ParameterError(
+            f"memory={memory!r} is not an amount of memory; "
+            "use 'auto', a number of bytes, or text such as '4GB' or '512MB'."
+        )
+    return int(amount * _UNITS[match.group(2)])
+
+
+def format_bytes(amount: float) -> str:
+    """Write a number of bytes for people: 1.5 GB."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.3g} {unit}"
+        amount /= 1024
+    return f"{amount:.3g} TB"
+
+
+def available_memory() -> int:
+    """Bytes of memory that new work can use now, container limits included."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    free = int(line.split()[1]) * 1024
+                    break
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            limit = file.read().strip()
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as file:
+            used = int(file.read())
+        if limit != "max":
+            free = min(free, int(limit) - used)
+    except (OSError, ValueError):
+        pass  # not Linux, or no control group: the first figure stands
+    return max(free, 1 << 26)

@@ -1,0 +1,201 @@
+"""Files that are written whole or not at all, and files that must not change while they are read.
+
+A file is written under a temporary name beside its final one, forced to disk, and renamed. A run
+that is killed at any moment therefore leaves nothing under the final name, or the whole file.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from biglp._core.blocks import format_bytes
+from biglp._core.errors import DISK_FULL, BadRowsError, BigLPError, OutputError
+
+PART = ".part"
+"""Ending of a file that is still being written."""
+
+NPY_HEADER_BYTES = 128
+
+
+@dataclass(frozen=True)
+class FileStamp:
+    """Size and time of a file when it was first looked at.
+
+    On another process the time is that of the file found there: nodes may have a copy each.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    elsewhere: bool = False
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str]) -> FileStamp:
+        """Look at a file; explain when it is not there or may not be read."""
+        if not os.path.exists(path):
+            raise BadRowsError(
+                f"there is no file {os.fspath(path)}; check the path (relative to {Path.cwd()})."
+            )
+        if not os.access(path, os.R_OK):
+            raise BadRowsError(
+                f"{os.fspath(path)} may not be read by this user; "
+                "change its permissions (chmod u+r)."
+            )
+        facts = os.stat(path)
+        return cls(os.fspath(path), facts.st_size, facts.st_mtime_ns)
+
+    def check(self) -> None:
+        """Raise when the file is no longer the one that was looked at."""
+        try:
+            facts = os.stat(self.path)
+        except OSError as error:
+            raise BadRowsError(
+                f"{self.path} was there when the work began and cannot be reached now "
+                f"({error.strerror}). Bring it back and run again."
+            ) from error
+        if self.elsewhere and facts.st_size != self.size:
+            raise BadRowsError(
+                f"{self.path} has {facts.st_size:,} bytes on {socket.gethostname()} and "
+                f"{self.size:,} where the work began. Every process must see the same file."
+            )
+        if (facts.st_size, facts.st_mtime_ns) != (self.size, self.mtime_ns):
+            raise BadRowsError(
+                f"{self.path} changed while it was being worked on: it had {self.size:,} bytes "
+                f"when the work began and has {facts.st_size:,} now, or was written again. "
+                "Let no other program write to it, and run again."
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """Describe the file for a fingerprint."""
+        return {"path": os.path.abspath(self.path), "size": self.size, "mtime_ns": self.mtime_ns}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _stamp_elsewhere, (os.path.abspath(self.path), self.size, self.mtime_ns)
+
+
+def _stamp_elsewhere(path: str, size: int, mtime_ns: int) -> FileStamp:
+    with suppress(OSError):  # what is not there is found out when it is read
+        mtime_ns = os.stat(path).st_mtime_ns
+    return FileStamp(path, size, mtime_ns, elsewhere=True)
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Final name. The bytes go to a hidden file beside it, which replaces ``path`` when the
+        ``with`` block ends without an error and is removed when it does not.
+
+    Raises
+    ------
+    OutputError
+        When the disk is full or the folder cannot be written to.
+    """
+    final = Path(path)
+    temporary = final.with_name(f".{final.name}.{secrets.token_hex(4)}{PART}")
+    try:
+        with explained_writing(final):
+            # Not tempfile.mkstemp: it makes files that only their owner may read.
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, final)
+            sync_folder(final.parent)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextmanager
+def explained_writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn the system's errors while writing ``path`` into one that says what to do."""
+    try:
+        yield
+    except BigLPError:
+        raise
+    except OSError as error:
+        name = os.fspath(path)
+        if error.errno in DISK_FULL:
+            raise OutputError(
+                f"{name} could not be written: {error.strerror} "
+                f"({format_bytes(free_space(Path(name).parent))} free there). "
+                "Nothing was left under that name. Make room, or choose a folder on another disk."
+            ) from error
+        raise OutputError(
+            f"{name} could not be written: {error.strerror or error}. "
+            "Choose a folder that exists and that you may write to."
+        ) from error
+
+
+def lock_file(path: Path) -> IO[bytes] | None:
+    """Open a file that one process may hold at a time; None when another one holds it.
+
+    The system lets go of it when the process ends, whatever way it ends.
+    """
+    file = open(path, "ab")  # noqa: SIM115  open as long as it is held
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except (ImportError, OSError):  # Windows; file systems without locks
+        pass
+    return file
+
+
+def rename_into_place(temporary: Path, final: Path) -> None:
+    """Give a finished and synced file its final name, for good."""
+    with explained_writing(final):
+        os.replace(temporary, final)
+        sync_folder(final.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a folder's list of names to disk, so that a rename outlives a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_files(folder: Path) -> None:
+    """Force every file of a folder to disk."""
+    for path in folder.iterdir():
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+
+
+def free_space(folder: Path) -> int:
+    """Bytes that may still be written below ``folder`` (which need not exist yet)."""
+    for place in (folder.absolute(), *folder.absolute().parents):
+        if place.exists():
+            return shutil.disk_usage(place).free
+    return 0
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Return the header of a ``.npy`` file, always 128 bytes, so that it can be written last."""
+    body = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    magic = b"\x93NUMPY\x01\x00"
+    room = NPY_HEADER_BYTES - len(magic) - 2
+    if len(body) >= room:
+        raise ValueError(f"a header of {len(body)} bytes does not fit: {body!r}")
+    return magic + room.to_bytes(2, "little") + body.ljust(room - 1) + b"\n"

@@ -1,0 +1,266 @@
+"""Dask: workers anywhere read and work on the blocks, the client adds up what they send.
+
+A sweep is a few tasks for each worker, each a batch of runs; blocks travel as row numbers, the
+function once a batch (once in all when it is large). Batches are added exactly on the workers, and
+many of them are merged there too, so that the client receives a few sums however many workers there
+are. A batch goes to the worker that did the same blocks before, or elsewhere when that one is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
+
+from biglp._core.blocks import Block, Plan
+from biglp._core.errors import EngineError, MissingExtraError, ParameterError
+from biglp._core.progress import Task
+from biglp._engines.base import BlockFunction, Engine, count_rows, cut_runs
+from biglp._engines.dask.owners import PlanState
+from biglp._engines.dask.worker import Batch, Outcome, do_batch, dumps, forget, merge
+from biglp._engines.local import available_cores
+
+try:
+    from distributed import Client, LocalCluster, get_worker, wait
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+except ImportError as _error:
+    raise MissingExtraError(
+        'engine="dask" needs Dask\'s distributed scheduler, which is not installed; '
+        'install it with: pip install "biglp[dask]"'
+    ) from _error
+
+CONNECT_SECONDS = 5
+WORKER_SECONDS = 30
+"""How long a sweep waits for a worker when there is none."""
+_SMALL = 1 << 16  # bytes that travel within every task; more becomes a task of its own
+_FAN_IN = 8
+
+
+class DaskEngine(Engine):
+    """Workers of a Dask cluster.
+
+    Parameters
+    ----------
+    scheduler : str or distributed.Client, optional
+        Address of a scheduler ("dask://host:port", "tcp://host:port") or a client that is connected
+        already; by default a cluster of worker processes on this machine.
+    n_workers, n_threads : int, optional
+        Worker processes of that cluster (one per core) and threads of each (one).
+    """
+
+    def __init__(
+        self, scheduler: Any = None, *, n_workers: int | None = None, n_threads: int = 1
+    ) -> None:
+        super().__init__()
+        self._cluster: Any = None
+        self._owns_client = not isinstance(scheduler, Client)
+        if scheduler is None:
+            self._cluster = LocalCluster(
+                n_workers=n_workers or available_cores(),
+                threads_per_worker=n_threads,
+                host="127.0.0.1",
+                # With None the scheduler would still open port 8787 to the whole network.
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,  # what matters reaches the client as an error
+            )
+            self.client = Client(self._cluster, set_as_default=False)
+        elif self._owns_client:
+            self.client = _connect(scheduler)
+        else:
+            self.client = scheduler
+        if self.client.asynchronous:
+            raise ParameterError(
+                "engine is an asynchronous distributed.Client; give one with asynchronous=False."
+            )
+        self._plans: dict[str, PlanState] = {}
+        self._sweeps = 0
+
+    def sum_blocks(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str = "sum"
+    ) -> tuple[Any, ...]:
+        """Add up the tuples of small arrays that ``func`` returns for each block."""
+        return merge(self._sweep(func, blocks, label, adds=True)[0]).total.result()
+
+    def map_blocks(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str = "map"
+    ) -> list[Any]:
+        """Return ``func(block)`` for every block, in block order."""
+        outcomes, batches = self._sweep(func, blocks, label, adds=False)
+        results = {
+            piece.number: result
+            for outcome, batch in zip(outcomes, batches, strict=True)
+            for piece, result in zip(batch.pieces, outcome.results, strict=True)
+        }
+        return [results[block.index] for block in blocks]
+
+    def close(self) -> None:
+        """Let the workers forget; end the client and the cluster that were started here."""
+        if self.client.status == "running":
+            self._forget(list(self._plans))
+        self._plans.clear()
+        if self._owns_client:
+            self.client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _sweep(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str, *, adds: bool
+    ) -> tuple[list[Outcome], list[Batch]]:
+        """Send out batches and return what they, or their merged sums, gave."""
+        if not blocks:
+            return [], []
+        self._sweeps += 1
+        began = time.monotonic()
+        runs = cut_runs(blocks)
+        plan = blocks[0].plan or Plan(len(blocks))
+        state = self._state(plan, blocks[0])
+        with (
+            self.progress.task(label, count_rows(blocks)) as task,
+            self.client.as_current(),
+            _explained(self.client),
+        ):
+            shares = state.share(runs, self._threads())
+            owned = state.batches(plan, shares, self._sweeps, adds)
+            batches = [batch for _, batch in owned]
+            function = self._parcel(dumps(func))
+            futures = [
+                self._submit(label, _do_batch, batch, function, state.source, workers=[owner])
+                for owner, batch in owned
+            ]
+            self._await(futures, [batch.n_rows for batch in batches], task)
+            while adds and len(futures) > _FAN_IN:
+                groups = [futures[i : i + _FAN_IN] for i in range(0, len(futures), _FAN_IN)]
+                futures = [self._submit(f"merge {label}", merge, group) for group in groups]
+                self._await(futures)
+            outcomes = self.client.gather(futures)
+        state.remember(batches, outcomes, self._sweeps, time.monotonic() - began)
+        return outcomes, batches
+
+    def _await(
+        self, futures: list[Any], rows: Sequence[int] = (), task: Task | None = None
+    ) -> None:
+        """Wait for all futures; raise the first error and drop the rest."""
+        weights = dict(zip(futures, rows, strict=True)) if rows else {}
+        waiting, alone_since = set(futures), None
+        while waiting:
+            try:
+                done, waiting = wait(waiting, timeout=1, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                alone_since = None if self.client.nthreads() else alone_since or time.monotonic()
+                if alone_since and time.monotonic() - alone_since > WORKER_SECONDS:
+                    self.client.cancel(futures)
+                    raise _no_workers(self.client) from None
+                continue
+            for future in done:
+                if future.status == "error":
+                    self.client.cancel(list(waiting))
+                    raise future.exception()
+                if task is not None:
+                    task.advance(weights[future])
+
+    def _submit(self, label: str, function: Callable[..., Any], *args: Any, **where: Any) -> Any:
+        with warnings.catch_warnings():
+            # An array that is in the client's memory has no other way to the workers.
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self.client.submit(
+                function,
+                *args,
+                key=f"biglp {label}-{uuid4().hex}",
+                pure=False,
+                allow_other_workers=bool(where),
+                **where,
+            )
+
+    def _parcel(self, packed: bytes) -> Any:
+        """Return bytes as they are when few, or as a task from which workers fetch them."""
+        # A task, unlike scattered data, is repeated when the worker that holds its result is lost.
+        return packed if len(packed) < _SMALL else self._submit("send", bytes, packed)
+
+    def _threads(self) -> dict[str, int]:
+        """Threads of each worker; wait for one when there is none."""
+        threads = self.client.nthreads()
+        if not threads:
+            try:
+                self.client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            except TimeoutError as error:
+                raise _no_workers(self.client) from error
+            threads = self.client.nthreads()
+        return dict(threads)
+
+    def _state(self, plan: Plan, block: Block) -> PlanState:
+        if plan.token not in self._plans:
+            self._plans[plan.token] = PlanState(self._parcel(dumps(block.source)))
+            end = weakref.finalize(plan, _plan_died, weakref.ref(self), plan.token)
+            end.atexit = False
+        return self._plans[plan.token]
+
+    def _forget(self, tokens: list[str]) -> None:
+        for token in tokens:
+            self._plans.pop(token, None)
+        with suppress(Exception):  # workers that are gone have forgotten
+            self.client.run(forget, tokens, on_error="ignore")
+
+
+def _do_batch(batch: Batch, function: bytes, source: bytes) -> Outcome:
+    return do_batch(batch, function, source, get_worker().address)
+
+
+def _plan_died(engine: weakref.ref[DaskEngine], token: str) -> None:
+    """Let the workers forget a plan, in a thread: this is called from the garbage collector."""
+    alive = engine()
+    if alive is not None and token in alive._plans:
+        threading.Thread(target=alive._forget, args=([token],), daemon=True).start()
+
+
+def _connect(address: str) -> Any:
+    """Connect to a scheduler, or say within seconds that it cannot be reached."""
+    address = address.replace("dask://", "tcp://", 1)
+    try:
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise EngineError(
+            f"no Dask scheduler answers at {address} ({error}). Check the address, and that "
+            "the scheduler runs: start one with `dask scheduler` and workers with "
+            f"`dask worker {address}`."
+        ) from error
+
+
+@contextmanager
+def _explained(client: Any) -> Iterator[None]:
+    """Say in our own words what went wrong in the cluster."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise EngineError(
+            f"several workers died one after the other while working on the same blocks ({error}); "
+            "this is mostly for lack of memory. Give a smaller memory=, or workers with more."
+        ) from error
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "biglp":
+            raise
+        raise EngineError(
+            "a worker has no biglp; install it on every worker with: pip install biglp"
+        ) from error
+    except (CancelledError, OSError) as error:
+        # Workers send no OSError (see remote.py): this one is about the connection.
+        if client.status == "running" and not isinstance(error, (CancelledError, CommClosedError)):
+            raise
+        raise EngineError(
+            f"the connection to the Dask scheduler at {client.scheduler.addr} was lost during a "
+            f"sweep ({error}); see that it still runs."
+        ) from error
+
+
+def _no_workers(client: Any) -> EngineError:
+    return EngineError(
+        f"the Dask scheduler at {client.scheduler.addr} has had no worker for {WORKER_SECONDS} s; "
+        f"start some with `dask worker {client.scheduler.addr}`."
+    )

@@ -1,0 +1,1 @@
+"""A fit from checked parameters to a model."""

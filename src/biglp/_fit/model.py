@@ -1,0 +1,237 @@
+"""What is kept after fitting: enough to score new rows, in a file of a few kilobytes.
+
+A model file is a zip archive with one JSON header (version, classes, settings) and one ``.npy``
+member an array. No pickle is involved, so opening a stranger's model runs none of his code.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biglp._answers.committee.decision import CommitteeDecision
+from biglp._answers.spreading_answer import Decision
+from biglp._core.blocks import cut_rows
+from biglp._core.checkpoint import Checkpoint
+from biglp._core.errors import BadRowsError, ModelFileError
+from biglp._core.files import atomic_write
+from biglp._engines import Engine
+from biglp._lowrank import FACTORS
+from biglp._lowrank.base import Factor
+from biglp._lowrank.graph import Answered, AnyDecision, Sink, sweep_labels
+from biglp._propagate.normalise import Normalisation
+from biglp._propagate.regression import RegressionDecision
+from biglp._sources import PreparedSource, Scaling, Source
+from biglp._sources.tables.encoding import Encoding
+
+FORMAT = "biglp model"
+VERSION = 1
+DECISIONS: dict[str, type[AnyDecision]] = {
+    decision.kind: decision for decision in (Decision, CommitteeDecision, RegressionDecision)
+}
+"""Every decision by its name, to rebuild a stored one."""
+
+
+@dataclass
+class Model:
+    """A fitted model.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (c,)
+        For regression the numbers of the targets.
+    factor : Factor
+        Rows to features.
+    normalisation : Normalisation
+        Features to normalised features.
+    decision : Decision
+        Normalised features to probabilities.
+    scaling : Scaling
+        How feature columns were scaled.
+    dtype : numpy.dtype
+        Precision of the arithmetic.
+    n_features : int
+        Columns that rows must have.
+    report : dict
+        What was chosen and found while fitting; JSON values only.
+    encoding : Encoding or None
+        How the columns of the training table became features; new tables are treated alike.
+    """
+
+    classes: np.ndarray
+    factor: Factor
+    normalisation: Normalisation
+    decision: AnyDecision
+    scaling: Scaling
+    dtype: np.dtype[Any]
+    n_features: int
+    report: dict[str, Any] = field(default_factory=dict)
+    encoding: Encoding | None = None
+
+    def score(
+        self,
+        engine: Engine,
+        source: Source,
+        sink: Sink,
+        rows_each: int,
+        device: str = "cpu",
+        checkpoint: Checkpoint | None = None,
+    ) -> Answered:
+        """Write the class probabilities of new rows to a sink."""
+        regresses = self.decision.kind == "regression"
+        check_columns(source, self.n_features, "Regressor" if regresses else "")
+        rows = PreparedSource(source, self.dtype, self.scaling, device)
+        blocks = cut_rows(rows, rows_each)
+        return sweep_labels(
+            engine,
+            blocks,
+            self.factor,
+            self.normalisation,
+            self.decision,
+            sink,
+            checkpoint=checkpoint,
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the model to a file, whole or not at all."""
+        arrays = {f"factor.{name}": array for name, array in self.factor.state().items()}
+        arrays |= {f"decision.{name}": array for name, array in self.decision.state().items()}
+        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
+        if self.normalisation.column_sums is not None:
+            arrays["column_sums"] = self.normalisation.column_sums
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "classes": _classes_to_json(self.classes),
+            "factor": self.factor.kind,
+            "decision": self.decision.kind,
+            "n_rows": self.normalisation.n_rows,
+            "scaling": self.scaling.kind,
+            "dtype": np.dtype(self.dtype).str,
+            "n_features": self.n_features,
+            "arrays": sorted(arrays),
+            "report": self.report,
+            "encoding": self.encoding and self.encoding.to_json(),
+        }
+        with (
+            atomic_write(path) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            archive.writestr(_member("header.json"), json.dumps(header, indent=1))
+            for name, array in arrays.items():
+                buffer = io.BytesIO()
+                np.save(buffer, array, allow_pickle=False)
+                archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> Model:
+        """Read a model file.
+
+        Raises
+        ------
+        ModelFileError
+            When the file is damaged, not a model, or of a newer version.
+        """
+        header, arrays = _read_archive(path)
+        try:
+            return cls._from_archive(header, arrays)
+        except (LookupError, TypeError, ValueError) as error:
+            raise _damaged(path, error) from error
+
+    @classmethod
+    def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+        factor = FACTORS[header["factor"]].from_state(_part(arrays, "factor"))
+        return cls(
+            classes=_classes_from_json(header["classes"]),
+            factor=factor,
+            normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing),
+            decision=DECISIONS[header["decision"]].from_state(_part(arrays, "decision")),
+            scaling=Scaling.from_arrays(header["scaling"], _part(arrays, "scaling")),
+            dtype=np.dtype(header["dtype"]),
+            n_features=header["n_features"],
+            report=header["report"],
+            encoding=Encoding.from_json(header["encoding"]) if header.get("encoding") else None,
+        )
+
+
+def check_columns(source: Source, n_features: int, kind: str = "") -> None:
+    """Refuse rows of another width than the model's."""
+    if source.n_features != n_features:
+        raise BadRowsError(
+            f"X has {source.n_features} features, but LowRankLabelPropagation{kind} is expecting "
+            f"{n_features} features as input: give the same columns as in fit."
+        )
+
+
+def _part(arrays: dict[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
+    """Arrays whose names begin with ``owner.``, without that."""
+    prefix = f"{owner}."
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Describe a member without the time of day: the same model is the same bytes."""
+    member = zipfile.ZipInfo(name)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    return member
+
+
+def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    if not path.exists():
+        raise ModelFileError(f"there is no model file {path}; save one with model.save(path).")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read("header.json"))
+            if header.get("format") != FORMAT:
+                raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
+            if header["version"] > VERSION:
+                raise ModelFileError(
+                    f"{path} has model format {header['version']}, this biglp reads up to "
+                    f"{VERSION}; upgrade it with: pip install --upgrade biglp"
+                )
+            arrays = {
+                name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+                for name in header["arrays"]
+            }
+    except ModelFileError:
+        raise
+    except Exception as error:  # a damaged archive can fail in any of its layers
+        raise _damaged(path, error) from error
+    return header, arrays
+
+
+def _damaged(path: Path, error: Exception) -> ModelFileError:
+    return ModelFileError(
+        f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
+        "copy it again or fit and save it anew."
+    )
+
+
+def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
+    if classes.dtype.kind in "biufU":
+        return {"dtype": classes.dtype.str, "values": classes.tolist()}
+    values = classes.tolist()
+    if all(isinstance(value, (str, int, float, bool)) for value in values):
+        return {"dtype": "O", "values": values}
+    raise ModelFileError(
+        "only classes that are numbers or text can be saved; these are "
+        f"{sorted({type(value).__name__ for value in values})}. Fit on numbers or text, or pickle."
+    )
+
+
+def _classes_from_json(stored: dict[str, Any]) -> np.ndarray:
+    if stored["dtype"] != "O":
+        return np.array(stored["values"], dtype=stored["dtype"])
+    classes = np.empty(len(stored["values"]), dtype=object)
+    classes[:] = stored["values"]
+    return classes

@@ -1,0 +1,1 @@
+"""Runs from files to files, without their printing."""

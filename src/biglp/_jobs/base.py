@@ -1,0 +1,263 @@
+"""What ``fit`` and ``predict`` have in common: from an input that was named to published files."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biglp._core.checkpoint import RunFolder
+from biglp._core.errors import BigLPWarning, ParameterError
+from biglp._core.files import atomic_write
+from biglp._core.measure import PeakMemory, StepClock, versions
+from biglp._core.progress import Progress
+from biglp._core.version import __version__
+from biglp._engines import Engine, ThreadEngine, make_engine
+from biglp._jobs.inputs import Inputs, file_facts
+from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
+from biglp._sinks import NpySink, Sink, file_sink
+from biglp._sources import Source, as_source
+
+FORMATS = ("auto", "npy", "parquet")
+
+
+@dataclass(frozen=True)
+class Job(ABC):
+    """One run: an input, an output, someone who works, and a way to go on.
+
+    Parameters
+    ----------
+    inputs : tuple of str
+        Files, folders, patterns, or one ``sim:…``.
+    output : Path
+        Folder for the results.
+    reading : dict
+        Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
+    cache : str, optional
+        Folder for converted rows, or "never"; by default in the run folder.
+    outputs : tuple of {"label", "confidence", "probabilities"}
+        What is written for each row.
+    top : int, optional
+        Likeliest classes to write the probabilities of, instead of all.
+    output_format : {"auto", "npy", "parquet"}
+        "auto" is Parquet for tables, else ``.npy``.
+    engine : str or Engine
+        Who does the work.
+    threads : int, optional
+        Number of threads, of each rank with engine "mpi".
+    resume, overwrite : bool
+        Go on with an interrupted run; replace earlier results.
+    command : str, optional
+        What the user typed, for the summary.
+    """
+
+    inputs: tuple[str, ...]
+    output: Path
+    reading: dict[str, Any] = field(default_factory=dict)
+    cache: str | None = None
+    outputs: tuple[str, ...] = ("label",)
+    top: int | None = None
+    output_format: str = "auto"
+    engine: Any = "threads"
+    threads: int | None = None
+    resume: bool = False
+    overwrite: bool = False
+    command: str | None = None
+
+    @property
+    def rows(self) -> Inputs:
+        """The input."""
+        return Inputs(tuple(self.inputs))
+
+    @property
+    def destination(self) -> Destination:
+        """Where the results go."""
+        return Destination(Path(self.output))
+
+    @property
+    def format(self) -> str:
+        """Format of the answers."""
+        if self.output_format not in FORMATS:
+            allowed = ", ".join(FORMATS)
+            raise ParameterError(
+                f"output_format={self.output_format!r} is not known; use one of {allowed}."
+            )
+        if self.destination.is_file:
+            return "npy" if self.destination.path.suffix.lower() == ".npy" else "parquet"
+        if self.output_format == "auto":
+            return "parquet" if self.rows.is_table else "npy"
+        return self.output_format
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What the run is: the same again may be resumed."""
+
+    @abstractmethod
+    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
+        """Stage all files; return their names and facts for the summary."""
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Run to the end, or find that the run has ended already; return its summary.
+
+        Parameters
+        ----------
+        progress : Progress, optional
+            Told how far each sweep is.
+        """
+        place, clock = self.destination, StepClock(progress)
+        # The engine comes first: an error after that ends all its processes with one message.
+        with self.make_engine() as engine:
+            engine.progress = clock
+            identity, finished = engine.once(self._begin)
+            if finished is not None:
+                return {**finished, "nothing_to_do": True}
+            folder = place.run_folder if engine.shares_memory else place.run_folder.absolute()
+            run = RunFolder(folder, identity, resume=self.resume, once=engine.once)
+            try:
+                return self._run(engine, run, clock, identity)
+            except BaseException:
+                run.close()
+                if engine.is_root:
+                    place.tidy()
+                raise
+            finally:
+                run.close()
+
+    def _begin(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """What the run is, and its summary when it has ended already."""
+        identity = self.identity()
+        settled = self.destination.settle(identity, resume=self.resume, overwrite=self.overwrite)
+        return identity, settled
+
+    def _run(
+        self, engine: Engine, run: RunFolder, clock: StepClock, identity: dict[str, Any]
+    ) -> dict[str, Any]:
+        began = time.perf_counter()
+        done = engine.once(lambda: finish_moves(run))
+        if done is not None:  # it was killed while its files were getting their names
+            return done
+        with PeakMemory() as peak, recorded_warnings() as messages:
+            names, facts = self.work(engine, run)
+        seconds = time.perf_counter() - began
+        finals = {name.partition(".")[0]: str(self.destination.final(name)) for name in names}
+        summary = {
+            "command": self.command,
+            **facts,
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(facts["rows"] / seconds),
+            "steps": [step.as_json() for step in clock.steps.values()],
+            "peak_memory": peak.peak,
+            "warnings": messages,
+            "resumed": self.resume,
+            "files": finals,
+            "versions": versions(),
+            "run": identity,
+        }
+        return engine.once(lambda: self._publish(run, names, summary))
+
+    def _publish(self, run: RunFolder, names: list[str], summary: dict[str, Any]) -> Any:
+        with atomic_write(run.folder / STAGE / SUMMARY) as file:
+            file.write((json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
+        last = [] if self.destination.is_file else [SUMMARY]
+        return publish(run, self.destination, [*names, *last])
+
+    def make_engine(self) -> Engine:
+        """Make the engine that was asked for."""
+        if self.threads is None:
+            return make_engine(self.engine)
+        if self.engine == "mpi":
+            from biglp._engines.mpi.engine import MpiEngine
+
+            return MpiEngine(n_threads=self.threads)
+        if self.engine != "threads":
+            raise ParameterError(
+                f"threads={self.threads} goes with engine='threads' or 'mpi' (threads of a rank), "
+                f"not {self.engine!r}."
+            )
+        return ThreadEngine(self.threads)
+
+    def open_source(self, engine: Engine, run: RunFolder, **more: Any) -> Source:
+        """Open the rows; where they must be converted, one process does it, in the run folder."""
+        options = {**self.reading, **more, "progress": engine.progress}
+        options["cache"] = self.cache or str(run.folder / CACHE)
+        rows = self.rows if engine.shares_memory else self.rows.absolute
+        source = engine.once(lambda: as_source(rows.paths, **options))
+        if "pyarrow" in sys.modules:  # what decoding took is wanted for something else now
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        return source
+
+    def open_sink(self, engine: Engine, run: RunFolder, classes: np.ndarray, n_rows: int) -> Sink:
+        """Make room for the answers, or find those of an interrupted run."""
+        stage = run.folder / STAGE
+        place = stage / "labels.parquet" if self.format == "parquet" else stage
+        sink = file_sink(place, n_rows, classes, self.outputs, self.top)
+        finished = bool(run.finished_blocks())
+        if finished and not engine.once(lambda: _all_there(sink)):
+            run.forget_blocks()
+            finished = False
+        engine.once(lambda: sink.open(resume=finished))
+        return sink
+
+    def commit(self, engine: Engine, sink: Sink) -> list[str]:
+        """Finish the staged answers; return the names of their files."""
+        engine.once(sink.commit)
+        if isinstance(sink, NpySink):
+            return [path.name for path in sink.paths.values()]
+        return ["labels.parquet"]
+
+    def common_identity(self, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What any run is: version, input and options."""
+        given = {name: value for name, value in self.reading.items() if value not in (None, ())}
+        return {
+            "command": command,
+            "biglp": __version__,
+            "input": file_facts(self.rows.paths),
+            "option": {
+                **given,
+                **options,
+                "outputs": ", ".join(self.outputs),
+                "top": self.top,
+                "output format": self.format,
+            },
+        }
+
+
+def n_workers(engine: Engine) -> int:
+    """Blocks that an engine works on at once in this process."""
+    return int(getattr(engine, "n_workers", None) or getattr(engine, "n_threads", None) or 1)
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[str]]:
+    """Collect biglp's warnings as text; others are given as usual."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BigLPWarning)
+        yield messages
+    for warning in caught:
+        if isinstance(warning.message, BigLPWarning):
+            messages.append(str(warning.message))
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+def _all_there(sink: Sink) -> bool:
+    """Whether the answers of an interrupted run are there, also if it was about to end."""
+    stage = getattr(sink, "_stage", sink)
+    assert isinstance(stage, NpySink)
+    for name, part in stage.parts.items():
+        final = stage.paths[name]
+        if final.exists() and not part.exists():
+            final.rename(part)  # committing gives it back its name
+    return all(part.exists() for part in stage.parts.values())

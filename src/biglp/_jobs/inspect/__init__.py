@@ -1,0 +1,1 @@
+"""What an input is, and what a run on it would take."""

@@ -1,0 +1,187 @@
+"""What ``biglp inspect`` and ``biglp fit --dry-run`` find out about an input."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from biglp._core.errors import MemoryBudgetError
+from biglp._core.progress import Progress
+from biglp._engines import ThreadEngine
+from biglp._fit.memory import landmarks_of, least_memory
+from biglp._fit.settings import Settings
+from biglp._jobs.fit import FitJob, not_features, per_class, settings_from
+from biglp._jobs.inputs import Inputs, label_input
+from biglp._jobs.inspect.probe import Probe, probe
+from biglp._jobs.inspect.trial import Estimate, estimate, shape_of_probe
+from biglp._labels.labels import Labels
+from biglp._sources import ReadOptions
+from biglp._sources.peek import FileFacts, peek
+
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("", {}),
+    "anchor graph": ("--factor anchors", {"factor": "anchors"}),
+    "Nyström, k-means": ("--factor nystrom", {"factor": "nystrom"}),
+    "Nyström, random": (
+        "--factor nystrom --landmarks random",
+        {"factor": "nystrom", "landmarks": "random"},
+    ),
+    "linear kernel": ("--factor linear", {"factor": "linear"}),
+    "GLNP": ("--factor glnp", {"factor": "glnp"}),
+}
+"""Methods that are compared: the options that choose them, and the parameters."""
+
+
+def survey(
+    inputs: Inputs,
+    *,
+    labels: str | None = None,
+    label_column: str | None = None,
+    weight_column: str | None = None,
+    unlabelled: int | str = -1,
+    reading: dict[str, Any] | None = None,
+    n_landmarks: int | str = "auto",
+    memory: str | int = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Look at an input, count its labels and estimate every method.
+
+    Returns
+    -------
+    facts : dict
+        JSON values only.
+    """
+    reading = dict(reading or {})
+    layout = {name: reading[name] for name in ("delimiter",) if name in reading}
+    facts = peek(inputs.paths, **layout)
+    found = _labels(inputs, facts, labels, label_column, unlabelled, weight_column)
+    if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
+        reading |= {"categorical": "onehot", "missing": "mean"}
+        if labels is None and label_column is not None:
+            reading |= not_features(label_column, weight_column, reading)
+    looked = probe(inputs, ReadOptions(**reading))
+    engine = ThreadEngine(threads)
+    rows = found.n_rows if found is not None else facts.n_rows
+    looked = replace(looked, n_rows=rows)
+    methods = []
+    with (progress or Progress()).task("trying methods", len(METHODS)) as task:
+        for name, (options, parameters) in METHODS.items():
+            common = {"n_landmarks": n_landmarks, "memory": memory}
+            settings = settings_from({**parameters, **common})
+            methods.append(
+                {"name": name, "options": options, **_tried(engine, looked, settings, found)}
+            )
+            task.advance(1)
+    return {
+        "name": ", ".join(inputs.names),
+        "format": facts.kind,
+        "size": facts.size,
+        "rows": rows,
+        "exact": facts.exact or found is not None,
+        "features": looked.source.n_features,
+        "dtype": None if facts.columns else facts.dtype,
+        "converted": facts.converted,
+        "columns": _columns(facts, looked, label_column),
+        "missing_values": sum(looked.missing.values()),
+        "looked_at": looked.looked_at,
+        "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
+        "memory": settings_from({"memory": memory}).memory,
+        "threads": engine.n_workers,
+        "methods": methods,
+    }
+
+
+def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
+    """Check a job and estimate it without writing anything."""
+    identity = job.identity()
+    job.destination.settle(identity, resume=job.resume, overwrite=job.overwrite)
+    settings = job.settings()
+    facts = peek(job.rows.paths)
+    labels = _read(job.label_input, facts)
+    looked = probe(job.rows, ReadOptions(**{**job.reading, **job.feature_options}))
+    looked = replace(looked, n_rows=labels.n_rows)
+    with job.make_engine() as engine:
+        engine.progress = Progress()
+        found = _estimate(engine, looked, settings, labels, parquet=job.format == "parquet")
+    return {
+        "input": ", ".join(job.inputs),
+        "format": facts.kind,
+        "rows": labels.n_rows,
+        "features": looked.source.n_features,
+        "labels": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
+        "settings": {
+            name: value
+            for name, value in asdict(settings).items()
+            if isinstance(value, (int, float, str, bool))
+        },
+        "landmarks": landmarks_of(shape_of_probe(looked, 2, 1), settings),
+        "rows_a_block": found.plan.rows_each,
+        "threads": found.plan.workers,
+        "remembered": found.plan.wanted <= found.plan.remembered,
+        "seconds": round(found.seconds, 2),
+        "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
+        "memory": found.plan.expected,
+        "output": str(job.destination.path),
+    }
+
+
+def _labels(
+    inputs: Inputs,
+    facts: FileFacts,
+    labels: str | None,
+    column: str | None,
+    unlabelled: Any,
+    weight_column: str | None,
+) -> Labels | None:
+    nothing = labels is None and column is None and not inputs.simulated
+    if nothing and facts.kind != "LIBSVM":
+        return None
+    return _read(label_input(inputs, labels, column, unlabelled, weight_column), facts)
+
+
+def _read(source: Any, facts: FileFacts) -> Labels:
+    """Read labels; those in the table itself also count its rows."""
+    return source.read(facts.n_rows if facts.exact else None)
+
+
+def _columns(facts: FileFacts, looked: Probe, label_column: str | None) -> dict[str, Any]:
+    return {
+        name: {
+            "type": f"{kind} (label)" if name == label_column else kind,
+            "missing": looked.missing.get(name, 0),
+            "categories": looked.categories.get(name, 0),
+        }
+        for name, kind in facts.columns.items()
+    }
+
+
+def _tried(
+    engine: ThreadEngine, looked: Probe, settings: Settings, labels: Labels | None
+) -> dict[str, Any]:
+    shape = shape_of_probe(looked, 2, 1)
+    landmarks = None if settings.factor == "linear" else landmarks_of(shape, settings)
+    try:
+        found = _estimate(engine, looked, settings, labels)
+    except MemoryBudgetError:
+        return {"landmarks": landmarks, "seconds": None, "memory": least_memory(shape, settings)}
+    return {
+        "landmarks": landmarks,
+        "seconds": round(found.seconds, 3),
+        "memory": found.plan.expected,
+        "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
+    }
+
+
+def _estimate(
+    engine: Any, looked: Probe, settings: Settings, labels: Labels | None, parquet: bool = False
+) -> Estimate:
+    return estimate(
+        engine,
+        looked,
+        settings,
+        n_classes=labels.n_classes if labels is not None else 2,
+        n_labelled=len(labels.rows) if labels is not None else 100,
+        workers=getattr(engine, "n_workers", 1),
+        parquet=parquet,
+    )

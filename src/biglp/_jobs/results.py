@@ -1,0 +1,186 @@
+"""Where the files of a run end up, and how they get their final names.
+
+Everything is made in a run folder. When all of it is there, a list of moves is written, and the
+files are renamed into place, the summary last. Killed before the list, a run leaves no final name;
+killed after it, resuming the run finishes the moves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from biglp._core.checkpoint import HEADER, RunFolder, differences, journal_entries
+from biglp._core.errors import CheckpointError, ParameterError
+from biglp._core.files import atomic_write, explained_writing, sync_folder
+
+RUN_FOLDER = ".biglp-run"
+STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
+SUMMARY, MODEL = "summary.json", "model.biglp"
+COLUMNS = ("labels", "confidence", "probabilities", "top_classes", "top_probabilities")
+STEP_WORDS = {
+    "factor": "landmarks",
+    "degrees": "degrees",
+    "gram": "Gram sums",
+    "decision": "propagation",
+}
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The final names of a run's files.
+
+    Parameters
+    ----------
+    path : Path
+        A folder, or a file ending in ``.npy`` or ``.parquet`` for answers alone.
+    """
+
+    path: Path
+
+    @property
+    def is_file(self) -> bool:
+        """Whether a file was named, and not a folder."""
+        return self.path.suffix.lower() in (".npy", ".parquet", ".pq")
+
+    @property
+    def run_folder(self) -> Path:
+        """Where the run keeps its unfinished work."""
+        if self.is_file:
+            return self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
+        return self.path / RUN_FOLDER
+
+    def final(self, staged: str) -> Path:
+        """Final place of a staged file."""
+        if not self.is_file:
+            return self.path / staged
+        column = staged.partition(".")[0]
+        if column == "labels":
+            return self.path
+        return self.path.with_name(f"{self.path.stem}.{column}{self.path.suffix}")
+
+    def results(self) -> list[Path]:
+        """Results that are there now."""
+        if self.is_file:
+            return [self.path] if self.path.exists() else []
+        names = [f"{column}{ending}" for column in COLUMNS for ending in (".npy", ".parquet")]
+        found = (self.path / name for name in (*names, MODEL, SUMMARY))
+        return [path for path in found if path.exists()]
+
+    def settle(
+        self, identity: Mapping[str, Any], *, resume: bool, overwrite: bool
+    ) -> dict[str, Any] | None:
+        """Decide whether the run may begin; return the summary when it has ended already.
+
+        Raises
+        ------
+        ParameterError
+            When results or unfinished work would be lost.
+        CheckpointError
+            When the results that are to be resumed are another run's.
+        """
+        if resume and overwrite:
+            raise ParameterError("--resume and --overwrite contradict each other; give one.")
+        if self.path.exists() and self.path.is_dir() == self.is_file:
+            what = "a folder" if self.is_file else "a file"
+            raise ParameterError(f"{self.path} is {what}; give another output (-o).")
+        if overwrite or (resume and (self.run_folder / HEADER).exists()):
+            return None
+        results = self.results()
+        if resume and (summary := self._summary()) is not None:
+            changed = differences(summary.get("run", {}), json.loads(json.dumps(identity)))
+            if not changed:
+                return summary
+            raise CheckpointError(
+                f"{self.path} holds the results of another run: {'; '.join(changed)}. "
+                "Give --overwrite to replace them, or another output folder (-o)."
+            )
+        if results:
+            names = ", ".join(path.name for path in results)
+            raise ParameterError(
+                f"{self.path} already holds results ({names}). Give --overwrite to replace them, "
+                "or another output (-o)."
+            )
+        kept = describe_kept(self.run_folder)
+        if kept and not resume:
+            raise ParameterError(
+                f"{self.run_folder.parent} holds an unfinished run ({kept}). Go on with it by "
+                "--resume, or start afresh with --overwrite."
+            )
+        return None
+
+    def tidy(self) -> None:
+        """After an error, remove a run folder in which nothing is finished."""
+        if self.run_folder.exists() and describe_kept(self.run_folder) is None:
+            shutil.rmtree(self.run_folder, ignore_errors=True)
+            if not self.is_file:
+                with suppress(OSError):
+                    self.path.rmdir()  # only when it is empty
+
+    def _summary(self) -> dict[str, Any] | None:
+        try:
+            return dict(json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
+
+
+def publish(run: RunFolder, destination: Destination, names: list[str]) -> dict[str, Any]:
+    """Give the staged files their final names in this order, forget the run, return its summary."""
+    moves = {name: os.path.abspath(destination.final(name)) for name in names}
+    stale = [os.path.abspath(path) for path in destination.results()]
+    stale.sort(key=lambda name: not name.endswith(SUMMARY))
+    with atomic_write(run.folder / MOVES) as file:
+        file.write(json.dumps({"moves": moves, "stale": stale}).encode())
+    summary = finish_moves(run)
+    assert summary is not None
+    return summary
+
+
+def finish_moves(run: RunFolder) -> dict[str, Any] | None:
+    """Finish a run that had all its files and return its summary; None when it had not."""
+    path = run.folder / MOVES
+    if not path.exists():
+        return None
+    plan = json.loads(path.read_text(encoding="utf-8"))
+    moves = {run.folder / STAGE / name: Path(final) for name, final in plan["moves"].items()}
+    summaries = (run.folder / STAGE / SUMMARY, moves.get(run.folder / STAGE / SUMMARY))
+    summary = next(text for text in map(_read, summaries) if text is not None)
+    finals = list(moves.values())
+    with explained_writing(finals[0]):
+        # The old summary goes first: while there is none, the results are not complete.
+        for old in map(Path, plan["stale"]):
+            if old not in finals or (old.name == SUMMARY and summaries[0].exists()):
+                old.unlink(missing_ok=True)
+        for staged, final in moves.items():
+            if staged.exists():
+                os.replace(staged, final)
+        sync_folder(finals[0].parent)
+    run.remove()
+    return dict(json.loads(summary))
+
+
+def describe_kept(folder: Path) -> str | None:
+    """Say in words what an unfinished run has finished; None when that is nothing."""
+    if not (folder / HEADER).exists():
+        return None
+    done = []
+    if any(folder.glob(f"{CACHE}/*/meta.json")):
+        done.append("converted rows")
+    done += [word for name, word in STEP_WORDS.items() if (folder / f"{name}.npz").exists()]
+    rows = sum(sum(counts.values()) for _, (_, counts) in journal_entries(folder))
+    if rows:
+        done.append(f"{rows:,} labelled rows")
+    return ", ".join(done) or None
+
+
+def _read(path: Path | None) -> str | None:
+    try:
+        return None if path is None else path.read_text(encoding="utf-8")
+    except OSError:
+        return None

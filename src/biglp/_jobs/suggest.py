@@ -1,0 +1,220 @@
+"""From a model and rows in files to a table of rows to label: ``biglp suggest``, unprinted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biglp._core.blocks import cut_rows, parse_memory, rows_per_block
+from biglp._core.checkpoint import RunFolder
+from biglp._core.errors import ParameterError
+from biglp._core.files import atomic_write
+from biglp._core.measure import PeakMemory, StepClock
+from biglp._core.progress import Progress
+from biglp._engines import Engine
+from biglp._fit.memory import scoring_budget
+from biglp._fit.model import Model, check_columns
+from biglp._fit.prepare import explain_bad_rows
+from biglp._fit.suggest import Pool, Suggestions, suggest_rows
+from biglp._jobs.base import Job, n_workers, recorded_warnings
+from biglp._jobs.fit import new_encoding
+from biglp._jobs.inputs import LabelInput, file_facts, label_input
+from biglp._jobs.results import MODEL, RUN_FOLDER, SUMMARY
+from biglp._labels.labels import Labels
+from biglp._lowrank.base import NonFiniteRowsError
+from biglp._sources import PreparedSource, Source
+
+COLUMNS = ("row", "label", "current_label", "confidence", "doubt")
+
+
+@dataclass(frozen=True)
+class SuggestJob(Job):
+    """Choose rows to label next with a model file.
+
+    Parameters
+    ----------
+    model : Path
+        A model file.
+    n : int
+        How many rows.
+    labels, label_column, unlabelled
+        Where the labels are that are known, as for ``fit``; none are needed.
+    device, memory : str
+        Where the arithmetic runs, and the budget of the whole process.
+    """
+
+    model: Path = Path(MODEL)
+    n: int = 10
+    labels: str | None = None
+    label_column: str | None = None
+    unlabelled: int | str = -1
+    device: str = "cpu"
+    memory: str | int = "auto"
+
+    @property
+    def table(self) -> Path | None:
+        """File that the suggestions are written to; None when they are printed."""
+        return None if self.output == Path() else Path(self.output)
+
+    @property
+    def scratch(self) -> Path:
+        """Where text and Parquet are converted, beside what every process can reach."""
+        beside = self.table or self.model
+        return beside.with_name(f".{beside.name}.suggest{RUN_FOLDER}")
+
+    @property
+    def label_input(self) -> LabelInput | None:
+        """Where the labels are; None when nothing says so."""
+        if self.labels is None and self.label_column is None and self.rows.ending != ".libsvm":
+            return None
+        return label_input(self.rows, self.labels, self.label_column, self.unlabelled)
+
+    def identity(self) -> dict[str, Any]:
+        """Input and model."""
+        parse_memory(self.memory)
+        if self.table is not None and self.table.exists() and not self.overwrite:
+            raise ParameterError(
+                f"{self.table} exists already. Give --overwrite to replace it, or another output "
+                "(-o)."
+            )
+        Model.load(self.model)
+        return {"command": "suggest", "input": file_facts(self.rows.paths), "n": self.n}
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Choose rows, write the table, return what was found."""
+        clock, began = StepClock(progress), time.perf_counter()
+        with self.make_engine() as engine:
+            engine.progress = clock
+            identity = engine.once(self.identity)
+            with (
+                _scratch_folder(self.scratch, identity, engine) as run,
+                PeakMemory() as peak,
+                recorded_warnings() as messages,
+            ):
+                names, facts = self.work(engine, run)
+        seconds = time.perf_counter() - began
+        return {
+            "command": self.command,
+            **facts,
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(facts["rows"] / seconds),
+            "peak_memory": peak.peak,
+            "warnings": messages,
+            "files": names,
+        }
+
+    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
+        """Open rows and labels, choose, and write the table."""
+        model = Model.load(self.model)
+        source = self.open_source(engine, run, encoding=new_encoding(model))
+        check_columns(source, model.n_features)
+        labels = engine.once(lambda: self._labels(source))
+        a_row = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, self.device)
+        a_row += 3 * len(model.classes) * model.dtype.itemsize
+        memory = engine.once(lambda: parse_memory(self.memory))
+        budget = scoring_budget(memory, a_row, source, n_workers(engine))
+        rows = PreparedSource(source, model.dtype, model.scaling, self.device)
+        blocks = cut_rows(rows, rows_per_block(a_row, budget, device=self.device))
+        pool = Pool(rows, blocks, model.factor, model.normalisation, labels)
+        try:
+            found = suggest_rows(engine, pool, model.decision, self.n, seed=0)
+        except NonFiniteRowsError:
+            explain_bad_rows(source)
+        suggestions = as_table(found, model.classes)
+        if self.table is not None:
+            engine.once(lambda: self._write(suggestions))
+        facts = {
+            "rows": source.n_rows,
+            "labelled_rows": source.n_rows - found.n_unlabelled,
+            "suggestions": suggestions,
+        }
+        return ([] if self.table is None else [str(self.table)]), facts
+
+    def _labels(self, source: Source) -> Labels | None:
+        found = self.label_input
+        return None if found is None else found.read(source.n_rows)
+
+    def _write(self, suggestions: list[dict[str, Any]]) -> None:
+        """Write the table, whole or not at all; its labels are for somebody to fill in."""
+        assert self.table is not None
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(suggestions)
+        with atomic_write(self.table) as file:
+            file.write(text.getvalue().encode())
+
+
+def as_table(found: Suggestions, classes: np.ndarray) -> list[dict[str, Any]]:
+    """Suggestions as rows of a table; "label" is empty, for somebody to fill in."""
+    names = classes.tolist()
+    return [
+        {
+            "row": int(row),
+            "label": "",
+            "current_label": names[code],
+            "confidence": round(float(confidence), 4),
+            "doubt": round(float(doubt), 4),
+        }
+        for row, code, confidence, doubt in zip(
+            found.rows, found.codes, found.confidence, found.doubts, strict=True
+        )
+    ]
+
+
+def earlier_run(folder: Path) -> dict[str, Any]:
+    """Arguments of a :class:`SuggestJob` for the rows and labels of a finished ``biglp fit``.
+
+    Raises
+    ------
+    ParameterError
+        When the folder holds no finished fit, or its rows have changed since.
+    """
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        facts, labels = dict(summary["run"]["input"]), dict(summary["run"]["labels"])
+    except (OSError, ValueError, KeyError) as error:
+        raise ParameterError(
+            f"{folder} is a folder without the results of a finished biglp fit; give that, or the "
+            "rows with --model FILE."
+        ) from error
+    simulated = facts.get("simulation")
+    inputs = (simulated,) if simulated else tuple(facts)
+    if not simulated and file_facts(list(inputs)) != facts:
+        raise ParameterError(
+            f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
+            "fit again, or name the rows and --model yourself."
+        )
+    column, unlabelled = labels.pop("column"), labels.pop("unlabelled")
+    labels.pop("weight column", None)  # which rows have a label is all that counts here
+    files = list(labels)
+    given = summary["run"].get("option", {})
+    return {
+        "inputs": inputs,
+        "model": folder / MODEL,
+        # Labels may have been added to their file since; in the rows themselves they cannot.
+        "labels": None if simulated or files == list(inputs) else files[0],
+        "label_column": column,
+        "unlabelled": unlabelled,
+        "reading": {name: given[name] for name in ("drop", "delimiter") if name in given},
+    }
+
+
+@contextmanager
+def _scratch_folder(folder: Path, identity: dict[str, Any], engine: Engine) -> Iterator[RunFolder]:
+    run = RunFolder(folder.absolute(), identity, resume=False, once=engine.once)
+    try:
+        yield run
+    finally:
+        run.close()
+        if engine.is_root:
+            run.remove()

@@ -1,0 +1,1 @@
+"""Labels and measured targets, in memory: no rows, no engine, no file."""

@@ -1,0 +1,200 @@
+"""What the values of y mean: which are no labels, which are the same, which are distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.errors import LabelError, ParameterError
+
+PIECE_ROWS = 1 << 16
+"""Rows of a table of label distributions that are looked at together."""
+
+
+def unlabelled(values: np.ndarray) -> np.ndarray:
+    """Tell which entries mean "no label"."""
+    kind = values.dtype.kind
+    if kind == "b":
+        return np.zeros(len(values), dtype=bool)
+    if kind in "iu":
+        return np.asarray(values == -1)
+    if kind == "f":
+        return np.asarray(np.isnan(values) | (values == -1))
+    if kind in "US":
+        return np.asarray(values == values.dtype.type(""))
+    return np.fromiter(
+        (_means_unlabelled(value) for value in values), dtype=bool, count=len(values)
+    )
+
+
+def n_columns(y: Any) -> int:
+    """Columns of a table of label distributions; 1 for anything else."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
+        shape = np.shape(y)
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def as_column(y: Any) -> np.ndarray:
+    """One-dimensional array of labels; a single column is accepted, as scikit-learn does."""
+    if y is None:
+        raise LabelError(
+            "fit requires y to be passed, but the target y is None; give one label a row, "
+            "with -1, None, NaN or '' where the label is unknown."
+        )
+    values = np.asarray(y)
+    if values.dtype.kind in "US" and not hasattr(y, "dtype"):
+        values = np.asarray(y, dtype=object)  # a list of text and NaN or -1 would all become text
+    if values.ndim == 2 and values.shape[1] == 1:
+        import warnings
+
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; "
+            "change the shape of y to (n_samples,), for example with ravel().",
+            DataConversionWarning,
+            stacklevel=5,
+        )
+        values = values.ravel()
+    if values.ndim != 1:
+        raise LabelError(f"y must be one-dimensional, one label a row; got shape {values.shape}.")
+    if values.dtype.kind == "c":
+        raise LabelError("Complex data not supported as labels; use integers or text.")
+    return values
+
+
+def distinct_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct labels and the code of each entry; mixed types sort by type, then text."""
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            raise LabelError("y holds infinity; labels must be finite numbers, text or None.")
+        if (labels != np.floor(labels)).any():
+            raise LabelError(
+                "Unknown label type: y holds numbers with fractions, such as "
+                f"{labels[labels != np.floor(labels)][0]}, which are measurements and not classes; "
+                "give integers or text."
+            )
+    if labels.dtype.kind != "O":
+        return np.unique(labels, return_inverse=True)
+    plain = [value.item() if isinstance(value, np.generic) else value for value in labels]
+    distinct = list(dict.fromkeys(plain))
+    try:
+        distinct.sort()
+    except TypeError:
+        distinct.sort(key=lambda value: (type(value).__name__, str(value)))
+    place = {value: code for code, value in enumerate(distinct)}
+    codes = np.fromiter((place[value] for value in plain), dtype=np.int64, count=len(labels))
+    return _narrow(distinct), codes
+
+
+def _narrow(values: list[Any]) -> np.ndarray:
+    """An array of the values' own type where they share one, else of objects."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {str, int, bool, float}:
+        return np.array(values)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _means_unlabelled(value: Any) -> bool:
+    if value is None or value is False or value is True:
+        return value is None
+    if isinstance(value, str):
+        return value == ""
+    try:
+        return bool(value != value) or bool(value == -1)
+    except TypeError:  # pandas.NA refuses to be compared
+        return True
+
+
+def read_distributions(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a table that hold a label distribution, and these, adding up to 1."""
+    table = y.tocsr() if sparse.issparse(y) else np.asarray(y)
+    if table.shape[0] != n_rows:
+        raise LabelError(
+            f"y has {table.shape[0]:,} rows of label distributions but X has {n_rows:,} rows; give "
+            "one distribution a row, with zeros or NaN where the label is unknown."
+        )
+    if table.dtype.kind not in "biuf":
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError):
+            raise LabelError(
+                f"y has shape {table.shape} and holds {table.dtype}; a table is taken as label "
+                "distributions, which are numbers of 0 or more. Give one label a row otherwise."
+            ) from None
+    rows, parts = [np.empty(0, dtype=np.int64)], [np.empty((0, table.shape[1]))]
+    for start in range(0, n_rows, PIECE_ROWS):  # never a second table of all rows
+        piece = table[start : start + PIECE_ROWS]
+        found = _known_distributions(piece, start)
+        known = piece[found]
+        rows.append(start + found)
+        parts.append(np.asarray(known.toarray() if sparse.issparse(known) else known, np.float64))
+    shares = np.concatenate(parts)
+    return np.concatenate(rows), shares / shares.sum(axis=1, keepdims=True)
+
+
+def _known_distributions(piece: Any, start: int) -> np.ndarray:
+    """Rows of a piece of a table that hold a label distribution."""
+    if sparse.issparse(piece):
+        piece = piece.copy()
+        piece.eliminate_zeros()
+        used = np.flatnonzero(np.diff(piece.indptr))
+        return used[_known_distributions(piece[used].toarray(), start)] if len(used) else used
+    absent = np.isnan(piece)
+    empty = absent.all(axis=1) | (piece == 0).all(axis=1)
+    bad = ~empty & (~np.isfinite(piece) | (piece < 0)).any(axis=1)
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise LabelError(
+            f"y has no label distribution in row {start + first:,}: {piece[first].tolist()[:10]}. "
+            "Give numbers of 0 or more for each class, or zeros or NaN throughout where the label "
+            "is unknown."
+        )
+    return np.flatnonzero(~empty)
+
+
+def class_names(classes: Any, n_classes: int) -> np.ndarray:
+    """Check the names of the columns of label distributions."""
+    if classes is None:
+        return np.arange(n_classes)
+    values = np.asarray(classes)
+    if values.dtype.kind in "US" and not hasattr(classes, "dtype"):
+        values = _narrow(list(classes))
+    if values.shape != (n_classes,) or len(set(values.tolist())) < n_classes:
+        raise ParameterError(
+            f"classes={classes!r} cannot be used; give {n_classes} different names, one for each "
+            "column of y."
+        )
+    return values
+
+
+def given_weights(sample_weight: Any, rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Check weights and return those of the labelled rows."""
+    try:
+        values = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if values.ndim == 0 and np.isfinite(values):
+        values = np.broadcast_to(values, (n_rows,))
+    if values.shape != (n_rows,):
+        raise LabelError(
+            f"sample_weight has shape {np.shape(sample_weight)}, but must be 1D with {n_rows:,} "
+            "numbers, one a row."
+        )
+    check_weights(values[rows], rows)
+    return values[rows]
+
+
+def check_weights(weights: np.ndarray, rows: np.ndarray) -> None:
+    """Refuse weights below zero, NaN and infinity."""
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise LabelError(
+            f"the label of row {int(rows[bad[0]]):,} has weight {float(weights[bad[0]])}; give "
+            "finite weights of 0 or more (0 leaves the label out)."
+        )

@@ -1,0 +1,1 @@
+"""GLNP: the factor is learnt (section 2.3 of the paper)."""

@@ -1,0 +1,240 @@
+"""GLNP: global linear neighbourhoods (section 2.3, Eq. GL_F of the paper).
+
+W = FFᵀ with F ≥ 0 (n × k) minimising Q(F) = ‖X − FFᵀX‖²: every row is rebuilt from all the others
+through k prototypes P = FᵀX (k × m). The parts:
+
+- :mod:`biglp._lowrank.glnp.iterate`: how rows of F stay with their blocks;
+- :mod:`biglp._lowrank.glnp.descent`: objective, start, when to stop;
+- :mod:`biglp._lowrank.glnp.multiplicative` and :mod:`biglp._lowrank.glnp.gradient`: the two ways to
+  take a step;
+- here: the factor.
+
+A new row has no row of F. The one that rebuilds it best from the prototypes is f ≥ 0 minimising
+‖x − f·P‖², a small non-negative least-squares problem. It is close to what training would have
+given the row, but not the same: training also weighs what the row does to the prototypes. Training
+rows therefore keep the F they were trained with.
+
+The multiplicative rule needs X ≥ 0. Features with negative values are shifted (Algorithm S.1), and
+the offsets are kept for new rows; the accelerated gradient takes rows as they are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._core.blocks import Block
+from biglp._core.errors import LandmarkWarning, ParameterError
+from biglp._engines import Engine
+from biglp._lowrank.base import Factor, check_finite
+from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart
+from biglp._lowrank.glnp.gradient import descend_gradient
+from biglp._lowrank.glnp.iterate import Iterate, Start
+from biglp._lowrank.glnp.multiplicative import descend_multiplicative
+from biglp._lowrank.glnp.nnls import nonnegative_least_squares
+from biglp._lowrank.kernels import products
+from biglp._lowrank.landmarks import choose_landmarks
+from biglp._lowrank.shift import negative_offsets, shifted
+from biglp._sources import Source
+
+SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
+"""Solvers, with the number of earlier iterates that their steps need."""
+STARTS = ("clusters", "uniform")
+WORTH_SAYING = 0.01
+"""Relative fall of Q over the last iterations above which stopping there is worth a warning."""
+
+
+class GlnpFactor(Factor):
+    """Global linear neighbourhoods.
+
+    Parameters
+    ----------
+    P : ndarray of shape (k, m)
+        Prototypes FᵀX.
+    offsets : ndarray of shape (m,)
+        What is subtracted from each feature.
+    iterate : Iterate, optional
+        Recipe for the F of the training rows; without it every row counts as new.
+
+    Attributes
+    ----------
+    objective_ : list of float
+        Q/‖X‖² at the start and after each iteration; it never rises.
+    n_iter_ : int
+        Iterations.
+    """
+
+    kind = "glnp"
+    fresh_features = False  # the rows of F stay with their blocks for the next sweep
+
+    def __init__(self, P: np.ndarray, offsets: np.ndarray, iterate: Iterate | None = None) -> None:
+        self.P, self.offsets = P, offsets
+        self.rank = len(P)
+        self.objective_: list[float] = []
+        self._iterate = iterate
+        # Prototypes of length 1 keep x·Pᵀ at the size of the rows, whatever ‖X‖ is.
+        lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
+        self._lengths = np.where(lengths > 0, lengths, 1.0)
+        self._directions = (P / self._lengths[:, None]).astype(P.dtype)
+
+    @classmethod
+    def fit(
+        cls,
+        engine: Engine,
+        blocks: Sequence[Block],
+        source: Source,
+        *,
+        k: int,
+        solver: str = "gradient",
+        start: Any = "clusters",
+        max_iter: int = 200,
+        tol: float = 1e-3,
+        seed: int = 0,
+    ) -> GlnpFactor:
+        """Learn F; one sweep an iteration, and one more for every step that had to be redone.
+
+        Parameters
+        ----------
+        engine, blocks, source
+            Who works on which rows; ``source`` holds the prepared rows of all ``blocks``.
+        k : int
+            Columns of F; fewer are used when there are fewer distinct rows.
+        solver : {"gradient", "multiplicative"}
+            Accelerated projected gradient, or multiplicative updates.
+        start : {"clusters", "uniform"} or array of shape (k, m)
+            A clustering of a sample, the paper's U[0, 1], or the nearest of the given centres.
+        max_iter : int
+            Most iterations; 0 keeps the start.
+        tol : float
+            Stop when Q fell by less than this fraction over the last ten iterations; for the
+            gradient also when the projected gradient is this small against the first gradient.
+        seed : int
+            Seed of the start.
+
+        Warns
+        -----
+        StoppedShortWarning
+            When ``max_iter`` ends an iteration that was still getting somewhere.
+        """
+        _check(k, solver, start, max_iter, tol)
+        descend, lookback = SOLVERS[solver]
+        offsets = np.zeros(source.n_features)
+        if solver == "multiplicative":
+            offsets = negative_offsets(engine, blocks)
+        begin, k = _start(engine, blocks, source, start, k, seed, offsets)
+        iterate = Iterate(_plan(blocks[0]), offsets, k, begin, lookback)
+        descent = Descent(engine, blocks, iterate, source.dtype)
+        settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
+        if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
+            from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
+
+            warnings.warn(
+                f"GLNP stopped after max_iter={max_iter} iterations while its objective was still "
+                f"falling (by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); "
+                "raise max_iter, or use start='clusters' and solver='gradient', which need fewer.",
+                StoppedShortWarning,
+                stacklevel=2,
+            )
+        prototypes = (descent.sums.P * descent.norm).astype(source.dtype)
+        factor = cls(prototypes, offsets, descent.iterate)
+        factor.objective_ = descent.objective
+        return factor
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations taken."""
+        return max(len(self.objective_) - 1, 0)
+
+    def features(self, rows: Rows) -> Array:
+        """Each row's f ≥ 0 that minimises ‖x − f·P‖².  (b, m) → (b, k)."""
+        along = products(shifted(rows, self.offsets), self._directions)
+        check_finite(along)
+        xp = namespace(along)
+        unit = self._directions.astype(np.float64)
+        solved = nonnegative_least_squares(xp.asarray(along, dtype=xp.float64), unit @ unit.T)
+        return xp.asarray(solved / like(solved, self._lengths), dtype=along.dtype)
+
+    def block_features(self, block: Block) -> Array:
+        """F of a training block, rebuilt where it was lost; new rows as in :meth:`features`."""
+        if self._iterate is not None and self._iterate.plan == _plan(block):
+            return self._iterate.features(block)
+        return self.features(block.rows())
+
+    def for_new_rows(self) -> GlnpFactor:
+        """Return the factor without the recipe for the training rows, which is k·m an iteration."""
+        factor = GlnpFactor(self.P, self.offsets)
+        factor.objective_ = self.objective_
+        return factor
+
+    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
+        """Shifted rows, three iterates, and Y, B, the gradient and the move of a step."""
+        return itemsize * (2 * n_features + 8 * self.rank)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Prototypes and offsets: enough for new rows."""
+        return {"P": self.P, "offsets": self.offsets}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
+        """Rebuild from prototypes and offsets."""
+        return cls(state["P"], state["offsets"])
+
+    def describe(self) -> dict[str, Any]:
+        """Rank, iterations and the objective reached."""
+        facts: dict[str, Any] = {"factor": self.kind, "rank": self.rank}
+        if self.objective_:
+            facts |= {"iterations": self.n_iter_, "objective": self.objective_[-1]}
+        return facts
+
+
+def _start(
+    engine: Engine,
+    blocks: Sequence[Block],
+    source: Source,
+    start: Any,
+    k: int,
+    seed: int,
+    offsets: np.ndarray,
+) -> tuple[Start, int]:
+    """Choose the start and the number of columns."""
+    if isinstance(start, str) and start == "uniform":
+        if k > source.n_rows:
+            warnings.warn(
+                f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
+                f"{source.n_rows} columns are used. Give a smaller n_landmarks to silence this.",
+                LandmarkWarning,
+                stacklevel=3,
+            )
+        k = min(k, source.n_rows)
+        return UniformStart(k, seed), k
+    strategy = "kmeans" if isinstance(start, str) else start
+    centres = choose_landmarks(engine, source, blocks, strategy=strategy, k=k, seed=seed)
+    return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
+
+
+def _plan(block: Block) -> str:
+    """Token of the cut a block belongs to; it tells training rows from new ones."""
+    if block.plan is None:
+        raise ParameterError("GLNP needs blocks made by cut_rows, which know the cut they are of.")
+    return block.plan.token
+
+
+def _check(k: int, solver: str, start: Any, max_iter: int, tol: float) -> None:
+    """Refuse parameters that mean nothing."""
+    if solver not in SOLVERS:
+        raise ParameterError(f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}.")
+    if isinstance(start, str) and start not in STARTS:
+        raise ParameterError(
+            f"start={start!r} is not known; use one of {', '.join(STARTS)}, "
+            "or an array of centres of shape (k, n_features)."
+        )
+    if k < 1:
+        raise ParameterError(f"k={k} columns are too few; use 1 or more.")
+    if max_iter < 0:
+        raise ParameterError(f"max_iter={max_iter} is not a number of iterations; use 0 or more.")
+    if not tol >= 0:
+        raise ParameterError(f"tol={tol} is not a tolerance; use a number of 0 or more.")

@@ -1,0 +1,161 @@
+"""Where a block's features wait between two sweeps: in memory, in a temporary file, or nowhere.
+
+Reading 20 features back is several times faster than reading 100 columns from disk and computing
+them again. What does not fit the memory budget goes to a file that has no name, so that the system
+frees it whatever happens to the process; what fits neither is computed again.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from biglp._core.arrays import Array
+from biglp._core.errors import DISK_FULL
+
+Packed = tuple[Array, ...]
+
+
+class FeatureStore(ABC):
+    """Keeps tuples of arrays. ``in_place`` tells whether :meth:`load` returns the kept arrays."""
+
+    in_place = False
+
+    @abstractmethod
+    def keep(self, arrays: Packed) -> Any:
+        """Keep arrays and return what :meth:`load` needs, or None when they are not kept."""
+
+    @abstractmethod
+    def load(self, kept: Any) -> Packed:
+        """Return kept arrays."""
+
+
+class NoStore(FeatureStore):
+    """Keeps nothing."""
+
+    def keep(self, arrays: Packed) -> Any:
+        """Keep nothing."""
+        return None
+
+    def load(self, kept: Any) -> Packed:
+        """Never called: nothing is kept."""
+        raise LookupError("nothing is kept here")
+
+
+class MemoryStore(FeatureStore):
+    """Keeps copies in memory, packed into a few large arrays for each thread.
+
+    Thousands of separate arrays of a megabyte would each be given fresh pages by the system, four
+    kilobytes at a time; filling those costs more than computing the features. Large arrays get
+    large pages. A board is freed when the last copy on it is.
+    """
+
+    in_place = True
+    BOARD_BYTES = 64 << 20
+
+    def __init__(self) -> None:
+        self._shelf = threading.local()
+
+    def keep(self, arrays: Packed) -> Any:
+        """Keep a copy of NumPy arrays; tensors are kept as they are."""
+        return tuple(
+            self._copy(array) if isinstance(array, np.ndarray) else array for array in arrays
+        )
+
+    def load(self, kept: Any) -> Packed:
+        """Return the kept arrays themselves."""
+        return kept
+
+    def _copy(self, array: np.ndarray) -> np.ndarray:
+        shelf = self._shelf.__dict__
+        board, used = shelf.get("board"), shelf.get("used", 0)
+        if board is None or used + array.nbytes > board.nbytes:
+            board, used = np.empty(max(self.BOARD_BYTES, array.nbytes), dtype=np.uint8), 0
+        place = board[used : used + array.nbytes]
+        # The next copy starts on a cache line of its own.
+        shelf.update(board=board, used=used + -(-array.nbytes // 64) * 64)
+        copy: np.ndarray = place.view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # another process starts with an empty shelf
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._shelf = threading.local()
+
+
+class DiskStore(FeatureStore):
+    """Keeps arrays in a temporary file without a name.
+
+    What is kept holds on to the file: on another process a store is unpacked with each parcel of
+    work and forgotten after it, while the blocks stay.
+
+    Parameters
+    ----------
+    folder : str, optional
+        Where the file is made; by default the system's temporary folder.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = folder
+        self._open()
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        self._end = 0
+        self._file: Any = None
+        self._full = False
+
+    def keep(self, arrays: Packed) -> Any:
+        """Append arrays to the file; on a full disk what comes is computed again instead."""
+        if self._full:
+            return None
+        try:
+            return self._append(arrays)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            self._full = True
+            return None
+
+    def _append(self, arrays: Packed) -> Any:
+        places = []
+        for array in arrays:
+            contiguous = np.ascontiguousarray(array)
+            with self._lock:
+                if self._file is None:
+                    # Closed, and so removed, when neither the store nor a block needs it.
+                    self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
+                start, self._end = self._end, self._end + contiguous.nbytes
+            data, position = contiguous.reshape(-1).view(np.uint8).data, start
+            while data:
+                written = os.pwrite(self._file.fileno(), data, position)
+                data, position = data[written:], position + written
+            places.append((self._file, start, contiguous.shape, contiguous.dtype))
+        return tuple(places)
+
+    def load(self, kept: Any) -> Packed:
+        """Read arrays back."""
+        return tuple(_read(*place) for place in kept)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder}  # another process has a file of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.folder = state["folder"]
+        self._open()
+
+
+def _read(file: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    array = np.empty(shape, dtype=dtype)
+    data, position = array.reshape(-1).view(np.uint8).data, start
+    while data:
+        got = os.preadv(file.fileno(), [data], position)
+        data, position = data[got:], position + got
+    return array

@@ -1,0 +1,231 @@
+"""Label propagation in closed form (Eq. 2.4, 2.5) for every α, once the Gram matrix is known.
+
+Notation: H = F̄ᵀF̄ = U·diag(λ)·Uᵀ (r × r), B = F̄ᵀY (r × c), S = F̄F̄ᵀ.
+
+    F = (1−α)(I − αS)⁻¹Y = (1−α)Y + F̄·C,   C = α(1−α)(I − αH)⁻¹B = U·g(λ)·UᵀB,
+    g(λ) = α(1−α) / (1 − αλ).
+
+Two classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and every
+α is then cheap. :class:`SparseSystem` solves with a sparse H by conjugate gradients for each α:
+with thousands of landmarks that takes a second where the decomposition takes minutes.
+
+The second form is the matrix inversion lemma: only r × r numbers are solved for. Forming H costs
+O(nr²), which the paper's O(k³ + nk) leaves out.
+
+The paper needs αρ(S) < 1, and ρ(S) ≤ 1 holds only when W ≥ 0, which Nyström does not give. The
+largest eigenvalue is known here for free, so S is divided by it whenever it is above 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from biglp._propagate.conjugate import energies, solve_in_layers
+from biglp._propagate.sums import GramSums
+
+DENSE_RANK = 2000
+"""Rank up to which the decomposition is quick whatever else is asked."""
+DENSE_WORK = 10_000
+"""And up to √(this · ℓ): solving for each of many labelled rows would take longer."""
+MOST_LABELLED = 1000
+"""Labelled rows that leave-one-out looks at where each of them has to be solved for."""
+COLUMNS_AT_ONCE = 64
+ROUNDING = 1e-4
+"""Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
+FACTOR_RANK = 200
+"""Rank from which on factors for a few α are quicker than all eigenvectors."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The Gram matrix H taken apart, once for all α.
+
+    Attributes
+    ----------
+    values : ndarray of shape (r,)
+        λ, increasing, divided by ``radius`` and therefore within [0, 1].
+    vectors : ndarray of shape (r, r)
+        U.
+    radius : float
+        max(1, largest eigenvalue of H): what S was divided by.
+    sums : GramSums
+        The sums behind it.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    radius: float
+    sums: GramSums
+
+    @classmethod
+    def of(cls, sums: GramSums) -> Spectrum:
+        """Decompose H."""
+        values, vectors = sums.eigen
+        radius = max(1.0, float(values[-1]))
+        return cls(np.clip(values / radius, 0.0, 1.0), vectors, radius, sums)
+
+    @cached_property
+    def rotated_targets(self) -> np.ndarray:
+        """UᵀB.  (r, c)."""
+        return self.vectors.T @ self.sums.targets
+
+    @cached_property
+    def rotated_totals(self) -> np.ndarray:
+        """Uᵀt.  (r,)."""
+        return self.vectors.T @ self.sums.totals
+
+    def gain(self, alpha: float) -> np.ndarray:
+        """g(λ), with the division of S by the radius folded in.  (r,)."""
+        return alpha * (1.0 - alpha) / (1.0 - alpha * self.values) / self.radius
+
+    def coefficients(self, alpha: float) -> np.ndarray:
+        """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
+        return self.vectors @ (self.gain(alpha)[:, None] * self.rotated_targets)
+
+    def towards_all(self, alpha: float) -> np.ndarray:
+        """What a row with features f gives to all rows is f times this.  (r,)."""
+        return self.vectors @ (self.gain(alpha) * self.rotated_totals)
+
+    def returns(self, features: Any, alpha: float) -> np.ndarray:
+        """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
+        rotated = features @ self.vectors
+        return (rotated * rotated) @ self.gain(alpha)
+
+
+@dataclass(frozen=True)
+class SparseSystem:
+    """The Gram matrix H of an anchor graph, sparse and non-negative, solved for each α.
+
+    Attributes
+    ----------
+    radius : float
+        max(1, a bound on the largest eigenvalue of H): what S is divided by.
+    sums : GramSums
+        The sums behind it.
+    """
+
+    radius: float
+    sums: GramSums
+
+    @classmethod
+    def of(cls, sums: GramSums) -> SparseSystem:
+        """Bound the largest eigenvalue of H, which is 1 but for rounding."""
+        return cls(max(1.0, _largest_eigenvalue(sums)), sums)
+
+    def coefficients(self, alpha: float) -> np.ndarray:
+        """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
+        share = alpha / self.radius
+        return (1.0 - alpha) * share * solve_in_layers(self.sums.gram, share, self.sums.targets)
+
+    def towards_all(self, alpha: float) -> np.ndarray:
+        """What a row with features f gives to all rows is f times this.  (r,)."""
+        share = alpha / self.radius
+        solved = solve_in_layers(self.sums.gram, share, self.sums.totals[:, None])
+        return (1.0 - alpha) * share * solved[:, 0]
+
+    def returns(self, features: Any, alpha: float) -> np.ndarray:
+        """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
+        share = alpha / self.radius
+        found = [np.empty(0)]
+        for start in range(0, features.shape[0], COLUMNS_AT_ONCE):
+            part = features[start : start + COLUMNS_AT_ONCE]
+            columns = part.toarray() if sparse.issparse(part) else part
+            found.append(energies(self.sums.gram, share, np.ascontiguousarray(columns.T)))
+        return (1.0 - alpha) * share * np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class DenseSystem:
+    """The Gram matrix H of an anchor graph, dense, factorised for each α that is asked for.
+
+    A Cholesky factor costs a thirtieth of all eigenvectors, and a committee asks for few α.
+
+    Attributes
+    ----------
+    radius : float
+        max(1, a bound on the largest eigenvalue of H): what S is divided by.
+    sums : GramSums
+        The sums behind it.
+    """
+
+    radius: float
+    sums: GramSums
+    _latest: dict[float, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def coefficients(self, alpha: float) -> np.ndarray:
+        """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
+        return self._solved(alpha, self.sums.targets)
+
+    def towards_all(self, alpha: float) -> np.ndarray:
+        """What a row with features f gives to all rows is f times this.  (r,)."""
+        return self._solved(alpha, self.sums.totals)
+
+    def returns(self, features: Any, alpha: float) -> np.ndarray:
+        """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
+        columns = features.toarray() if sparse.issparse(features) else features
+        half = linalg.solve_triangular(
+            self._factor(alpha)[0], columns.T, lower=True, check_finite=False
+        )
+        return (1.0 - alpha) * alpha / self.radius * np.einsum("ij,ij->j", half, half)
+
+    def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:
+        solved: np.ndarray = linalg.cho_solve(self._factor(alpha), right, check_finite=False)
+        return (1.0 - alpha) * alpha / self.radius * solved
+
+    def _factor(self, alpha: float) -> Any:
+        if alpha not in self._latest:
+            self._latest.clear()  # r × r numbers each, and they are asked for one after the other
+            system = self.sums.gram * (-alpha / self.radius)
+            system.flat[:: len(system) + 1] += 1.0
+            # The transpose of a symmetric matrix is itself, in the order LAPACK works on in place.
+            self._latest[alpha] = linalg.cho_factor(
+                system.T, lower=True, overwrite_a=True, check_finite=False
+            )
+        return self._latest[alpha]
+
+
+Graph = Spectrum | SparseSystem | DenseSystem
+"""What propagation asks: ``sums``, ``radius``, ``coefficients``, ``towards_all``, ``returns``."""
+
+
+def take_apart(sums: GramSums, n_labelled: int | None = None) -> Graph:
+    """Prepare the Gram matrix for any α.
+
+    Parameters
+    ----------
+    sums : GramSums
+    n_labelled : int, optional
+        Labelled rows that leave-one-out will look at; without it all eigenvectors are taken.
+    """
+    if sparse.issparse(sums.gram):
+        return SparseSystem.of(sums)
+    rank = len(sums.gram)
+    if n_labelled is not None and rank >= FACTOR_RANK and n_labelled <= rank:
+        bound = _largest_eigenvalue(sums)
+        if bound <= 1.0 + ROUNDING:
+            return DenseSystem(max(1.0, bound), sums)
+    return Spectrum.of(sums)
+
+
+def is_sparse_rank(rank: int, n_labelled: int) -> bool:
+    """Whether solving with a sparse Gram matrix is faster than its decomposition."""
+    return rank > DENSE_RANK and rank**2 > DENSE_WORK * min(n_labelled, MOST_LABELLED)
+
+
+def _largest_eigenvalue(sums: GramSums) -> float:
+    """Bound the largest eigenvalue of an H ≥ 0; infinity where H has negative entries.
+
+    For any v > 0 it is at most max_i (Hv)_i / v_i (Collatz), and of an anchor graph t = Φ̄ᵀ1 is the
+    eigenvector, so that the bound is the value.
+    """
+    entries = sums.gram.data if sparse.issparse(sums.gram) else sums.gram
+    used = sums.totals > 0
+    if entries.min(initial=0.0) < 0 or (sums.totals < 0).any():
+        return float("inf")
+    grown = (sums.gram @ sums.totals)[used] / sums.totals[used]
+    return float(grown.max(initial=1.0))

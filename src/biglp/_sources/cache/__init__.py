@@ -1,0 +1,1 @@
+"""Rows converted once to raw files."""

@@ -1,0 +1,50 @@
+"""Sparse rows in three ``.npy`` files: where rows begin, their features, and the values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import Rows
+from biglp._sources.cache.rawfile import RawFile
+
+
+class CsrFiles:
+    """CSR rows in a folder with ``indptr.npy``, ``indices.npy``, ``data.npy`` and ``width.npy``.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._starts = RawFile(folder / "indptr.npy")
+        self._features = RawFile(folder / "indices.npy")
+        self._values = RawFile(folder / "data.npy")
+        width = int(np.load(folder / "width.npy"))
+        self.shape = (self._starts.shape[0] - 1, width)
+        self.dtype: np.dtype[Any] = self._values.dtype
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return rows ``start`` to ``stop`` (exclusive) as a CSR matrix."""
+        starts = self._starts.read(start, stop + 1)
+        low, high = int(starts[0]), int(starts[-1])
+        parts = (self._values.read(low, high), self._features.read(low, high), starts - low)
+        return sparse.csr_matrix(parts, shape=(stop - start, self.shape[1]))
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return the rows at increasing ``indices`` as a CSR matrix."""
+        indices = np.asarray(indices, dtype=np.int64)
+        bounds = np.union1d(indices, indices + 1)
+        starts = self._starts.take(bounds)
+        low = starts[np.searchsorted(bounds, indices)]
+        lengths = starts[np.searchsorted(bounds, indices + 1)] - low
+        pointers = np.concatenate([[0], np.cumsum(lengths)])
+        # Positions of all values of the chosen rows, increasing because the rows are.
+        places = np.repeat(low - pointers[:-1], lengths) + np.arange(pointers[-1])
+        parts = (self._values.take(places), self._features.take(places), pointers)
+        return sparse.csr_matrix(parts, shape=(len(indices), self.shape[1]))

@@ -1,0 +1,168 @@
+"""Rows of a ``.npy`` file read by position into fresh memory.
+
+Measured against mapping the file (4 GB, blocks of 4 MB, two threads, a Gaussian kernel's worth of
+arithmetic on each block): from the cache the two take the same time; from disk, reading with a
+request for the next 32 MB takes about half the time of mapping, because the disk works while the
+processor does. Mapping also counts every page it touched as resident, 3.9 GB against 60 MB here.
+Fresh memory for each block costs nothing that can be measured below 32 MB (the allocator hands the
+same pages back) and, unlike a reused buffer, can never change under somebody who kept a block.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import deque
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from biglp._core.errors import BadRowsError
+from biglp._core.files import FileStamp
+
+READ_AHEAD_BYTES = 32 << 20
+JOIN_GAP_BYTES = 32 << 10
+"""Rows closer than this are fetched by one read: a disk needs as long for 32 kB as for one row."""
+JOINED_BYTES = 8 << 20
+
+
+class RawFile:
+    """An array in a ``.npy`` file, read by ranges of its first axis.
+
+    Cheap to pickle: the file is opened where it is first read.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    stamp : FileStamp
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.stamp = FileStamp.of(path)
+        try:
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise BadRowsError(
+                f"{os.fspath(path)} cannot be read as a .npy array: {error}. "
+                "It may have been cut short; write it with numpy.save and a numeric type."
+            ) from error
+        if not isinstance(mapped, np.memmap):
+            raise BadRowsError(f"{os.fspath(path)} is an archive of arrays; give one .npy array.")
+        self.shape: tuple[int, ...] = mapped.shape
+        self.dtype: np.dtype[Any] = mapped.dtype
+        self._offset = int(mapped.offset)
+        self._handle: int | None = None
+        self._mapped: np.ndarray | None = None
+        self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
+        self._begin()
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return entries ``start`` to ``stop`` (exclusive) of the first axis."""
+        self.stamp.check()
+        if self._by_columns:  # a row's numbers lie far apart: only mapping can pick them
+            return np.asarray(self._map()[start:stop])
+        out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
+        first = self._offset + start * self._entry_bytes
+        self._fill(out.reshape(-1).view(np.uint8).data, first)
+        self._read_ahead(first, first + out.nbytes)
+        return out
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        """Return the entries at increasing ``indices``, near ones with one read."""
+        self.stamp.check()
+        indices = np.asarray(indices)
+        if self._by_columns:
+            return np.asarray(self._map()[indices])
+        out = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
+        if out.size == 0:
+            return out
+        handle, size = self._open(), self._entry_bytes
+        bounds, lows, highs = self._runs(indices)
+        for low, high in zip(lows, highs, strict=True):  # ask first: the disk can order these
+            _will_need(handle, self._offset + low * size, (high - low) * size)
+        view = out.reshape(-1).view(np.uint8).data
+        for (first, last), low, high in zip(pairwise(bounds), lows, highs, strict=True):
+            if last - first == high - low:  # nothing between the rows: straight to their place
+                self._fill(view[first * size : last * size], self._offset + low * size)
+            else:
+                near = np.empty((high - low, *self.shape[1:]), dtype=self.dtype)
+                self._fill(near.reshape(-1).view(np.uint8).data, self._offset + low * size)
+                out[first:last] = near[indices[first:last] - low]
+        return out
+
+    def _runs(self, indices: np.ndarray) -> tuple[list[int], list[int], list[int]]:
+        """Cut ``indices`` into runs that are read together: bounds, first and last entries."""
+        size = max(self._entry_bytes, 1)
+        far = np.diff(indices) > max(JOIN_GAP_BYTES // size, 1)
+        # A run may not grow without end either, or a dense choice would hold the whole file.
+        groups = (indices - indices[0]) // max(JOINED_BYTES // size, 1)
+        bounds = np.flatnonzero(np.r_[True, far | (np.diff(groups) > 0), True])
+        lows, highs = indices[bounds[:-1]], indices[bounds[1:] - 1] + 1
+        return bounds.tolist(), lows.tolist(), highs.tolist()
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def _entry_bytes(self) -> int:
+        return int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
+
+    def _fill(self, view: memoryview, position: int) -> None:
+        """Read bytes from ``position`` on until ``view`` is full."""
+        handle, done = self._open(), 0
+        while done < len(view):
+            got = os.preadv(handle, [view[done:] if done else view], position + done)
+            if got == 0:
+                raise BadRowsError(
+                    f"{self.stamp.path} ends at byte {position + done:,}, in the middle of its "
+                    "rows; it was cut short while being read. Write it again and run again."
+                )
+            done += got
+
+    def _read_ahead(self, first: int, end: int) -> None:
+        """Ask for the next bytes when blocks are read in order (by one thread or several)."""
+        in_order = first in self._ends
+        self._ends.append(end)
+        if not in_order:
+            self._asked = end
+            return
+        if end + READ_AHEAD_BYTES // 2 > self._asked:
+            begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
+            _will_need(self._open(), begin, self._asked - begin)
+
+    def _open(self) -> int:
+        if self._handle is None:
+            handle = os.open(self.stamp.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            self._handle = handle
+            weakref.finalize(self, os.close, handle)
+        return self._handle
+
+    def _map(self) -> np.ndarray:
+        if self._mapped is None:
+            self._mapped = np.load(self.stamp.path, mmap_mode="r", allow_pickle=False)
+        return self._mapped
+
+    def _begin(self) -> None:
+        self._handle = None
+        self._mapped = None
+        self._ends: deque[int] = deque(maxlen=32)
+        self._asked = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave open files behind."""
+        private = ("_handle", "_mapped", "_ends", "_asked")
+        return {name: value for name, value in self.__dict__.items() if name not in private}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Open nothing yet."""
+        self.__dict__.update(state)
+        self._begin()
+
+
+def _will_need(handle: int, position: int, length: int) -> None:
+    if hasattr(os, "posix_fadvise"):  # not on macOS, where the system guesses well enough
+        os.posix_fadvise(handle, position, length, os.POSIX_FADV_WILLNEED)

@@ -1,0 +1,105 @@
+"""Rows that are already in memory, or mapped into it from a ``.npy`` file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import Rows
+from biglp._core.errors import BadRowsError
+from biglp._sources.base import Source
+
+
+class ArraySource(Source):
+    """A dense two-dimensional array."""
+
+    def __init__(self, array: np.ndarray, name: str = "array") -> None:
+        self._array = _checked_shape(array, name)
+        self.n_rows, self.n_features = array.shape
+        self.dtype = array.dtype
+        self._name = name
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return a view of the rows."""
+        return self._array[start:stop]
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return a copy of the rows."""
+        return np.asarray(self._array[indices])
+
+    @property
+    def name(self) -> str:
+        """What messages call this source."""
+        return self._name
+
+
+class CsrSource(Source):
+    """A sparse matrix in compressed row form; blocks stay sparse."""
+
+    def __init__(self, matrix: Any, name: str = "sparse matrix") -> None:
+        self._matrix = _checked_shape(matrix, name).tocsr()
+        self.n_rows, self.n_features = matrix.shape
+        self.dtype = matrix.dtype
+        self._name = name
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return the rows as a CSR matrix."""
+        return self._matrix[start:stop]
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return the rows as a CSR matrix."""
+        return self._matrix[indices]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Blocks are CSR matrices."""
+        return True
+
+    @property
+    def name(self) -> str:
+        """What messages call this source."""
+        return self._name
+
+
+def open_npy(path: Path) -> ArraySource:
+    """Map a ``.npy`` file into memory; rows are read from disk when they are used."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise BadRowsError(
+            f"{path} cannot be read as a .npy array: {error}. "
+            "Write it with numpy.save and a numeric type."
+        ) from error
+    return ArraySource(array, name=str(path))
+
+
+def _checked_shape(array: Any, name: str) -> Any:
+    if array.ndim != 2:
+        raise BadRowsError(
+            f"X must be two-dimensional, rows × features; {name} has shape {tuple(array.shape)}. "
+            "Reshape your data with X.reshape(-1, 1) if it has one feature, "
+            "or X.reshape(1, -1) if it is one row."
+        )
+    if array.shape[0] == 0:
+        raise BadRowsError(
+            f"Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
+            f"required: {name} holds no rows. Check how it was filtered or read."
+        )
+    if array.shape[1] == 0:
+        raise BadRowsError(
+            f"Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
+            f"required: {name} holds no columns. Check which columns were chosen."
+        )
+    if array.dtype.kind not in "fiub":
+        raise BadRowsError(
+            f"X must hold real numbers; {name} holds {array.dtype}"
+            + (". Complex data not supported." if array.dtype.kind == "c" else ".")
+        )
+    if sparse.issparse(array) and array.format not in ("csr", "csc", "coo", "bsr", "lil", "dok"):
+        raise BadRowsError(
+            f"{name}: sparse format {array.format!r} cannot be turned into CSR rows."
+        )
+    return array

@@ -1,0 +1,221 @@
+"""LIBSVM / SVMlight text: ``label feature:value feature:value …``, sparse.
+
+The text is parsed in chunks of whole lines and written as CSR arrays to the block cache; the rows
+are never dense and never all in memory. Features are counted from 0 when feature 0 occurs, from 1
+otherwise, unless a model or the user says which.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from biglp._core.blocks import format_bytes
+from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core.files import FileStamp
+from biglp._core.progress import Progress
+from biglp._sources.cache.cached import CachedSource, conversion_facts
+from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
+from biglp._sources.files import check_not_empty
+from biglp._sources.formats.textfiles import PACKED, guess_rows, open_text
+from biglp._sources.options import ReadOptions
+from biglp._sources.tables.encoding import Encoding
+
+logger = logging.getLogger("biglp")
+
+CHUNK_BYTES = 8 << 20
+
+
+@dataclass
+class _Found:
+    """What is known about a file's features after reading it."""
+
+    least: int | None = None
+    largest: int = -1
+
+    def add(self, indices: np.ndarray) -> None:
+        if indices.size:
+            low, high = int(indices.min()), int(indices.max())
+            self.least = low if self.least is None else min(self.least, low)
+            self.largest = max(self.largest, high)
+
+
+def open_libsvm(path: str | os.PathLike[str], options: ReadOptions) -> CachedSource:
+    """Convert a LIBSVM file to sparse raw rows and open these."""
+    name = os.fspath(path)
+    options.refuse(name, "columns", "label_column", "drop", "categorical", "missing")
+    if options.cache == "never":
+        raise ParameterError(
+            f"cache='never' cannot be used with {name}: LIBSVM text cannot be read from the middle "
+            "and must be converted once; use cache='auto' or name a folder."
+        )
+    stamp = FileStamp.of(path)
+    store = CacheStore(options.cache_folder)
+    facts = conversion_facts((stamp,), options)
+    entry = store.find(name, facts)
+    if entry is None:
+        dtype = np.dtype(options.dtype or np.float64)
+        # A short entry such as " 7:1" is 4 bytes of text and becomes an index and a value.
+        packed = Path(name).suffix.lower() in PACKED
+        needed = stamp.size * (4 if packed else 1) // 5 * (4 + dtype.itemsize)
+        shortage = store.shortage(needed)
+        if shortage is not None:
+            raise no_room(name, shortage)
+        logger.info(
+            "%s: converting to sparse rows (up to %s) in %s", name, format_bytes(needed), store.path
+        )
+        entry = store.build(name, facts, lambda folder: _convert(stamp, folder, options, dtype))
+        stamp.check()
+    return CachedSource(entry, "LIBSVM", (stamp,), store)
+
+
+def label_chunks(path: str) -> Iterator[list[str]]:
+    """Yield the labels (first words) of the rows, without parsing features."""
+    for chunk, _ in _chunks(path):
+        lines = (line.split(b"#", 1)[0].split(None, 1) for line in chunk.splitlines())
+        yield [words[0].decode("ascii", errors="replace") for words in lines if words]
+
+
+def row_chunks(
+    path: str, dtype: np.dtype[Any], labels: Container[float] | None = None
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield rows and their labels in pieces, features counted as they stand in the file.
+
+    Parameters
+    ----------
+    path : str
+    dtype : numpy.dtype
+    labels : container of float, optional
+        Labels of the rows that are wanted; the others are not parsed.
+    """
+    for chunk, first_line in _chunks(path):
+        wanted = chunk if labels is None else _with_labels(chunk, labels)
+        if labels is None or wanted.strip():
+            yield _parse(wanted, first_line, path, dtype)
+
+
+def _with_labels(chunk: bytes, labels: Container[float]) -> bytes:
+    """Empty the lines whose label is not wanted, so that the others keep their numbers."""
+    words = [line[:32].split(None, 1)[:1] for line in chunk.splitlines()]
+    known = {word: _is_wanted(word, labels) for word in {word[0] for word in words if word}}
+    lines = zip(chunk.splitlines(keepends=True), words, strict=True)
+    return b"".join(line if word and known[word[0]] else b"\n" for line, word in lines)
+
+
+def _is_wanted(word: bytes, labels: Container[float]) -> bool:
+    try:
+        return float(word) in labels
+    except ValueError:
+        return True  # a comment, which is skipped, or an error, which the parser explains
+
+
+def _convert(
+    stamp: FileStamp, folder: Path, options: ReadOptions, dtype: np.dtype[Any]
+) -> dict[str, Any]:
+    known = options.encoding
+    zero_based = options.zero_based if known is None else known.zero_based
+    width = options.n_features if known is None else known.n_inputs
+    found, rows = _Found(), 0
+    with (
+        NpyWriter(folder / "data.npy", dtype) as data,
+        NpyWriter(folder / "indices.npy", np.int32) as indices,
+        NpyWriter(folder / "indptr.npy", np.int64) as indptr,
+        NpyWriter(folder / "labels.npy", np.float64) as labels,
+        (options.progress or Progress()).task(
+            f"converting {stamp.path}", guess_rows(stamp.path, stamp.size)
+        ) as task,
+    ):
+        indptr.append(np.zeros(1))
+        for matrix, y in row_chunks(stamp.path, dtype):
+            found.add(matrix.indices)
+            indptr.append(matrix.indptr[1:] + data.length)
+            data.append(matrix.data)
+            indices.append(matrix.indices)
+            labels.append(y)
+            rows += len(y)
+            task.advance(len(y))
+    check_not_empty(rows, stamp.path)
+    if zero_based is None:
+        zero_based = found.least == 0
+    if not zero_based:
+        _count_from_zero(folder / "indices.npy", found, stamp.path)
+    width = _checked_width(width, found.largest + 1 - (not zero_based), stamp.path)
+    np.save(folder / "width.npy", np.array(width))
+    encoding = Encoding(None, width, dtype.str, zero_based=bool(zero_based))
+    return {"encoding": encoding.to_json()}
+
+
+def _chunks(path: str) -> Iterator[tuple[bytes, int]]:
+    """Cut a file into whole lines of about ``CHUNK_BYTES``, with the number of the first line."""
+    rest, line = b"", 1
+    try:
+        with open_text(path) as file:
+            while True:
+                piece = file.read(CHUNK_BYTES)
+                text = rest + piece
+                cut = text.rfind(b"\n") + 1 if piece else len(text)
+                chunk, rest = text[:cut], text[cut:]
+                if chunk:
+                    yield chunk, line
+                    line += chunk.count(b"\n")
+                if not piece:
+                    return
+    except (OSError, EOFError) as error:
+        raise BadRowsError(
+            f"{path} cannot be read near line {line:,}: {error}. Copy or pack it again."
+        ) from error
+
+
+def _parse(
+    chunk: bytes, first_line: int, path: str, dtype: np.dtype[Any]
+) -> tuple[Any, np.ndarray]:
+    from sklearn.datasets import load_svmlight_file  # slow to load, and other formats do without
+
+    try:
+        # Counted as they stand; whether that is from 0 or from 1 is known at the end only.
+        return load_svmlight_file(io.BytesIO(chunk), dtype=dtype, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        for number, line in enumerate(chunk.splitlines()):
+            try:
+                load_svmlight_file(io.BytesIO(line + b"\n"), dtype=dtype, zero_based=True)
+            except (ValueError, OverflowError) as reason:
+                shown = line.decode("ascii", errors="replace")
+                raise BadRowsError(
+                    f"{path}, line {first_line + number}: {reason} ({shown[:60]!r}). A line must "
+                    "read 'label feature:value feature:value …', features increasing. "
+                    "Repair or delete that line."
+                ) from reason
+        raise BadRowsError(f"{path}, from line {first_line}: {error}.") from error
+
+
+def _count_from_zero(path: Path, found: _Found, name: str) -> None:
+    if found.least == 0:
+        raise BadRowsError(
+            f"{name} has a feature 0, but its features were to be counted from 1 "
+            "(zero_based=False); give zero_based=True, or a file made like the one that the model "
+            "was fitted on."
+        )
+    indices = np.load(path, mmap_mode="r+")
+    for start in range(0, len(indices), 1 << 22):
+        indices[start : start + (1 << 22)] -= 1
+    indices.flush()
+
+
+def _checked_width(wanted: int | None, found: int, name: str) -> int:
+    if wanted is None:
+        if found < 1:
+            raise BadRowsError(f"{name} has no features at all, only labels.")
+        return found
+    if found > wanted:
+        raise BadRowsError(
+            f"{name} has {found:,} features where {wanted:,} are expected (by the model or "
+            "n_features=); give a file with the same features."
+        )
+    return wanted

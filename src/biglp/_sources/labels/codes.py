@@ -1,0 +1,246 @@
+"""Labels as they are gathered: a small integer code for each row, and the class of each code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biglp._core.errors import LabelError
+
+MAX_CLASSES = 100_000
+
+
+class LabelCodes:
+    """Codes of the labels seen so far; -1 is unlabelled.
+
+    Parameters
+    ----------
+    n_rows : int or None
+        Rows that there must be labels for, where known.
+    name : str
+        What messages call the labels.
+    unlabelled : int or str
+        What marks a row without a label, beside empty, null and NaN.
+    """
+
+    def __init__(self, n_rows: int | None, name: str, unlabelled: int | str = -1) -> None:
+        self.n_rows = n_rows
+        self._name = name
+        self._unlabelled = {unlabelled, str(unlabelled)}
+        self._classes: dict[Any, int] = {}
+        self._pieces: list[np.ndarray] = []
+        self._rows: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
+        self._length = 0
+        self._in_pairs = False
+        self._text = False
+
+    def expect(self, length: int) -> None:
+        """Refuse labels for another number of rows than there are."""
+        if self.n_rows is not None and length != self.n_rows:
+            raise LabelError(
+                f"{self._name} has {length:,} labels, but there are {self.n_rows:,} rows; give one "
+                "label a row (-1 or empty where it is unknown), or 'row,label' pairs."
+            )
+
+    def append(self, column: Any, *, text: bool = False, weights: np.ndarray | None = None) -> None:
+        """Add the labels of the next rows: a NumPy or Arrow array, or a list of texts."""
+        self._text |= text
+        codes = self._encoded(column)
+        if weights is not None:
+            self._weights.append(weights[codes >= 0])
+        self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
+        self._length += len(codes)
+
+    def put(
+        self,
+        rows: np.ndarray,
+        column: Any,
+        *,
+        text: bool = False,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add labels of the given rows; with weights a row may have several."""
+        self._text |= text
+        self._in_pairs = True
+        outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
+        if outside.size:
+            raise LabelError(
+                f"{self._name} has a label for row {outside[0]:,}, but the rows are 0 to "
+                f"{(self.n_rows or 0) - 1:,}; count rows from 0."
+            )
+        codes = self._encoded(column)
+        self._pieces.append(codes[codes >= 0])
+        self._rows.append(rows[codes >= 0])
+        if weights is not None:
+            self._weights.append(weights[codes >= 0])
+
+    def dense(self) -> np.ndarray:
+        """Labels of all rows."""
+        if not self._in_pairs:
+            self.expect(self._length)
+            codes = np.concatenate(self._pieces or [np.empty(0, dtype=np.int8)])
+        else:
+            if self.n_rows is None:
+                raise LabelError(
+                    f"{self._name} holds 'row,label' pairs; the number of rows is needed."
+                )
+            rows, pairs = self._sorted_pairs()
+            codes = np.full(self.n_rows, -1, dtype=np.min_scalar_type(-len(self._classes) - 1))
+            codes[rows] = pairs
+        classes = self._final_classes()
+        if classes.dtype == object:
+            table = np.full(len(classes) + 1, None, dtype=object)  # code -1 is the last: None
+            table[:-1] = classes
+            return np.asarray(table[codes])
+        table = np.append(classes, -1)
+        return table.astype(_smallest(table))[codes]
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether labels came with weights."""
+        return bool(self._weights)
+
+    def weighted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labelled rows, their labels and weights; a row may occur several times."""
+        if not self._in_pairs:
+            rows, labels = self.sparse()
+            return rows, labels, np.concatenate(self._weights)
+        rows, codes, weights = map(np.concatenate, (self._rows, self._pieces, self._weights))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], self._final_classes()[codes[order]], weights[order]
+
+    def sparse(self) -> tuple[np.ndarray, np.ndarray]:
+        """Labelled rows, increasing, and their labels."""
+        if self._in_pairs:
+            rows, codes = self._sorted_pairs()
+        else:
+            self.expect(self._length)
+            starts = np.cumsum([0, *map(len, self._pieces)])
+            found = [np.flatnonzero(piece >= 0) for piece in self._pieces]
+            empty = [np.empty(0, dtype=np.int64)]
+            rows = np.concatenate(
+                empty + [start + at for start, at in zip(starts, found, strict=False)]
+            )
+            codes = np.concatenate(
+                empty + [piece[at] for piece, at in zip(self._pieces, found, strict=True)]
+            ).astype(np.int64)
+        return rows, self._final_classes()[codes]
+
+    def refuse_plus_minus_one(self) -> None:
+        """Raise where -1 is likelier to be a class than to mean unlabelled."""
+        ambiguous = -1 in self._unlabelled and self._final_classes().tolist() == [1]
+        if ambiguous and any(bool((piece < 0).any()) for piece in self._pieces):
+            raise LabelError(
+                f"{self._name} has the labels -1 and 1 only. -1 means unlabelled here; if it is a "
+                "class, say what marks unlabelled rows instead, for example unlabelled=0."
+            )
+
+    def _encoded(self, column: Any) -> np.ndarray:
+        """Code of each label; new classes get the next code."""
+        distinct, places = _distinct(column)
+        if len(distinct) > MAX_CLASSES:
+            raise LabelError(
+                f"{self._name} has more than {MAX_CLASSES:,} different labels (such as "
+                f"{distinct[0]!r}, {distinct[1]!r}); are these measurements and not classes?"
+            )
+        codes = np.array([self._code(value) for value in distinct] + [-1], dtype=np.int64)
+        return codes[places]
+
+    def _code(self, value: Any) -> int:
+        if isinstance(value, bool):
+            value = int(value)
+        if isinstance(value, float):
+            if np.isnan(value):
+                return -1
+            if value != np.floor(value):
+                raise LabelError(
+                    f"{self._name} holds {value}, a measurement and not a class; "
+                    "labels must be integers or text."
+                )
+            value = int(value)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", errors="replace")
+        if isinstance(value, str):
+            value = value.strip()
+        if value is None or value == "" or value in self._unlabelled:
+            return -1
+        if self._text and _whole_number(value) in self._unlabelled:  # "-1.0"
+            return -1
+        if not isinstance(value, (int, str)):
+            raise LabelError(
+                f"{self._name} holds {value!r} ({type(value).__name__}); use integers or text."
+            )
+        return self._classes.setdefault(value, len(self._classes))
+
+    def _final_classes(self) -> np.ndarray:
+        """Class of each code: integers where all are, also when they came as text."""
+        classes = list(self._classes)
+        if self._text:
+            whole = [_whole_number(value) for value in classes]
+            if all(number is not None for number in whole):
+                classes = whole
+        numbers = all(isinstance(value, int) for value in classes)
+        if numbers and -1 not in classes:
+            return np.array(classes, dtype=np.int64)
+        # Where -1 is a class, integers would be taken for unlabelled: such classes become text.
+        out = np.empty(len(classes), dtype=object)
+        out[:] = [str(value) for value in classes]
+        return out
+
+    def _sorted_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        empty = np.empty(0, dtype=np.int64)
+        rows = np.concatenate([empty, *self._rows])
+        codes = np.concatenate([empty, *self._pieces])
+        order = np.argsort(rows, kind="stable")
+        rows, codes = rows[order], codes[order]
+        twice = np.flatnonzero((rows[1:] == rows[:-1]) & (codes[1:] != codes[:-1]))
+        if twice.size:
+            classes = self._final_classes()
+            first, second = classes[codes[twice[0]]], classes[codes[twice[0] + 1]]
+            raise LabelError(
+                f"{self._name} gives row {rows[twice[0]]:,} two labels, {first} and {second}; "
+                "keep one of them."
+            )
+        keep = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+        return rows[keep], codes[keep]
+
+
+def _distinct(column: Any) -> tuple[list[Any], np.ndarray]:
+    """Distinct labels, and for each row the place of its label among them (-1 where null)."""
+    if isinstance(column, list):
+        known: dict[str, int] = {}
+        codes = [known.setdefault(text, len(known)) for text in column]
+        return list(known), np.array(codes, dtype=np.int64)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "iu" and len(column):
+            low, high = int(column.min()), int(column.max())
+            if high - low <= MAX_CLASSES:  # counting is quicker than sorting
+                shifted = column.astype(np.int64) - low
+                seen = np.bincount(shifted) > 0
+                return (np.flatnonzero(seen) + low).tolist(), (np.cumsum(seen) - 1)[shifted]
+        distinct, places = np.unique(column, return_inverse=True)
+        return distinct.tolist(), places
+    encoded = column.dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.combine_chunks()
+    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return encoded.dictionary.to_pylist(), indices
+
+
+def _whole_number(text: Any) -> int | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return int(value) if np.isfinite(value) and value == int(value) else None
+
+
+def _smallest(values: np.ndarray) -> np.dtype[Any]:
+    """The smallest signed type that holds all values."""
+    for kind in (np.int8, np.int16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= values.min() and values.max() <= limits.max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)

@@ -1,0 +1,1 @@
+"""From named columns to features."""

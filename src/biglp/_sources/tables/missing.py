@@ -1,0 +1,46 @@
+"""Missing values: counted so that one message can say how many there are and where."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from biglp._core.errors import BadRowsError
+
+FIRST_ROWS = 5
+
+
+class MissingTally:
+    """Missing values seen so far, by column."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.first_rows: list[int] = []
+
+    def add(self, column: str, rows: np.ndarray) -> None:
+        """Count the missing values of one column at ``rows``."""
+        self.counts[column] = self.counts.get(column, 0) + len(rows)
+        known = sorted({*self.first_rows, *(int(row) for row in rows[:FIRST_ROWS])})
+        self.first_rows = known[:FIRST_ROWS]
+
+    def check(self, name: str, whole: bool = True) -> None:
+        """Raise when anything was missing.
+
+        Parameters
+        ----------
+        name : str
+            What the message calls the table.
+        whole : bool
+            Whether all rows have been looked at, so that the count is the count of the table.
+        """
+        if not self.counts:
+            return
+        total = sum(self.counts.values())
+        worst = sorted(self.counts, key=lambda column: -self.counts[column])
+        columns = ", ".join(f"{column!r} ({self.counts[column]:,})" for column in worst[:5])
+        more = f" and {len(worst) - 5} more columns" if len(worst) > 5 else ""
+        raise BadRowsError(
+            f"{name} has {'' if whole else 'at least '}{total:,} missing values, in "
+            f"{columns}{more}; first in rows {', '.join(f'{row:,}' for row in self.first_rows)} "
+            "(counted from 0). Fill them with missing='mean' (--missing mean), leave those columns "
+            "out, or drop those rows."
+        )

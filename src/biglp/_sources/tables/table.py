@@ -1,0 +1,105 @@
+"""Tables with named columns, whatever file they are in.
+
+A :class:`TableFile` knows one format. It can be streamed from its first row to its last; formats
+with an index (Parquet's row groups, Arrow's record batches) can also be read part by part.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from biglp._core.errors import BadRowsError
+from biglp._core.files import FileStamp
+from biglp._sources.tables.encoding import some
+
+BATCH_ROWS = 1 << 14
+"""Rows that are decoded at once when a table is streamed."""
+
+
+class TableFile(ABC):
+    """One file (or data frame) of named columns.
+
+    Attributes
+    ----------
+    kind, part_word : str
+        Names of the format and of its parts.
+    slow : bool
+        Whether decoding costs more than reading raw rows, so that converting once pays.
+    name : str
+        What messages call the file.
+    stamp : FileStamp or None
+        The file as it was when it was opened; None for a data frame.
+    schema : pyarrow.Schema
+        Names and types of the columns.
+    part_rows : list of int
+        Rows of each part; empty when the file can only be streamed.
+    n_rows_guess : int
+        Number of rows, exact when there are parts.
+    """
+
+    kind: ClassVar[str]
+    part_word: ClassVar[str] = "part"
+    slow: ClassVar[bool] = False
+    name: str
+    stamp: FileStamp | None
+    schema: Any
+    part_rows: list[int]
+    n_rows_guess: int
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield all rows in order, as Arrow batches or tables of these columns."""
+
+    def read_part(self, part: int, columns: Sequence[str]) -> Any:
+        """Return one part as an Arrow table of these columns."""
+        raise LookupError(f"{self.name} can only be read from its start to its end")
+
+    def part_bytes(self) -> int:
+        """Memory that the largest part takes when it is read; 0 when it is not copied."""
+        return 0
+
+    def text_example(self, column: str) -> str:
+        """Say where a column holds text, for formats whose columns have no declared type."""
+        return ""
+
+    def check_unchanged(self) -> None:
+        """Raise when the file is no longer what it was."""
+        if self.stamp is not None:
+            self.stamp.check()
+
+    def unreadable(self, error: Exception, part: int | None = None) -> BadRowsError:
+        """Explain an error of the format's reader."""
+        where = self.name if part is None else f"{self.name}, {self.part_word} {part}"
+        reason = " ".join(str(error).split())
+        return BadRowsError(
+            f"{where} cannot be read as {self.kind}: {reason[:300]}. The file is damaged, was cut "
+            "short while it was written, or has the wrong ending; write or copy it again."
+        )
+
+
+def check_names(schema: Any, name: str) -> Any:
+    """Refuse a table that has a column name twice, or no columns."""
+    names = schema.names
+    twice = sorted({column for column in names if names.count(column) > 1})
+    if twice:
+        raise BadRowsError(
+            f"{name} has more than one column named {some(twice)}; give each column its own name."
+        )
+    if not names:
+        raise BadRowsError(f"{name} has no columns; a table needs at least one feature column.")
+    return schema
+
+
+def stream(files: Sequence[TableFile], columns: Sequence[str]) -> Iterator[Any]:
+    """Yield all rows of all files in order, none of the batches empty."""
+    for file in files:
+        file.check_unchanged()
+        try:
+            yield from (batch for batch in file.batches(columns) if batch.num_rows)
+        except (pa.ArrowException, OSError) as error:
+            raise file.unreadable(error) from error
+        file.check_unchanged()

@@ -1,0 +1,148 @@
+"""Semi-supervised regression on a low-rank similarity graph, with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from biglp._fit.pipeline import fit_regression, warnings_about
+from biglp._fit.settings import Settings
+from biglp._labels.targets import encode_targets
+from biglp._sinks import ValuesSink
+from biglp.estimators.base import Face
+
+
+class LowRankLabelPropagationRegressor(RegressorMixin, Face):
+    """Semi-supervised regression by smoothing on a low-rank similarity graph.
+
+    A row's value is a mean of the labels it is tied to through the graph of all rows, blended with
+    ridge regression on the labelled rows and with the plain mean. How much each counts is decided
+    by squared errors on labels that were left out, so that where the graph does not help, the
+    answer is that of ridge regression.
+
+    Parameters
+    ----------
+    factor : {"auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear"}
+        Low-rank factor of the graph; "auto" is "anchors".
+    n_landmarks : int or "auto"
+        Number of landmarks, the rank k of the graph.
+    landmarks : {"kmeans", "kmeans-full", "random"} or array of shape (k, n_features)
+        How landmarks are chosen: k-means on a sample, k-means over all rows, random rows, or given.
+    bandwidth : float or "auto"
+        σ of the Gaussian kernel, after scaling of the features.
+    alpha : float or "auto"
+        How far labels spread, in (0, 1); "auto" chooses by exact leave-one-out.
+    scaling : {"auto", "none", "standard", "minmax"}
+        Scaling of the features, learnt from a sample of the rows.
+    engine : {"serial", "threads", "mpi", "dask"} or Engine
+        Who does the work.
+    device : str
+        "cpu", or "cuda" to do the arithmetic on a GPU.
+    memory : str or int
+        Memory budget, such as "4GB"; "auto" is half of what is free.
+    factor_params : dict, optional
+        Finer settings of the factor, as in :class:`biglp.LowRankLabelPropagation`.
+    random_state : int, RandomState, Generator or None
+        Seed; None is 0. The answer does not depend on the number of threads or processes.
+    verbose : bool
+        Log the progress of each sweep.
+
+    Attributes
+    ----------
+    transduction_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        Value of every training row: what :meth:`predict` says of it, also where its label is known.
+    report_ : dict
+        What was chosen and found: α, the weights of the graph, of ridge regression and of the mean
+        for each target, and their errors on labels that were left out.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_swiss_roll
+    >>> from biglp import LowRankLabelPropagationRegressor
+    >>> X, truth = make_swiss_roll(2000, random_state=0)
+    >>> y = np.where(np.arange(2000) < 50, truth, np.nan)
+    >>> model = LowRankLabelPropagationRegressor(random_state=0).fit(X, y)
+    >>> bool(np.abs(model.transduction_ - truth).mean() < 1)
+    True
+    """
+
+    _decides: ClassVar[tuple[str, ...]] = ("regression",)
+
+    def __init__(
+        self,
+        factor: str = "auto",
+        n_landmarks: int | str = "auto",
+        landmarks: Any = "kmeans",
+        bandwidth: float | str = "auto",
+        alpha: float | str = "auto",
+        scaling: str = "auto",
+        engine: Any = "threads",
+        device: str = "cpu",
+        memory: str | int = "auto",
+        factor_params: dict[str, Any] | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.factor = factor
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.scaling = scaling
+        self.engine = engine
+        self.device = device
+        self.memory = memory
+        self.factor_params = factor_params
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from all rows and the targets of some.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
+        y : array of shape (n_rows,) or (n_rows, n_targets)
+            Numbers; NaN where unknown, for all targets of a row at once.
+        sample_weight : array of shape (n_rows,), optional
+            How much each label counts, 0 or more; 0 leaves it out. Weights of unlabelled rows are
+            ignored: all rows shape the graph alike.
+        """
+        settings = Settings.of_regression(self)
+        source = self._source(X, reset=True)
+        measured = encode_targets(y, source.n_rows, sample_weight)
+        sink = ValuesSink(source.n_rows, len(measured.mean))
+        with self._working() as engine:
+            result = fit_regression(engine, source, measured, settings, sink)
+        self._model = result.model
+        self._one_target = np.asarray(y).ndim == 1
+        self.report_ = result.model.report
+        self.transduction_ = self._shaped(sink.values)
+        for warning in warnings_about(result, source.n_rows, "the mean of the labels"):
+            warnings.warn(warning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the value of each row.  (n_rows,) or (n_rows, n_targets), as y was."""
+        check_is_fitted(self)
+        source = self._source(X, reset=False)
+        sink = ValuesSink(source.n_rows, len(self._model.classes))
+        self._score_rows(source, sink)
+        return self._shaped(sink.values)
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        return values[:, 0] if self._one_target else values
+
+    def _loaded(self) -> None:
+        self._one_target = len(self._model.classes) == 1
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,125 @@
+"""``--memory`` is kept: measured from outside, at the smallest budget that is not refused.
+
+What counts is what only this process can give back: anonymous and shared pages. Clean pages of
+files are the system's, which takes them when it needs them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from biglp._core.measure import private_memory
+from cli_tools import done, failed
+
+MB = 1 << 20
+ROWS, FEATURES = 250_000, 60
+METHODS = {
+    "random": ("--factor", "nystrom", "--landmarks", "random", "-k", "20"),
+    "anchors": ("--factor", "anchors", "-k", "150"),
+    "many anchors": ("--factor", "anchors", "--landmarks", "random", "-k", "2500"),
+    "default": ("-k", "60", "--probabilities"),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    done("simulate", ROWS, FEATURES, "-o", folder / "rows.npy", "-q")
+    rows, labels = np.load(folder / "rows.npy"), np.load(folder / "rows.labels.npy")
+    columns = {f"x{i}": pa.array(rows[:, i]) for i in range(FEATURES)}
+    table = pa.table(columns | {"y": pa.array(labels, mask=labels < 0)})
+    pq.write_table(table, folder / "rows.parquet", use_dictionary=False)
+    pyarrow.csv.write_csv(table.slice(0, 40_000), folder / "rows.csv")
+    return folder
+
+
+def named(data, kind: str) -> tuple[object, ...]:
+    if kind == "npy":
+        return data / "rows.npy", "--labels", data / "rows.labels.npy"
+    return data / f"rows.{kind}", "--label-column", "y"
+
+
+def peak_of(*arguments: object) -> int:
+    """Run a command in a fresh process; return the most memory it had at once."""
+    start = [sys.executable, "-c", "from biglp.cli import main; main()"]
+    process = subprocess.Popen([*start, *map(str, arguments)])
+    peak = 0
+    while process.poll() is None:
+        try:
+            with open(f"/proc/{process.pid}/status") as file:
+                status = file.read()
+        except OSError:
+            break
+        if "RssAnon" in status:
+            peak = max(peak, private_memory(process.pid))
+        time.sleep(0.003)
+    assert process.wait() == 0
+    return peak
+
+
+def smallest_budget(*arguments: object) -> int:
+    """What the refusal of a tiny budget says would do, in MB."""
+    message = failed(4, *arguments, "--memory", "20MB")
+    assert "is too little" in message
+    found = re.search(r"--memory (\d+)MB\)", message)
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        ("npy", "random"),
+        ("npy", "anchors"),
+        ("npy", "many anchors"),
+        ("npy", "default"),
+        ("parquet", "random"),
+    ],
+)
+def test_memory_is_kept(data, tmp_path, kind, method):
+    fit = ("fit", *named(data, kind), *METHODS[method], "-o", tmp_path / "out", "-q")
+    budget = smallest_budget(*fit)
+    assert peak_of(*fit, "--memory", f"{budget}MB") <= budget * MB
+    assert budget * MB < 300 * MB
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_text_is_converted_within_memory(data, tmp_path):
+    fit = ("fit", *named(data, "csv"), *METHODS["random"], "-o", tmp_path / "out", "-q")
+    budget = smallest_budget(*fit)
+    assert peak_of(*fit, "--memory", f"{budget}MB") <= budget * MB
+
+
+def test_refused_before_anything_is_converted(data, tmp_path, monkeypatch):
+    def converted(*args, **options):
+        raise AssertionError("the table was converted first")
+
+    monkeypatch.setattr("biglp._sources.cache.convert._write_rows", converted)
+    failed(4, "fit", *named(data, "parquet"), "-o", tmp_path / "out", "--memory", "30MB")
+    assert not (tmp_path / "out").exists()
+
+
+def test_budget_does_not_change_the_answer(data, tmp_path):
+    fit = ("fit", *named(data, "npy"), *METHODS["anchors"], "-q")
+    done(*fit, "-o", tmp_path / "much")
+    done(*fit, "-o", tmp_path / "little", "--memory", f"{smallest_budget(*fit, '-o', 'x')}MB")
+    much, little = (np.load(tmp_path / name / "labels.npy") for name in ("much", "little"))
+    assert (much == little).mean() > 0.9999
+
+
+def test_predict_keeps_memory_too(data, tmp_path):
+    done("fit", "sim:3Kx60", *METHODS["anchors"], "-o", tmp_path / "model", "-q")
+    predict = ("predict", tmp_path / "model" / "model.biglp", data / "rows.npy", "-q")
+    predict += ("-o", tmp_path / "new.npy", "--probabilities")
+    budget = smallest_budget(*predict)
+    assert peak_of(*predict, "--memory", f"{budget}MB") <= budget * MB

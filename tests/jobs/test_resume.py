@@ -1,0 +1,240 @@
+"""Killed at any moment, a run leaves no half file, and goes on to the same answer."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli_tools import Process, done, failed, label_slowly, run
+from clusters import eventually
+
+ROWS, FEATURES = 300_000, 24
+OPTIONS = ("--factor", "anchors", "-k", "150", "--threads", "1")
+FREQUENT = {"biglp._core.checkpoint:JOURNAL_SECONDS": 0.02}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    done("simulate", ROWS, FEATURES, "-o", folder / "rows.npy", "-q", "--labels-per-class", 20)
+    rows, labels = np.load(folder / "rows.npy"), np.load(folder / "rows.labels.npy")
+    columns = {f"x{i}": pa.array(rows[:, i]) for i in range(FEATURES)}
+    table = pa.table(columns | {"y": pa.array(labels, mask=labels < 0)})
+    pq.write_table(table, folder / "rows.parquet", use_dictionary=False)
+    return folder
+
+
+def command(data: Path, kind: str) -> tuple[object, ...]:
+    where = ("--labels", data / "rows.labels.npy") if kind == "npy" else ("--label-column", "y")
+    return ("fit", data / f"rows.{kind}", *where, *OPTIONS, "--confidence", "-o", "out")
+
+
+@pytest.fixture(scope="module", params=["npy", "parquet"])
+def whole(request, data, tmp_path_factory):
+    """The same run without an interruption, and the seconds it takes."""
+    folder = tmp_path_factory.mktemp(request.param)
+    began = time.perf_counter()
+    process = Process(folder, *command(data, request.param), patches=FREQUENT)
+    assert process.wait(120) == 0, process.stderr
+    return request.param, folder / "out", time.perf_counter() - began
+
+
+def same_results(one: Path, other: Path) -> None:
+    names = sorted(path.name for path in one.iterdir())
+    assert names == sorted(path.name for path in other.iterdir())
+    for name in names:
+        if name == "summary.json":
+            continue
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def test_killed_at_random_moments(whole, data, tmp_path):
+    kind, reference, seconds = whole
+    kills, rng = 0, random.Random(7)
+    wanted = 6 if kind == "npy" else 4
+    while kills < wanted:
+        process = Process(tmp_path, *command(data, kind), "--resume", patches=FREQUENT)
+        if process.wait(rng.uniform(0.1, 0.8) * seconds) is None:
+            kills += process.signal(signal.SIGKILL) == -signal.SIGKILL
+        out = tmp_path / "out"
+        visible = (
+            [path.name for path in out.iterdir() if path.name[0] != "."] if out.exists() else []
+        )
+        finished = bool(visible) and not (out / ".biglp-run").exists()
+        if process.wait() == 0 or finished:  # it was quicker than the axe, or fell on leaving
+            same_results(reference, out)
+            for path in out.iterdir():
+                path.unlink()
+            out.rmdir()
+        else:
+            # Only while files are being renamed may some have their names, whole.
+            for name in visible:
+                assert (out / name).read_bytes() == (reference / name).read_bytes()
+                assert (out / ".biglp-run" / "moves.json").exists()
+    process = Process(tmp_path, *command(data, kind), "--resume", patches=FREQUENT)
+    assert process.wait(120) == 0, process.stderr
+    same_results(reference, tmp_path / "out")
+
+
+def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
+    """A run that fails in its last sweep resumes there, with the rows that were written."""
+    import biglp._lowrank.graph as sweeps
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("biglp._core.checkpoint.JOURNAL_SECONDS", 0.0)
+    made = sweeps._label
+    calls = []
+
+    def failing(block, **options):
+        calls.append(block.start)
+        if len(calls) > 5:
+            raise OSError(28, "No space left on device", "somewhere")
+        return made(block, **options)
+
+    monkeypatch.setattr(sweeps, "_label", failing)
+    result = run(*command(data, "npy"))
+    assert result.exit_code == 4
+    assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in result.stderr
+    assert "--resume" in result.stderr
+    assert not (tmp_path / "out" / "labels.npy").exists()
+    monkeypatch.setattr(sweeps, "_label", made)
+    summary = json.loads(done(*command(data, "npy"), "--resume", "--json").stdout)
+    assert [step["step"] for step in summary["steps"]] == ["labels"]
+    assert summary["steps"][0]["rows"] < ROWS
+    assert sum(summary["found"].values()) == ROWS
+    assert summary["resumed"]
+
+
+def test_interrupted_and_terminated(whole, data, tmp_path):
+    kind, reference, _ = whole
+    slow = FREQUENT | {"biglp._lowrank.graph:_label": label_slowly}
+    for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "term")):
+        folder = tmp_path / word
+        folder.mkdir()
+        process = Process(folder, *command(data, kind), patches=slow)
+        eventually((folder / "out" / ".biglp-run" / "decision.npz").stat)
+        assert process.signal(number) == code, process.stderr
+        assert word in process.stderr
+        assert "Traceback" not in process.stderr
+        assert "Kept in out/.biglp-run: " in process.stderr
+        assert "--resume" in process.stderr
+        assert Process(folder, *command(data, kind), "--resume").wait(120) == 0
+        same_results(reference, folder / "out")
+
+
+def test_another_run_is_refused(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = tmp_path / "small.npy"
+    labels = tmp_path / "small.labels.npy"
+    done("simulate", 2000, 5, "-o", small, "-q")
+    fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._fit.pipeline.sweep_labels", _out_of_disk)
+        message = run(*fit).stderr
+        assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
+    assert "unfinished run" in failed(2, *fit)
+    message = failed(5, *fit, "--alpha", "0.5", "--resume")
+    assert "option alpha was auto and is now 0.5" in message
+    message = failed(5, *fit, "--seed", "3", "--resume", "--threads", "1", "--engine", "threads")
+    assert "option random_state was 0 and is now 3" in message
+    assert "alpha" not in message
+    assert "threads" not in message
+    content = labels.read_bytes()
+    labels.write_bytes(content)
+    assert f"labels {labels} was 4,128 bytes written" in failed(5, *fit, "--resume")
+    done(*fit, "--overwrite", "--engine", "serial")
+    assert sorted(p.name for p in Path("out").iterdir()) == [
+        "labels.npy",
+        "model.biglp",
+        "summary.json",
+    ]
+
+
+def test_a_finished_run_has_nothing_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
+    done(*fit)
+    before = Path("out/labels.npy").stat()
+    assert "already ended" in done(*fit, "--resume").stdout
+    assert Path("out/labels.npy").stat().st_mtime_ns == before.st_mtime_ns
+    assert "scaling was auto and is now none" in failed(5, *fit, "--resume", "--scaling", "none")
+    assert "labels.npy" in failed(2, *fit)
+
+
+def test_two_processes_cannot_share_a_run(tmp_path, monkeypatch):
+    from biglp._core.checkpoint import RunFolder
+
+    monkeypatch.chdir(tmp_path)
+    busy = RunFolder(Path("out/.biglp-run"), {"command": "fit"}, resume=False)
+    message = failed(5, "fit", "sim:2Kx5", "-o", "out", "--overwrite")
+    assert "another process is at work in out/.biglp-run" in message
+    busy.close()
+    done("fit", "sim:2Kx5", "-o", "out", "--overwrite", "--factor", "linear")
+
+
+def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
+    """The moves are finished by the next run, whichever of them were done."""
+    import os
+
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--confidence")
+    done(*fit)
+    reference = Path("out").rename("reference")
+    for survivors in range(4):
+        moved: list[str] = []
+
+        def replace(old, new, survivors=survivors, moved=moved, real=os.replace):
+            if Path(old).parent.name == "answers" and Path(new).parent.name == "out":
+                if len(moved) == survivors:
+                    raise KeyboardInterrupt
+                moved.append(str(new))
+            real(old, new)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("biglp._jobs.results.os.replace", replace)
+            assert run(*fit).exit_code == 130
+        assert not Path("out/summary.json").exists()
+        done(*fit, "--resume")
+        same_results(reference, Path("out"))
+        for path in Path("out").iterdir():
+            path.unlink()
+
+
+def test_predict_resumes(data, tmp_path, monkeypatch):
+    import biglp._lowrank.graph as sweeps
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("biglp._core.checkpoint.JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
+    done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
+    predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
+    done(*predict)
+    reference = Path("new.npy").read_bytes()
+    Path("new.npy").unlink()
+    made, calls = sweeps._label, []
+
+    def failing(block, **options):
+        calls.append(block)
+        if len(calls) > 20:
+            raise OSError(28, "No space left on device", "somewhere")
+        return made(block, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "_label", failing)
+        assert run(*predict).exit_code == 4
+    assert not Path("new.npy").exists()
+    summary = json.loads(done(*predict, "--resume", "--json").stdout)
+    assert summary["steps"][0]["rows"] < ROWS
+    assert Path("new.npy").read_bytes() == reference
+
+
+def _out_of_disk(*args, **options):
+    raise OSError(28, "No space left on device", "somewhere")

@@ -1,0 +1,202 @@
+"""The block cache: made once, whole or not at all, used again, removed, done without."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import biglp._sources.cache.folder as store
+from biglp._core.errors import BadRowsError, OutputError
+from biglp._core.progress import Progress, Task
+from biglp._sources import as_source
+from biglp._sources.cache.cached import CachedSource
+from biglp._sources.tables.columns import make_encoding
+from biglp._sources.tables.tabular import TabularSource
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def parquet(tmp_path) -> Path:
+    pq.write_table(
+        pa.table({"a": np.arange(50.0), "b": np.arange(50.0) ** 2}), tmp_path / "x.parquet"
+    )
+    return tmp_path / "x.parquet"
+
+
+@pytest.fixture
+def csv(tmp_path) -> Path:
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 50)
+    return tmp_path / "x.csv"
+
+
+def test_temporary_folder_goes_with_the_source(temporary, parquet):
+    source = as_source(parquet)
+    assert isinstance(source, CachedSource)
+    assert len(list(temporary.iterdir())) == 1
+    copy = pickle.loads(pickle.dumps(source))
+    del copy  # a copy does not own the folder
+    gc.collect()
+    assert source.read(0, 50).shape == (50, 2)
+    del source
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+def test_temporary_folder_goes_at_the_end_of_python(temporary, parquet):
+    code = (
+        "import sys; from biglp._sources import as_source; "
+        f"s = as_source({str(parquet)!r}); print(s.folder); s.read(0, 5)"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert str(temporary) in done.stdout
+    assert list(temporary.iterdir()) == []
+
+
+def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet, monkeypatch):
+    alive = as_source(parquet)
+    dead, young = temporary / "biglp-dead", temporary / "biglp-young"
+    for folder in (dead, young):
+        (folder / "x-0").mkdir(parents=True)
+        (folder / store.LOCK).touch()
+    mine = alive.folder.parent
+    for folder in (dead, mine):
+        os.utime(folder, (1, 1))
+    as_source(parquet)
+    assert not dead.exists()
+    assert young.exists()
+    assert mine.exists()
+    alive.read(0, 5)
+
+
+def test_conversion_is_announced(temporary, parquet, caplog):
+    with caplog.at_level(logging.INFO, logger="biglp"):
+        as_source(parquet)
+    assert "x.parquet: converting to raw rows (800 bytes) in" in caplog.text
+
+
+def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv, monkeypatch):
+    folder = tmp_path / "kept"
+    first = as_source(csv, cache=folder)
+    (entry,) = folder.iterdir()
+    made = (entry / "rows.npy").stat().st_mtime_ns
+    second = as_source(csv, cache=folder)
+    assert second.folder == first.folder == entry
+    assert (entry / "rows.npy").stat().st_mtime_ns == made
+    as_source(csv, cache=folder, columns=["a"])
+    assert len(list(folder.iterdir())) == 2  # other options, other rows
+    csv.write_text("a,b\n" + "3,4\n" * 50)
+    np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[3, 4]])
+    del first, second
+    gc.collect()
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_damaged_entry_is_made_again(tmp_path, csv):
+    folder = tmp_path / "kept"
+    entry = as_source(csv, cache=folder).folder
+    (entry / "meta.json").write_text("{")
+    np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[1, 2]])
+
+
+def test_failed_conversion_leaves_nothing(tmp_path, temporary, monkeypatch):
+    monkeypatch.setattr("biglp._sources.formats.delimited.BLOCK_BYTES", 256)
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 200 + "3\n")
+    for cache in ("auto", tmp_path / "kept"):
+        with pytest.raises(BadRowsError):
+            as_source(tmp_path / "x.csv", cache=cache)
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_short_disk_is_known_before_the_work(temporary, parquet, csv, monkeypatch, caplog):
+    monkeypatch.setattr(store, "free_space", lambda folder: store.RESERVE_BYTES + 700)
+    with caplog.at_level(logging.INFO, logger="biglp"):
+        source = as_source(parquet)
+    assert isinstance(source, TabularSource)  # decoded again in each sweep instead
+    assert "not converted (about 800 bytes are needed in" in caplog.text
+    np.testing.assert_array_equal(source.read(3, 5), [[3, 9], [4, 16]])
+    with pytest.raises(OutputError, match=r"x\.csv must be converted .* set TMPDIR"):
+        as_source(csv)
+    (csv.parent / "x.svm").write_text("1 1:1\n" * 500)
+    with pytest.raises(OutputError, match=r"x\.svm must be converted"):
+        as_source(csv.parent / "x.svm")
+
+
+def test_disk_that_fills_up_meanwhile(temporary, parquet, csv, monkeypatch):
+    def full(self, entries):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.NpyWriter, "append", full)
+    assert isinstance(as_source(parquet), TabularSource)
+    with pytest.raises(OutputError, match="could not be written: No space left on device"):
+        as_source(csv)
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+def test_other_machine_reads_the_original_or_says_what_to_do(temporary, parquet, csv):
+    import shutil
+
+    parquet_source, csv_source = as_source(parquet), as_source(csv)
+    parquet_copy = pickle.loads(pickle.dumps(parquet_source))
+    csv_copy = pickle.loads(pickle.dumps(csv_source))
+    for folder in temporary.iterdir():
+        shutil.rmtree(folder)
+    np.testing.assert_array_equal(parquet_copy.read(3, 5), [[3, 9], [4, 16]])
+    with pytest.raises(BadRowsError, match="cannot be seen from this machine; name a folder"):
+        csv_copy.read(0, 2)
+
+
+def test_progress_is_told(temporary, parquet):
+    class Counting(Progress):
+        def __init__(self):
+            self.rows = 0
+
+        def start(self, label, n_rows):
+            counter = self
+            assert "x.parquet" in label
+            assert n_rows == 50
+
+            class CountingTask(Task):
+                def advance(self, rows):
+                    counter.rows += rows
+
+            return CountingTask(label, n_rows)
+
+    progress = Counting()
+    as_source(parquet, progress=progress)
+    assert progress.rows == 50
+
+
+def test_cached_and_direct_rows_are_the_same_bits(parquet):
+    direct, cached = as_source(parquet, cache="never"), as_source(parquet)
+    assert direct.encoding == cached.encoding == make_encoding(direct._files, _no_options())
+    assert direct.dtype == cached.dtype
+    np.testing.assert_array_equal(direct.read(7, 33), cached.read(7, 33))
+
+
+def _no_options():
+    from biglp._sources import ReadOptions
+
+    return ReadOptions()
