@@ -1,0 +1,48 @@
+"""Tables of things by name, each loaded when it is first asked for.
+
+A factor, a format, an engine, a member of the committee or a kind of answer is registered with one
+line: its name and where it is. Names are there at once, for messages and ``--help``; the module
+behind a name, and whatever it imports, only when that name is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Things by name.
+
+    Parameters
+    ----------
+    places : dict of str to str
+        For each name ``"module:object"``.
+    """
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self._things: dict[str, Any] = dict(places)
+
+    def __getitem__(self, name: str) -> T:
+        thing = self._things[name]
+        if isinstance(thing, str):
+            module, _, attribute = thing.partition(":")
+            thing = self._things[name] = getattr(import_module(module), attribute)
+        return thing
+
+    def __setitem__(self, name: str, thing: T | str) -> None:
+        """Register a thing, or the place where it is."""
+        self._things[name] = thing
+
+    def __delitem__(self, name: str) -> None:
+        del self._things[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._things
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, in the order in which they were registered."""
+        return iter(self._things)
