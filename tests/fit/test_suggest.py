@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp import LowRankLabelPropagation, _suggest
+from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, ParameterError
 from biglp._engines import SerialEngine
+from biglp._fit import suggest as _suggest
 from biglp._fit.suggest import SampleGraph, leading_eigenpairs
 from biglp._propagate import spectrum as spectra
 from biglp._propagate.posterior import LAST, OVERLAP, Posterior, choose_batch
