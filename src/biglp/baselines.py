@@ -19,19 +19,13 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._answers.spreading_answer import as_probabilities
+from biglp._answers.spreading import as_probabilities
 from biglp._core.arrays import Rows, to_numpy
 from biglp._core.blocks import format_bytes, parse_memory
+from biglp._core.checks import fraction, is_auto, one_of, positive, positive_integer
 from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
-from biglp._fit.prepare import explain_bad_rows
-from biglp._fit.settings import (
-    SOLVERS,
-    auto_or_positive,
-    fraction,
-    one_of,
-    positive,
-    positive_integer,
-)
+from biglp._fit.bad_rows import explain_bad_rows
+from biglp._fit.settings import SOLVERS
 from biglp._labels.labels import Labels, encode_labels
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.shift import shifted
@@ -248,7 +242,7 @@ class DensePropagation(_Baseline):
     def _bandwidth(self, rows: Rows) -> float:
         if self.kernel == "linear":
             return 1.0
-        given = auto_or_positive("bandwidth", self.bandwidth)
+        given = None if is_auto(self.bandwidth) else positive("bandwidth", self.bandwidth)
         if given is not None:
             return check_bandwidth(given, rows)
         distance = neighbour_distance(rows)

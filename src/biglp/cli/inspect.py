@@ -34,11 +34,11 @@ def inspect(
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
     from biglp._jobs.inputs import Inputs
-    from biglp._jobs.inspect.survey import survey
+    from biglp._jobs.inspect.survey import Survey, survey
     from biglp.cli.console import ConsoleProgress, results_console
 
     with ConsoleProgress() as progress:
-        found = survey(
+        asked = Survey(
             Inputs(tuple(inputs)),
             labels=labels,
             label_column=label_column,
@@ -48,8 +48,8 @@ def inspect(
             n_landmarks=given.auto_or_number("--n-landmarks", n_landmarks, int),
             memory=memory,
             threads=threads,
-            progress=progress,
         )
+        found = survey(asked, progress)
     console = results_console()
     if as_json:
         import json

@@ -53,7 +53,7 @@ def predict(
 
     [bold]biglp predict[/bold] out/model.biglp new.parquet -o new-labels.parquet
     """
-    from biglp._jobs.fit import PredictJob
+    from biglp._jobs.predict import PredictJob
     from biglp.cli.running import run_job
 
     job = PredictJob(
