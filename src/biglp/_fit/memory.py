@@ -14,6 +14,7 @@ short.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -29,6 +30,8 @@ from biglp._sources.base import DECODED_BYTES
 
 PROCESS_BYTES = 60 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
+SKLEARN_BYTES = 80 << 20
+"""scikit-learn, which the committee loads, and an estimator has loaded already."""
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
 BLOCK_OBJECT_BYTES = 1200
@@ -152,8 +155,8 @@ def _shared_out(
     graph, share = settings.graph, memory // engine.n_sharing
     costs = FACTORS[graph.factor].costs(graph, shape)
     extra = METHODS[settings.answer.method].extra(shape)
-    process = PROCESS_BYTES + extra.library + engine.library_bytes
-    process += min(shape.decoding, DECODED_BYTES)
+    process = PROCESS_BYTES + engine.library_bytes + min(shape.decoding, DECODED_BYTES)
+    process += SKLEARN_BYTES * (extra.sklearn or "sklearn" in sys.modules)
     decoding = max(shape.decoding - DECODED_BYTES, 0)
     if share < process + decoding:
         return f"Python and decoding the input alone take {format_bytes(process + decoding)}"
@@ -229,7 +232,7 @@ def plan_scoring(
     a_row = factor.row_bytes(factor.rank, shape, device)
     a_row += 3 * shape.n_classes * shape.dtype.itemsize
     parts = PART_COPIES * engine.n_threads * shape.part_bytes
-    process = PROCESS_BYTES + engine.library_bytes
+    process = PROCESS_BYTES + engine.library_bytes + SKLEARN_BYTES * ("sklearn" in sys.modules)
     process += max(shape.decoding, min(shape.decoding, DECODED_BYTES) + parts)
     least = engine.n_sharing * (process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row)
     if memory < least:
