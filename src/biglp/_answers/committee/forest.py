@@ -121,11 +121,11 @@ class ForestMember(Member):
         forest, held_out = grow_forest(
             rows.toarray() if sparse.issparse(rows) else rows,
             evidence.labelled.codes,
-            evidence.n_classes,
+            len(evidence.log_prior),
             evidence.problem.settings.seed,
             None if given is None else given.sum(axis=1),
         )
-        held_out[evidence.lone()] = np.nan
+        held_out[evidence.lone] = np.nan
         return Learned(forest, held_out, forest.of(evidence.sample_rows))
 
 
