@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -19,6 +20,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 from rich.progress import Task as Bar
+from rich.table import Table
 from rich.text import Text
 
 from biglp._core.progress import Progress, Task
@@ -31,6 +33,9 @@ WORDS = {
     "suggestions": "candidates",
 }
 
+VERDICTS = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
+"""Words for whether an experiment showed what it was to show."""
+
 
 def results_console() -> Console:
     """Standard output; a hundred columns where nobody looks at it live."""
@@ -42,6 +47,14 @@ def errors_console() -> Console:
     """Standard error."""
     live = sys.stderr.isatty()
     return Console(file=sys.stderr, highlight=False, width=None if live else 200)
+
+
+def plain_table(*names: str, right: Sequence[str] = (), space: int = 2) -> Table:
+    """Return a table without lines; the columns named in ``right`` are aligned to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, space), header_style="bold")
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
 
 
 class ConsoleProgress(Progress):

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.options import Debug, Json
 
 
 @explained
@@ -21,8 +21,8 @@ def demo(
         int, typer.Option(min=1, max=100, metavar="N", help="Labels of each digit that are shown.")
     ] = 5,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which labels are shown.")] = 0,
-    as_json: given.Json = False,
-    debug: given.Debug = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Label 1,797 handwritten digits from a few labels, in seconds.
 

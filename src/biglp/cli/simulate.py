@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.options import OUTPUT, Debug, Json, Overwrite, Quiet, Threads
 
 
 @explained
@@ -25,7 +25,7 @@ def simulate(
             metavar="FILE.npy",
             help="File for the rows; labels and truth go beside it.",
             show_default=False,
-            rich_help_panel=given.OUTPUT,
+            rich_help_panel=OUTPUT,
         ),
     ],
     classes: Annotated[int, typer.Option(min=2, metavar="N", help="Classes.")] = 2,
@@ -38,11 +38,11 @@ def simulate(
         int, typer.Option(min=0, metavar="N", help="Labelled rows of a class.")
     ] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed.")] = 0,
-    threads: given.Threads = None,
-    overwrite: given.Overwrite = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Write made-up rows, some labels (-1 elsewhere) and the truth.
 
