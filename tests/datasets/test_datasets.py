@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-import biglp.datasets.download as download_module
 import biglp.datasets.preparing as preparing
+import biglp.datasets.transfer as transfer
 from biglp import LowRankLabelPropagation, datasets
 from biglp._core.errors import BadRowsError, DownloadError, OutputError, ParameterError
 from biglp.datasets.places import cache_folder, own_folder
@@ -30,7 +30,7 @@ RNG = np.random.default_rng(0)
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     """A server with nothing on it, in the place of all publishers; an empty cache."""
-    monkeypatch.setattr(download_module, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setenv("BIGLP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.delenv("BIGLP_DATA", raising=False)
@@ -444,7 +444,7 @@ def test_failing_commands(site, monkeypatch):
     message = failed(8, "datasets", "fetch", "susy", "--mirror", f"http://127.0.0.1:{port}")
     assert "refused" in message
     assert "Check the network" in message
-    monkeypatch.setattr(download_module, "free_space", lambda folder: 1000)
+    monkeypatch.setattr(transfer, "free_space", lambda folder: 1000)
     assert "are free" in failed(4, "datasets", "fetch", "susy")
     assert "mnist.npz" in failed(3, "datasets", "fetch", "mnist-deformed")
 

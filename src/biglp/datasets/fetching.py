@@ -13,11 +13,13 @@ from biglp._core.errors import BadRowsError, DownloadError, ParameterError
 from biglp._core.files import atomic_write, explained_writing, lock_file
 from biglp._core.progress import LogProgress, Progress
 from biglp.datasets.deforming import DEFAULT_SEED, deformed_pieces
-from biglp.datasets.download import GoneError, digest, download, read_record, write_record
+from biglp.datasets.download import download
 from biglp.datasets.loading import load, read_stand_in
+from biglp.datasets.parts import digest, read_record, write_record
 from biglp.datasets.places import DOWNLOADS, own_folder, prepared_folder, read_meta, stand_in_file
 from biglp.datasets.preparing import prepare, write_rows
 from biglp.datasets.registry import Entry, RemoteFile, entry, mirrored
+from biglp.datasets.transfer import GoneError
 
 LOCK = ".lock"
 WAIT_SECONDS = 0.2

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from biglp.datasets.download import part_of
+from biglp.datasets.parts import part_of
 from biglp.datasets.registry import Entry, entry
 
 ROWS, LABELS, META, DOWNLOADS = "rows.npy", "labels.npy", "meta.json", "downloads"
