@@ -53,7 +53,9 @@ def peers(
 
     from biglp._core.blocks import parse_memory
     from biglp._core.errors import ParameterError
-    from biglp._experiments.peers import SIZES, Limits, run, verdict
+    from biglp._experiments.peer_page import verdict
+    from biglp._experiments.peer_runs import Limits
+    from biglp._experiments.peers import SIZES, run
     from biglp._experiments.report import Output
     from biglp.cli.console import VERDICTS, errors_console, results_console, seconds
     from biglp.cli.errors import escape

@@ -3,7 +3,7 @@
 Libraries were looked at in their current versions: pooch 1.9 and parfive 2.3 begin a broken
 download again at its first byte, and pypdl 1.5 asks for the rest without the condition that the
 file is still the same (If-Range), and only of servers that send an ETag. Our files have up to
-several gigabytes and most have no published checksum, so what is in ``transfer.py`` stays our own.
+several gigabytes and no published checksum, so what is in ``transfer.py`` stays our own.
 """
 
 from __future__ import annotations
