@@ -1,4 +1,4 @@
-"""Downloads against a real server: broken off, resumed, changed, damaged, refused."""
+"""Downloads (download, transfer, parts) against a real server that breaks off, changes, refuses."""
 
 from __future__ import annotations
 
