@@ -9,7 +9,7 @@ counted. A change of folder is one between two functions that follow each other 
 | ``fit`` on an array | 247 | 47 | 83 |
 | ``biglp fit`` on a Parquet file | 463 | 74 | 113 |
 
-Run with:  python benchmarks/walk.py [--list]; PYTHONPATH chooses the code, if not the installed one.
+Run with:  python benchmarks/walk.py [--list], with PYTHONPATH=OTHER/src for another tree.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -107,7 +108,7 @@ def room(step: Step) -> str:
 def show(title: str, steps: list[Step], listed: bool) -> None:
     """Print what a walk has, and its functions by room."""
     folders = [step[0].parent for step in steps]
-    changes = sum(before != after for before, after in zip(folders, folders[1:], strict=False))
+    changes = sum(before != after for before, after in pairwise(folders))
     files = {step[0] for step in steps}
     print(f"{title}: {len(steps)} functions, {len(files)} files, {changes} changes of folder")
     in_files = Counter(room((file, "", 0)) for file in files)
