@@ -98,7 +98,7 @@ def fetch(
 
     from biglp import datasets
     from biglp._core.blocks import format_bytes
-    from biglp.cli.console import ConsoleProgress, results_console, seconds
+    from biglp.cli.console import progress_bars, results_console, seconds
     from biglp.datasets.registry import entry
 
     chosen = [entry(name) for name in names]  # a wrong name is found before anything is fetched
@@ -107,7 +107,7 @@ def fetch(
     console = results_console()
     for known in chosen:
         began = time.perf_counter()
-        with ConsoleProgress(quiet) as progress:
+        with progress_bars(quiet) as progress:
             place = datasets.fetch(
                 known.name,
                 mirror=mirror,

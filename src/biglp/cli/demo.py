@@ -29,7 +29,7 @@ def demo(
     The data comes with scikit-learn, whose LabelSpreading is run on the same labels.
     """
     from biglp._jobs.fit import FitJob
-    from biglp.cli.console import ConsoleProgress, results_console
+    from biglp.cli.console import progress_bars, results_console
 
     console = results_console()
     data, hidden = _write_data(output, labels_per_class, seed)
@@ -42,7 +42,7 @@ def demo(
             f"[bold]{data}[/bold]: 1,797 handwritten digits, 8 × 8 pixels; {labels_per_class} of "
             f"each digit labelled, the rest hidden.\nRunning: [dim]{command}[/dim]"
         )
-    with ConsoleProgress() as progress:
+    with progress_bars() as progress:
         summary = job.run(progress)
     found = _accuracy(output / "result" / "labels.parquet", hidden)
     rows = [("biglp fit", found, summary["seconds"])]

@@ -32,9 +32,9 @@ def inspect(
     """
     from biglp._jobs.inputs import Inputs as Files
     from biglp._jobs.inspect.survey import survey
-    from biglp.cli.console import ConsoleProgress, results_console
+    from biglp.cli.console import progress_bars, results_console
 
-    with ConsoleProgress() as progress:
+    with progress_bars() as progress:
         found = survey(
             Files(tuple(inputs)),
             **asdict(labels),

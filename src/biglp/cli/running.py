@@ -12,7 +12,7 @@ from typing import Any
 from biglp._engines import launched_as
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
-from biglp.cli.console import ConsoleProgress, errors_console, results_console
+from biglp.cli.console import errors_console, progress_bars, results_console
 from biglp.cli.errors import escape
 from biglp.cli.options import Machine, Printing, Reading, Results
 from biglp.cli.summary import show_summary
@@ -40,7 +40,7 @@ def job_arguments(
 
 def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
-    with ConsoleProgress(printing.quiet) as progress:
+    with progress_bars(printing.quiet) as progress:
         summary = job.run(progress)
     if not _prints(job):
         return

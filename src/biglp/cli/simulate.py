@@ -59,7 +59,7 @@ def simulate(
     from biglp._engines.local import available_cores
     from biglp._sources.formats.simulated import write_simulation
     from biglp._sources.formats.simulation import Simulation
-    from biglp.cli.console import ConsoleProgress, results_console, seconds
+    from biglp.cli.console import progress_bars, results_console, seconds
 
     settings = {
         "classes": classes,
@@ -85,7 +85,7 @@ def simulate(
             "file."
         )
     began = time.perf_counter()
-    with ConsoleProgress(quiet) as progress:
+    with progress_bars(quiet) as progress:
         output.parent.mkdir(parents=True, exist_ok=True)
         paths = write_simulation(
             output, simulation, n_threads=threads or available_cores(), progress=progress
