@@ -89,7 +89,7 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
     part.verdicts = _verdicts(results)
     head = ["data", "solver", "start", "at start", f"after {MARK}", "at the end"]
     head += ["iterations", "sweeps", "seconds", "the paper"]
-    part.body = "Nothing could be fitted: no data is at hand."
+    part.body = "Nothing could be fitted: all data is missing."
     if results:
         part.body = "\n\n".join(
             [
@@ -182,7 +182,7 @@ def _line(title: str, curve: Curve) -> list[str]:
 def _verdicts(results: dict[str, list[Curve]]) -> list[tuple[bool | None, str]]:
     what = "accelerated gradient ends lower than multiplicative updates, from the paper's start"
     if not results:
-        return [(None, f"{what}: no data at hand")]
+        return [(None, f"{what}: all data is missing")]
     lower, found = [], []
     for title, curves in results.items():
         ends = {c.solver: c.objective[-1] for c in curves if c.start == "uniform"}

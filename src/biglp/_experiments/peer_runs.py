@@ -25,7 +25,7 @@ from biglp._experiments.peer_methods import MISSING, NEEDS
 LABELS_EACH = 10
 SIM_FEATURES, SIM_CLASSES = 100, 10
 POLL_SECONDS = 0.1
-"""How often memory is looked at; the system holds a process up while it counts its pages."""
+"""How often memory is looked at; counting its pages stops a process for a moment."""
 IDLE_FACTOR = 10
 """A method may take this many times its limit on the clock, where it has to wait for others."""
 PROGRAM = (sys.executable, "-m", "biglp._experiments.peer_methods")
@@ -145,7 +145,7 @@ def run_one(method: str, problem: Problem, limits: Limits) -> Outcome:
     try:
         peak, why = _watch(process, limits)
     finally:
-        process.kill()  # also when this process is interrupted; an ended one does not mind
+        process.kill()  # also when this process is interrupted; nothing happens to an ended one
         printed, complaint = process.communicate()
     if process.returncode == MISSING and not why:
         extra, peak = NEEDS.get(method, "peers"), 0

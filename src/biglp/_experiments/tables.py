@@ -53,8 +53,8 @@ class Plan:
     dense_rows : int
         Most rows for the exact n × n graph.
     glnp_iterations : int
-        Most iterations of GLNP by accelerated gradient; multiplicative updates, which sit long at
-        a saddle after a start without structure, may take ``PATIENCE`` times as many.
+        Most iterations of GLNP by accelerated gradient; multiplicative updates, which stay
+        long near a saddle point after a random start, may take ``PATIENCE`` times as many.
     """
 
     trials: int = 10
@@ -120,7 +120,7 @@ class Found:
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> tuple[list[Found], list[str]]:
-    """Run every method on every data set at hand; also what is missing."""
+    """Run every method on every data set that is here; also return what is missing."""
     found, missing = [], []
     for name in plan.names:
         try:

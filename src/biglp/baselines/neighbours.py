@@ -17,7 +17,7 @@ DISTANCE_ROWS = 500
 
 
 class NearestNeighbours(Baseline):
-    """Vote of the nearest labelled rows, through scikit-learn; unlabelled rows teach nothing.
+    """Vote of the nearest labelled rows, through scikit-learn; unlabelled rows are not used.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ class DensePropagation(Baseline):
         elif self.class_balance == "mass":
             self._weights = 1.0 / self.scores_.sum(axis=0)
         elif self.class_balance == "share":
-            # A label's own score would be taken for what the graph says of its row.
+            # Without the label's own score, which says nothing about the graph around its row.
             spread = (self.scores_ - (1.0 - self.alpha) * targets) * roots[:, None]
             self._offsets = share_offsets(spread, self._prior)
         return self._probabilities(self.scores_, self._degrees)
@@ -214,5 +214,5 @@ def _column_minimums(rows: Rows) -> np.ndarray:
 
 
 def _positive_degrees(degrees: np.ndarray) -> np.ndarray:
-    """Degrees, with 1 for a row that is tied to nothing: its scores are 0 whatever it is."""
+    """Degrees, with 1 for a row without any neighbour: its scores are 0 whatever its degree is."""
     return np.where(degrees > 0, degrees, 1.0)

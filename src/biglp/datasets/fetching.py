@@ -75,16 +75,16 @@ def fetch(
     folder = own_folder(known)
     with _alone(folder, progress):
         if rows in (None, read_meta(folder).get("rows")) and prepared_folder(known) == folder:
-            return folder  # another process was at it, and has finished
+            return folder  # another process has made it meanwhile
         if known.deformed_from is not None:
             _make(known, known.rows if rows is None else rows, folder, progress)
             return folder
         files = [_fetch_file(known, file, folder, mirror, progress) for file in known.files]
         prepare(known, files, folder, progress)
         for file in () if keep_downloads else files:
-            file.unlink()  # its record stays, to know the file by
+            file.unlink()  # its record stays, to recognise the file
         for archive in {Path(file.zip).name for file in known.files if file.zip}:
-            (folder / DOWNLOADS / archive).unlink(missing_ok=True)  # what it held is out
+            (folder / DOWNLOADS / archive).unlink(missing_ok=True)  # its content has been unpacked
     return folder
 
 

@@ -31,7 +31,7 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path | None:
-    """Folder of data that somebody else has put there, from ``BIGLP_DATA``."""
+    """Folder of data that did not come by ``fetch``, from ``BIGLP_DATA``."""
     named = os.environ.get("BIGLP_DATA")
     return Path(named).expanduser() if named else None
 

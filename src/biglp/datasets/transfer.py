@@ -66,16 +66,16 @@ class Transfer:
 
     def run(self) -> None:
         """Fill the part until it is whole; only attempts that bring nothing new are counted."""
-        best, fruitless = length(self.part), 0
+        best, failures = length(self.part), 0
         while True:
             try:
                 self._attempt()
                 return
             except _BrokenOffError as error:
                 reached = length(self.part)
-                fruitless = 0 if reached > best else fruitless + 1
+                failures = 0 if reached > best else failures + 1
                 best = max(best, reached)
-                if fruitless >= TRIES:
+                if failures >= TRIES:
                     kept = f" {format_bytes(reached)} are kept, to go on from." if reached else ""
                     raise DownloadError(
                         f"{self.url} could not be fetched: {error} ({TRIES} attempts).{kept} "
@@ -83,8 +83,8 @@ class Transfer:
                         "BIGLP_MIRROR."
                     ) from error
                 self.progress.say(f"{self.url}: {error}; trying again")
-                if fruitless:
-                    time.sleep(FIRST_PAUSE_SECONDS * 2 ** (fruitless - 1))
+                if failures:
+                    time.sleep(FIRST_PAUSE_SECONDS * 2 ** (failures - 1))
 
     def _attempt(self) -> None:
         have, begun = length(self.part), Beginning.of(self.part, self.url)
