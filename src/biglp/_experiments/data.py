@@ -7,6 +7,7 @@ reported, with how to get it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from biglp.datasets.places import data_folder
 
 VARIABLE = "BIGLP_DATA"
 MOST_ROWS = 100_000
-"""Random rows of a whole data set that the tables are made with: 5-NN would take too long on more."""
+"""Random rows of a whole data set that the tables are made with; 5-NN would take long on more."""
 
 
 class MissingDataError(LookupError):
@@ -159,6 +160,20 @@ def fetched(table: str) -> DataSet | None:
         np.ascontiguousarray(whole.rows[chosen], dtype=np.float32),
         (np.asarray(whole.labels)[chosen] == second).astype(np.int8),
     )
+
+
+def load_each(
+    names: Iterable[str], missing: list[str], say: Callable[[str], None]
+) -> Iterator[tuple[str, DataSet]]:
+    """Load the paper's data sets in turn; those that are not here are said and added to a list."""
+    for name in names:
+        try:
+            data = load(name)
+        except MissingDataError as error:
+            missing.append(f"{name}: {error}")
+            say(f"{name} is left out. {error}")
+        else:
+            yield name, data
 
 
 def load(table: str) -> DataSet:
