@@ -105,11 +105,12 @@ def _option(parameter: str) -> str:
 
 def _print_once(message: str) -> None:
     """Print it once, also where several processes fail in the same way."""
-    engines = sys.modules.get("biglp._engines")
-    if engines is None:
+    if "biglp._engines" not in sys.modules:  # there can be no other process
         _say(message)
-    else:
-        engines.end_print_once(lambda: _say(message))
+        return
+    from biglp._engines import end_together
+
+    end_together(lambda: _say(message))
 
 
 def _say(message: str) -> None:
