@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from biglp.cli.errors import EXIT_CODES, explained
-from biglp.cli.options import OUTPUT, Debug, Quiet
+from biglp.cli.options import Debug, Quiet, output_to
 
 bench = typer.Typer(
     name="bench", help="Measure biglp beside other libraries.", no_args_is_help=True
@@ -30,14 +30,7 @@ def peers(
         str, typer.Option(metavar="SIZE", help="Memory that a method may take.")
     ] = "8GB",
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for peers.md, results/ and img/.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path, output_to(metavar="FOLDER", help="Folder for peers.md, results/ and img/.")
     ] = Path("bench-out"),
     quiet: Quiet = False,
     debug: Debug = False,

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from biglp.cli.errors import explained
-from biglp.cli.options import Debug, Json
+from biglp.cli.options import Debug, Json, output_to
 
 
 @explained
 def demo(
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files go.")
-    ] = Path("demo-out"),
+    output: Annotated[Path, output_to(metavar="FOLDER", help="Where the files go.")] = Path(
+        "demo-out"
+    ),
     labels_per_class: Annotated[
         int, typer.Option(min=1, max=100, metavar="N", help="Labels of each digit that are shown.")
     ] = 5,

@@ -19,6 +19,7 @@ from biglp.cli.options import (
     Printing,
     Reading,
     Results,
+    output_to,
 )
 
 
@@ -33,12 +34,9 @@ def fit(
     machine: Machine,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
+        output_to(
             metavar="FOLDER",
             help="Folder for labels, model.biglp and summary.json.",
-            rich_help_panel=OUTPUT,
             show_default=False,
         ),
     ],

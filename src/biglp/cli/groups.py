@@ -16,18 +16,21 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class only:  # noqa: N801  used like a function, beside the name of a group
-    """Mark a parameter that takes some options of a group; the others keep their defaults."""
+@dataclass(frozen=True)
+class _Only:
+    names: tuple[str, ...]
 
-    def __init__(self, *names: str) -> None:
-        self.names = names
+
+def only(*names: str) -> _Only:
+    """Mark a parameter that takes some options of a group; the others keep their defaults."""
+    return _Only(names)
 
 
 def grouped(command: Command) -> Command:
@@ -66,7 +69,7 @@ def _group_of(annotation: Any) -> tuple[Any, tuple[str, ...]]:
     chosen: tuple[str, ...] | None = None
     if get_origin(annotation) is Annotated:
         annotation, *more = get_args(annotation)
-        chosen = next((mark.names for mark in more if isinstance(mark, only)), None)
+        chosen = next((mark.names for mark in more if isinstance(mark, _Only)), None)
     if not (isinstance(annotation, type) and is_dataclass(annotation)):
         return None, ()
     return annotation, chosen or tuple(field.name for field in fields(annotation))

@@ -19,6 +19,8 @@ _reading = partial(typer.Option, rich_help_panel=READING)
 _method = partial(typer.Option, rich_help_panel=METHOD)
 _machine = partial(typer.Option, rich_help_panel=MACHINE)
 _output = partial(typer.Option, rich_help_panel=OUTPUT)
+output_to = partial(_output, "--output", "-o")
+"""Declare ``--output``, which every command that writes has, with a help text of its own."""
 
 Inputs = Annotated[
     list[str],

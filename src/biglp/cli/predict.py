@@ -9,7 +9,7 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
-from biglp.cli.options import OUTPUT, Inputs, Machine, Printing, Reading, Results
+from biglp.cli.options import Inputs, Machine, Printing, Reading, Results, output_to
 
 
 @explained
@@ -24,13 +24,8 @@ def predict(
     machine: Machine,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="File ending in .npy or .parquet, or a folder.",
-            rich_help_panel=OUTPUT,
-            show_default=False,
+        output_to(
+            metavar="OUT", help="File ending in .npy or .parquet, or a folder.", show_default=False
         ),
     ],
     results: Results,

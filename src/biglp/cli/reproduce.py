@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from biglp.cli.errors import explained
-from biglp.cli.options import OUTPUT, Debug, Quiet
+from biglp.cli.options import Debug, Quiet, output_to
 
 
 @explained
@@ -24,14 +24,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Fewer trials and rows: minutes instead of hours.")
     ] = False,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for paper.md, results/ and img/.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path, output_to(metavar="FOLDER", help="Folder for paper.md, results/ and img/.")
     ] = Path("reproduce-out"),
     file: Annotated[
         Path | None,

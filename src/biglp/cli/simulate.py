@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from biglp.cli.errors import explained
-from biglp.cli.options import OUTPUT, Debug, Json, Overwrite, Quiet, Threads
+from biglp.cli.options import Debug, Json, Overwrite, Quiet, Threads, output_to
 
 
 @explained
@@ -19,13 +19,10 @@ def simulate(
     features: Annotated[str, typer.Argument(metavar="FEATURES", help="Number of features.")],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
+        output_to(
             metavar="FILE.npy",
             help="File for the rows; labels and truth go beside it.",
             show_default=False,
-            rich_help_panel=OUTPUT,
         ),
     ],
     classes: Annotated[int, typer.Option(min=2, metavar="N", help="Classes.")] = 2,

@@ -9,7 +9,7 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
-from biglp.cli.options import METHOD, OUTPUT, Labels, Machine, Printing, Reading, Results
+from biglp.cli.options import METHOD, Labels, Machine, Printing, Reading, Results, output_to
 
 
 @explained
@@ -45,12 +45,9 @@ def suggest(
     machine: Machine,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
+        output_to(
             metavar="FILE",
             help="CSV file with an empty column 'label' to fill in; printed by default.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     results: Annotated[Results, only("overwrite")],
