@@ -3,7 +3,7 @@
 from biglp._experiments import data, peers
 from biglp._experiments.peer_runs import Limits, Outcome
 from biglp._experiments.report import Output
-from cli_tools import done, failed
+from cli_tools import done
 from pages import check_images, check_page
 
 
@@ -36,7 +36,3 @@ def test_peers_label_real_rows_within_their_limits(tmp_path, monkeypatch):
     assert [outcome.why for outcome in found] == ["", ""]
     assert all(outcome.accuracy > 0.2 and outcome.peak > 2**20 for outcome in found)
     assert all(outcome.seconds > 0 for outcome in found)
-
-
-def test_bad_sizes_are_explained(tmp_path):
-    assert "--sizes" in failed(2, "bench", "peers", "--sizes", "many", "-o", tmp_path)
