@@ -25,7 +25,7 @@ def test_unexpected_errors_say_so(here, rows, monkeypatch):
 
     values, shown, _ = rows
     arguments = write("npy", values, shown)
-    monkeypatch.setattr("biglp._jobs.fit.fit_model", broken)
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline", broken)
     message = failed(1, "fit", *arguments, "-o", "out")
     assert "unexpected RuntimeError: a bug. Please report it" in message
     result = run("fit", *arguments, "-o", "out", "--debug")

@@ -181,17 +181,17 @@ def test_unreadable_file(here, rows, monkeypatch):
 
 
 def test_file_changes_between_sweeps(here, rows, monkeypatch):
-    import biglp._fit.pipeline as running
+    from biglp._fit.pipeline import Pipeline
 
     values, shown, _ = rows
     arguments = write("npy", values, shown)
-    sweep = running.sweep_labels
+    sweep = Pipeline.answer
 
     def changed(*args, **options):
         np.save("rows.npy", values + 1)
         return sweep(*args, **options)
 
-    monkeypatch.setattr(running, "sweep_labels", changed)
+    monkeypatch.setattr(Pipeline, "answer", changed)
     message = failed(3, "fit", *arguments, "-o", "out")
     assert "rows.npy changed while it was being worked on" in message
     assert not Path("out/labels.npy").exists()

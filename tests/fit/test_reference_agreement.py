@@ -8,10 +8,25 @@ import reference as ref
 from biglp._core.arrays import to_dense
 from biglp._core.errors import DegreeWarning
 from biglp._fit.prepare import build_factor
+from biglp._lowrank.nystrom import eigenvalue_cutoff
 from helpers import assert_scores_agree, blobs, clear_rows, model, raw_scores, rows_in_a_block
-from reference_graphs import FACTORS, graph, landmarks_of
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
+FACTORS = ("anchors", "nystrom", "linear")
+SIGMA = 1.5
+
+
+def landmarks_of(X, count=20):
+    return X[np.random.default_rng(1).choice(len(X), count, replace=False)]
+
+
+def graph(factor, X, L, sigma=SIGMA, nearest=3):
+    """W of the reference."""
+    if factor == "anchors":
+        return ref.anchor_graph(X, L, sigma, nearest)
+    if factor == "nystrom":
+        return ref.nystrom_graph(X, L, sigma, eigenvalue_cutoff(len(L), X.dtype))
+    return ref.linear_graph(X)
 
 
 def reference_scores(factor, X, y, L, alpha, solve=ref.closed_form, prior=None, **shape):

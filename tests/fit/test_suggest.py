@@ -12,7 +12,7 @@ from biglp._core.errors import LabelError, ParameterError
 from biglp._engines import SerialEngine
 from biglp._fit import suggest as _suggest
 from biglp._fit.suggest import SampleGraph, leading_eigenpairs
-from biglp._propagate import spectrum as spectra
+from biglp._propagate import systems as spectra
 from biglp._propagate.posterior import LAST, OVERLAP, Posterior, choose_batch
 from helpers import blobs, model, rows_in_a_block
 

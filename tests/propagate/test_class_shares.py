@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_reference_agreement import FACTORS, graph, landmarks_of
 
 import reference as ref
 from biglp import LowRankLabelPropagation
@@ -11,7 +12,6 @@ from biglp._answers.spreading_answer import Decision
 from biglp._core.errors import ParameterError
 from biglp._propagate.class_shares import share_offsets, with_class_shares
 from helpers import blobs, model, rows_in_a_block
-from reference_graphs import FACTORS, graph, landmarks_of
 
 
 def shares_of(labels, n_classes):

@@ -1,1 +1,33 @@
-"""From the sums over all rows to an answer for each row."""
+"""From the sums over all rows to an answer for each row.
+
+A *method* learns an *answer*: the method sees the graph, its sums and the labels once; the answer
+is a few arrays that turn a block of features (and rows) into class probabilities or values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biglp._core.registry import Registry
+
+if TYPE_CHECKING:
+    from biglp._answers.base import Answer, Method
+
+METHODS: Registry[type[Method]] = Registry(
+    {
+        "committee": "biglp._answers.committee.method:CommitteeMethod",
+        "spreading": "biglp._answers.spreading:SpreadingMethod",
+        "poisson": "biglp._answers.poisson:PoissonMethod",
+        "regression": "biglp._answers.regression:RegressionMethod",
+    }
+)
+"""Every method by its name: one line each."""
+
+ANSWERS: Registry[type[Answer]] = Registry(
+    {
+        "committee": "biglp._answers.committee.answer:CommitteeAnswer",
+        "spreading": "biglp._answers.spreading:SpreadingAnswer",
+        "regression": "biglp._answers.regression:RegressionAnswer",
+    }
+)
+"""Every kind of answer by its name in model files and checkpoints."""

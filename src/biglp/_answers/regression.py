@@ -1,118 +1,160 @@
-"""From the sums over all rows to values: smoothing on the graph, ridge regression, their blend."""
+"""Regression: smoothing on the graph, ridge regression, and their blend."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from biglp._answers.committee.decision import to_float64
-from biglp._answers.committee.members import centre_and_spread
-from biglp._answers.spreading import ALPHAS, spread
-from biglp._core.arrays import to_dense, to_numpy
-from biglp._engines import Engine
-from biglp._fit.prepare import PreparedRows
-from biglp._fit.settings import Settings
-from biglp._labels.targets import Measurements
-from biglp._lowrank.base import Factor
-from biglp._lowrank.graph import labelled_features, part_of_labels
+from biglp._answers.base import Answer, AnswerSettings, Learnt, Method, Problem
+from biglp._answers.spreading import ALPHAS
+from biglp._answers.standard import centre_and_spread, to_float64
+from biglp._core.arrays import Array, Rows, like, to_dense, to_numpy
+from biglp._labels.labels import OwnLabels
+from biglp._labels.targets import Targets
 from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.closed_form import without_noise
-from biglp._propagate.normalise import Normalisation
 from biglp._propagate.regression import (
+    FLOOR,
     MIN_HELD_OUT,
-    RegressionDecision,
     blend,
     held_out_mean,
     held_out_values,
+    smoothed,
 )
 from biglp._propagate.ridge import fit_ridge
-from biglp._propagate.sums import GramSums, apply_mixing
-from biglp._propagate.systems import Graph, take_apart
 
 DEFAULT_ALPHA = 0.9
-MAX_LABELLED = 2000
+MOST_LABELLED = 2000
 """Labelled rows that leave-one-out and ridge regression look at; the graph uses all."""
 STANDARD_SAMPLE = 2000
 """Rows that tell the centre and the spread of each feature."""
 MEMBERS = ("graph", "ridge", "mean")
 
 
-def make_regression(
-    engine: Engine,
-    rows: PreparedRows,
-    factor: Factor,
-    normalisation: Normalisation,
-    labels: Measurements,
-    settings: Settings,
-    sums: GramSums,
-    mixing: np.ndarray,
-) -> tuple[RegressionDecision, dict[str, Any], int]:
-    """Return the decision, what was chosen on the way, and the iterations of the solver."""
-    spectrum = take_apart(sums, len(labels.rows))
-    part = part_of_labels(labels, MAX_LABELLED, settings.seed)
-    features = _features(engine, rows, factor, normalisation, part, mixing)
-    alpha, by_graph, errors = _choose_alpha(spectrum, features, part, settings)
-    sample = to_float64(to_numpy(sample_rows(rows.source, STANDARD_SAMPLE, settings.seed)))
-    known = to_float64(to_numpy(rows.source.take(part.rows)))
-    ridge = fit_ridge(known, part.values, part.weights, centre_and_spread(sample)[1])
-    opinions = np.stack([by_graph, ridge.held_out, held_out_mean(part.values, part.weights)])
-    shares = blend(opinions, part.values, part.weights)
-    coefficients, n_iter = spread(spectrum, alpha, settings)
-    unmixed = apply_mixing(coefficients.T, mixing.T).T
-    decision = RegressionDecision(
-        coefficients=without_noise(unmixed, sums, alpha),
-        slopes=ridge.slopes,
-        intercepts=ridge.intercepts,
-        limits=np.stack([labels.values.min(axis=0), labels.values.max(axis=0)]),
-        weights=shares[:2],
-        mean=labels.mean,
-        spread=labels.spread,
-    )
-    report = {
-        "alpha": alpha,
-        "candidates": errors,
-        **_report(opinions, shares, part),
-        "spectral_radius": spectrum.radius,
-    }
-    return decision, report, n_iter
+@dataclass(frozen=True)
+class RegressionAnswer(Answer):
+    """Values of any rows.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, q + 1)
+        Features times this are the sums of labels and, last, of their weights.
+    slopes, intercepts : ndarrays of shape (m, q) and (q,)
+        Ridge regression on the prepared rows, in units of the spread.
+    limits : ndarray of shape (2, q)
+        Least and largest label; a mean of labels is between them.
+    weights : ndarray of shape (2, q)
+        Weights of the graph and of ridge regression; the rest is the mean's.
+    mean, spread : ndarrays of shape (q,)
+        Mean and spread of the labels.
+    """
+
+    coefficients: np.ndarray
+    slopes: np.ndarray
+    intercepts: np.ndarray
+    limits: np.ndarray
+    weights: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+
+    kind = "regression"
+
+    def __post_init__(self) -> None:
+        """Rows are needed where ridge regression has a weight."""
+        object.__setattr__(self, "needs_rows", bool(self.weights[1].any()))
+
+    def outputs(
+        self, features: Array, rows: Rows = None, own: OwnLabels | None = None
+    ) -> tuple[Array, int]:
+        """Values of a block of rows in units of the spread, around the mean: see :meth:`finish`."""
+        sums = features @ like(features, self.coefficients)
+        unreached = ~(sums[:, -1] > FLOOR)
+        found = smoothed(sums, like(sums, self.limits)) * like(sums, self.weights[0])
+        if self.needs_rows:
+            straight = rows @ like(rows, self.slopes) + like(sums, self.intercepts)
+            found += straight * like(sums, self.weights[1])
+        return found, int(unreached.sum())
+
+    def finish(self, outputs: np.ndarray) -> np.ndarray:
+        """Bring values back to the units of the labels, in float64."""
+        return np.asarray(self.mean + self.spread * outputs.astype(np.float64))
+
+    def count(self, answers: np.ndarray) -> dict[int, int]:
+        """Count nothing: there are no classes."""
+        return {}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which the answer is rebuilt."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> RegressionAnswer:
+        """Rebuild from :meth:`state`."""
+        return cls(**state)
 
 
-def _features(
-    engine: Engine,
-    rows: PreparedRows,
-    factor: Factor,
-    normalisation: Normalisation,
-    part: Measurements,
-    mixing: np.ndarray,
-) -> np.ndarray:
-    """Mixed, normalised features of labelled rows."""
-    if not factor.fresh_features:  # they are not a function of the row, but kept with its block
-        return labelled_features(engine, rows.blocks, factor, normalisation, part.rows, mixing)
-    # A handful of rows, wherever they are: not worth a sweep.
-    features, _ = normalisation.apply(factor.features(rows.source.take(part.rows)))
-    return apply_mixing(to_dense(features).astype(np.float64), mixing)
+class RegressionMethod(Method):
+    """The blend of smoothing and ridge regression that leave-one-out likes best."""
+
+    unreached_get = "the mean of the labels"
+
+    @classmethod
+    def check(cls, labels: Targets, settings: AnswerSettings, rank: int) -> None:
+        """Nothing can be wrong: there are no classes."""
+
+    @classmethod
+    def learn(cls, problem: Problem[Targets]) -> Learnt:
+        """Choose α and the blend."""
+        graph, labels, seed = problem.graph, problem.labels, problem.settings.seed
+        part = problem.part_of_labels(MOST_LABELLED)
+        features = to_dense(problem.sums.mix(graph.features_of(part.rows)))
+        alpha, by_graph, errors = _choose_alpha(problem, features, part)
+        sample = to_float64(to_numpy(sample_rows(graph.source, STANDARD_SAMPLE, seed)))
+        known = to_float64(to_numpy(graph.source.take(part.rows)))
+        ridge = fit_ridge(known, part.values, part.weights, centre_and_spread(sample)[1])
+        opinions = np.stack([by_graph, ridge.held_out, held_out_mean(part.values, part.weights)])
+        shares = blend(opinions, part.values, part.weights)
+        coefficients, n_iter = problem.spread(alpha)
+        answer = RegressionAnswer(
+            coefficients=without_noise(problem.sums.unmix(coefficients), problem.sums, alpha),
+            slopes=ridge.slopes,
+            intercepts=ridge.intercepts,
+            limits=np.stack([labels.values.min(axis=0), labels.values.max(axis=0)]),
+            weights=shares[:2],
+            mean=labels.mean,
+            spread=labels.spread,
+        )
+        report = {
+            "alpha": alpha,
+            "candidates": errors,
+            **_report(opinions, shares, part),
+            "spectral_radius": problem.system.radius,
+        }
+        return Learnt(answer, report, n_iter)
 
 
 def _choose_alpha(
-    spectrum: Graph, features: np.ndarray, part: Measurements, settings: Settings
+    problem: Problem[Targets], features: np.ndarray, part: Targets
 ) -> tuple[float, np.ndarray, list[dict[str, float]]]:
     """α of least leave-one-out error over all targets, what it says, and all candidates."""
-    alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
-    if settings.alpha is None and len(part.rows) < MIN_HELD_OUT:
+    given = problem.settings.alpha
+    alphas = ALPHAS if given is None else (given,)
+    if given is None and len(part.rows) < MIN_HELD_OUT:
         alphas = (DEFAULT_ALPHA,)
-    found = {a: held_out_values(spectrum, features, part.columns, a) for a in alphas}
+    found = {a: held_out_values(problem.system, features, part.columns, a) for a in alphas}
     errors = [{"alpha": a, "error": _error(said, part).mean().item()} for a, said in found.items()]
     best = min(errors, key=lambda candidate: candidate["error"])["alpha"]
     return best, found[best], errors
 
 
-def _error(said: np.ndarray, part: Measurements) -> np.ndarray:
+def _error(said: np.ndarray, part: Targets) -> np.ndarray:
     """Root of the mean squared error of each target, in units of its spread.  (q,)."""
     return np.sqrt(np.average((said - part.values) ** 2, axis=0, weights=part.weights))
 
 
-def _report(opinions: np.ndarray, shares: np.ndarray, part: Measurements) -> dict[str, Any]:
+def _report(opinions: np.ndarray, shares: np.ndarray, part: Targets) -> dict[str, Any]:
     together = np.einsum("eq,elq->lq", shares, opinions)
     members = [
         {

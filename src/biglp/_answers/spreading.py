@@ -1,33 +1,104 @@
-"""Choosing α and the class prior by exact leave-one-out on the labelled rows."""
+"""Label spreading: α and the class prior chosen by exact leave-one-out on the labelled rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from biglp._answers.spreading_answer import Decision
-from biglp._fit.settings import Settings
-from biglp._labels.labels import Labels
+from biglp._answers.base import Answer, AnswerSettings, Learnt, Method, Problem
+from biglp._answers.shares import with_class_shares
+from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._labels.labels import Labels, OwnLabels
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior
-from biglp._propagate.closed_form import solve, without_noise
-from biglp._propagate.iteration import iterate
+from biglp._propagate.closed_form import without_noise
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
 from biglp._propagate.poisson import centred, mean_label
-from biglp._propagate.sums import apply_mixing
-from biglp._propagate.systems import DenseSystem, Graph
 
 ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 DEFAULT_ALPHA = 0.99
 PRIOR_POWERS = (0.0, 0.5, 1.0)
 DEFAULT_PRIOR_POWER = 0.0
 LABELS_TO_CHOOSE = 3
-"""Labels that every class needs before leave-one-out is worth asking."""
+"""Labels that every class needs before leave-one-out can choose."""
 NO_WEIGHTS = ("none", "centre", "share")
 """Class balances that put no factor on the columns of F."""
-MAX_LABELLED = 5000
-"""Labelled rows that leave-one-out looks at; more change nothing and cost time."""
+
+
+@dataclass(frozen=True)
+class SpreadingAnswer(Answer):
+    """Class probabilities from scores of any sign.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, c)
+        C · diag(weights): features times this are the balanced scores of unlabelled rows.
+    own_label : ndarray of shape (c,)
+        What a labelled row's own label adds to its class: (1−α) · weights.
+    prior : ndarray of shape (c,)
+        Class probabilities of a row that nothing reaches.
+    own_shift : ndarray of shape (c,) or (1,)
+        What a labelled row's own label adds to all classes, where labels are centred.
+    """
+
+    coefficients: np.ndarray
+    own_label: np.ndarray
+    prior: np.ndarray
+    own_shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
+
+    kind = "spreading"
+
+    def outputs(
+        self, features: Array, rows: Rows = None, own: OwnLabels | None = None
+    ) -> tuple[Array, int]:
+        """Class probabilities of a block of rows; those that no label reaches have the prior."""
+        scores = features @ like(features, self.coefficients)
+        if own is not None and len(own.rows):
+            added = own.shares * self.own_label + self.own_shift
+            scores[own.rows] += like(scores, added * own.weights[:, None])
+        return as_probabilities(scores, self.prior)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The four arrays."""
+        return {
+            "coefficients": self.coefficients,
+            "own_label": self.own_label,
+            "prior": self.prior,
+            "own_shift": self.own_shift,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> SpreadingAnswer:
+        """Rebuild from the four arrays."""
+        return cls(**state)
+
+
+def as_probabilities(scores: Array, prior: np.ndarray) -> tuple[Array, int]:
+    """Turn scores of any sign into rows that add up to 1; also count rows that have no score.
+
+    A score below zero says "unlike every label of this class" and counts as zero, unless a row has
+    no other. ``prior`` is what rows without any score get.
+    """
+    xp = namespace(scores)
+    signed, scores = scores, scores.clip(min=0)
+    totals = scores @ xp.ones_like(scores[0])
+    # A total so small that its reciprocal overflows tells as little as none at all.
+    smallest = xp.finfo(scores.dtype).tiny
+    doubtful = ~(totals > smallest)
+    n_unreached = 0
+    if bool(doubtful.any()):
+        # Unlike all of them, and then to be compared; or no score at all.
+        part = signed[doubtful]
+        part = part - xp.amin(part, 1)[:, None]
+        sums = part @ xp.ones_like(part[0])
+        unreached = ~(sums > smallest)
+        n_unreached = int(unreached.sum())
+        part[unreached] = like(scores, prior)
+        sums[unreached] = 1.0
+        scores[doubtful], totals[doubtful] = part, sums
+    scores *= (1.0 / totals)[:, None]
+    return scores, n_unreached
 
 
 @dataclass(frozen=True)
@@ -35,7 +106,7 @@ class Choice:
     """α and the prior power, with the leave-one-out accuracy of every candidate."""
 
     alpha: float
-    prior_power: float | None
+    prior_power: float
     accuracy: float | None = None
     candidates: tuple[dict[str, Any], ...] = ()
 
@@ -49,101 +120,53 @@ class Choice:
         }
 
 
-def choose(
-    spectrum: Graph, labels: Labels, labelled: LabelledRows | None, settings: Settings
-) -> Choice:
+class SpreadingMethod(Method):
+    """Label spreading at one α."""
+
+    @classmethod
+    def learn(cls, problem: Problem[Labels]) -> Learnt:
+        """Choose, propagate, and balance the classes."""
+        labelled = rows_to_choose_by(problem, problem.settings.alpha is None)
+        choice = choose(problem, labelled)
+        answer, n_iter = decide(problem, choice)
+        if problem.settings.balances("share"):
+            answer = with_class_shares(answer, problem)
+        report = {**choice.describe(), "spectral_radius": problem.system.radius}
+        return Learnt(answer, report, n_iter)
+
+
+def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRows | None:
+    """Labelled rows for leave-one-out; None where nothing is to be chosen, or labels are few."""
+    if not (open_alpha or problem.settings.balances("auto")):
+        return None
+    if int(problem.labels.rows_each.min()) < LABELS_TO_CHOOSE:
+        return None
+    return problem.labelled(problem.part_of_labels(problem.system.most_labelled))
+
+
+def choose(problem: Problem[Labels], labelled: LabelledRows | None) -> Choice:
     """Choose α and the class prior where the user has not."""
+    settings, labels = problem.settings, problem.labels
     alphas = ALPHAS if settings.alpha is None else (settings.alpha,)
-    powers = PRIOR_POWERS if _is(settings.class_balance, "auto") else (DEFAULT_PRIOR_POWER,)
-    if _is(settings.class_balance, "share"):
+    powers = PRIOR_POWERS if settings.balances("auto") else (DEFAULT_PRIOR_POWER,)
+    if settings.balances("share"):
         # Thresholds come from all rows; for choosing α, class mass with the same prior will do.
         settings, powers = replace(settings, class_balance="mass"), (1.0,)
-    fixed = Choice(settings.alpha or DEFAULT_ALPHA, DEFAULT_PRIOR_POWER)
     if labelled is None or len(alphas) * len(powers) == 1:
-        return fixed
+        return Choice(settings.alpha or DEFAULT_ALPHA, DEFAULT_PRIOR_POWER)
     candidates = []
     targets = labelled.targets(labels.n_classes)
     for alpha in alphas:
-        scores, masses = leave_one_out(spectrum, labelled, alpha)
-        if _is(settings.class_balance, "centre"):
+        scores, masses = leave_one_out(problem.system, labelled, alpha)
+        if settings.balances("centre"):
             scores = centred(scores, labels.counts - targets)
         for power in powers:
             weights = balance_weights(settings, labels, masses, power)
             best = (scores * weights).argmax(axis=1)[:, None]
             accuracy = np.take_along_axis(targets, best, axis=1).sum() / targets.sum()
-            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": accuracy})
-    return _best(candidates)
-
-
-def wants_leave_one_out(labels: Labels, settings: Settings) -> bool:
-    """Whether there is something to choose and enough labels to choose by."""
-    open_alpha = settings.alpha is None and settings.filter != "poisson"
-    open_questions = open_alpha or _is(settings.class_balance, "auto")
-    return open_questions and int(labels.rows_each.min()) >= LABELS_TO_CHOOSE
-
-
-def check_prior(labels: Labels, settings: Settings) -> None:
-    """Refuse a class prior that does not fit the classes, before any row is read."""
-    if not isinstance(settings.class_balance, str):
-        given_prior(settings.class_balance, labels.n_classes)
-
-
-def decide(
-    spectrum: Graph,
-    labels: Labels,
-    choice: Choice,
-    settings: Settings,
-    mixing: np.ndarray,
-) -> tuple[Decision, int]:
-    """Propagate with the chosen α and balance the classes; also return the iterations used.
-
-    ``mixing`` goes into the coefficients, so that the label sweep works on features as they come.
-    """
-    alpha = choice.alpha
-    coefficients, n_iter = spread(spectrum, alpha, settings)
-    mass = class_mass(spectrum.sums.totals, coefficients, labels.counts, alpha)
-    power = DEFAULT_PRIOR_POWER if choice.prior_power is None else choice.prior_power
-    weights = balance_weights(settings, labels, mass, power)
-    prior = power_prior(labels.counts, 1.0)
-    if not isinstance(settings.class_balance, str):
-        prior = given_prior(settings.class_balance, labels.n_classes)
-    shift = np.zeros(1)
-    if _is(settings.class_balance, "centre"):
-        coefficients = centred(coefficients, labels.counts)
-        shift = (alpha - 1.0) * mean_label(labels.counts)
-    unmixed = apply_mixing((coefficients * weights).T, mixing.T).T
-    unmixed = without_noise(unmixed, spectrum.sums, alpha)
-    return Decision(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
-
-
-def spread(spectrum: Graph, alpha: float, settings: Settings) -> tuple[np.ndarray, int]:
-    """Label spreading by the chosen solver: coefficients C and the iterations used."""
-    if settings.solver == "iterative":
-        return iterate(
-            spectrum.sums, alpha, spectrum.radius, max_iter=settings.max_iter, tol=settings.tol
-        )
-    if isinstance(spectrum, DenseSystem):  # leave-one-out wants the same Cholesky factor
-        return spectrum.coefficients(alpha), 1
-    return solve(spectrum.sums, alpha, spectrum.radius), 1
-
-
-def balance_weights(
-    settings: Settings, labels: Labels, mass: np.ndarray, power: float
-) -> np.ndarray:
-    """Factor of each class's column; the largest is 1.  (..., c) → (..., c)."""
-    if isinstance(settings.class_balance, str) and settings.class_balance in NO_WEIGHTS:
-        return np.ones_like(mass)
-    if isinstance(settings.class_balance, str):
-        prior = power_prior(labels.counts, power)
-    else:
-        prior = given_prior(settings.class_balance, labels.n_classes)
-    weights = prior / np.maximum(mass, np.finfo(np.float64).tiny)
-    return weights / weights.max(axis=-1, keepdims=True)
-
-
-def _best(candidates: list[dict[str, Any]]) -> Choice:
-    """Most accurate candidate; among equals the one nearest the defaults."""
-    best = max(
+            candidates.append({"alpha": alpha, "prior_power": power, "accuracy": float(accuracy)})
+    # Among equals the one nearest the defaults.
+    best_one = max(
         candidates,
         key=lambda candidate: (
             round(candidate["accuracy"], 6),
@@ -151,10 +174,36 @@ def _best(candidates: list[dict[str, Any]]) -> Choice:
             -abs(np.log((1 - candidate["alpha"]) / (1 - DEFAULT_ALPHA))),
         ),
     )
-    for candidate in candidates:
-        candidate["accuracy"] = float(candidate["accuracy"])
-    return Choice(best["alpha"], best["prior_power"], best["accuracy"], tuple(candidates))
+    return Choice(**best_one, candidates=tuple(candidates))
 
 
-def _is(value: Any, name: str) -> bool:
-    return isinstance(value, str) and value == name
+def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingAnswer, int]:
+    """Propagate with the chosen α and balance the classes; also return the iterations used."""
+    settings, labels, alpha = problem.settings, problem.labels, choice.alpha
+    coefficients, n_iter = problem.spread(alpha)
+    mass = class_mass(problem.sums.totals, coefficients, labels.counts, alpha)
+    weights = balance_weights(settings, labels, mass, choice.prior_power)
+    prior = power_prior(labels.counts, 1.0)
+    if not isinstance(settings.class_balance, str):
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    shift = np.zeros(1)
+    if settings.balances("centre"):
+        coefficients = centred(coefficients, labels.counts)
+        shift = (alpha - 1.0) * mean_label(labels.counts)
+    unmixed = problem.sums.unmix(coefficients * weights)
+    unmixed = without_noise(unmixed, problem.sums, alpha)
+    return SpreadingAnswer(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
+
+
+def balance_weights(
+    settings: AnswerSettings, labels: Labels, mass: np.ndarray, power: float
+) -> np.ndarray:
+    """Factor of each class's column; the largest is 1.  (..., c) → (..., c)."""
+    if settings.balances(*NO_WEIGHTS):
+        return np.ones_like(mass)
+    if isinstance(settings.class_balance, str):
+        prior = power_prior(labels.counts, power)
+    else:
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    weights = prior / np.maximum(mass, np.finfo(np.float64).tiny)
+    return weights / weights.max(axis=-1, keepdims=True)

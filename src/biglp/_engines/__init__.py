@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-def make_engine(engine: Any) -> Engine:
+def make_engine(engine: Any, threads: int | None = None) -> Engine:
     """Turn the ``engine`` parameter into an engine; close it unless it was one already.
 
     Parameters

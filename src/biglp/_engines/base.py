@@ -56,6 +56,12 @@ class Engine(ABC):
     is_root: bool = True
     shares_memory: bool = False
     n_machines: int = 1
+    n_threads: int = 1
+    n_sharing: int = 1
+    library_bytes: int = 0
+
+    def limit_threads(self, n: int) -> None:
+        """Work on at most n blocks at once in each process."""
 
     def __init__(self) -> None:
         self.progress = Progress()

@@ -86,6 +86,7 @@ class ThreadEngine(LocalEngine):
         if n_workers is not None and n_workers < 1:
             raise ParameterError(f"n_workers={n_workers} threads cannot work; use 1 or more.")
         self.n_workers = n_workers or available_cores()
+        self.n_threads = self.n_workers
 
     def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
         """Yield results in order, with at most two items a worker waiting."""

@@ -105,21 +105,14 @@ def fit(X: np.ndarray, solver: str, start: str, k: int, iterations: int) -> Curv
     """Take all iterations, whatever the objective does."""
     from biglp._core.errors import StoppedShortWarning
     from biglp._lowrank.glnp.factor import GlnpFactor
+    from biglp._lowrank.rows import TrainingRows
 
     source = PreparedSource(as_source(X), X.dtype)
     engine = CountingEngine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoppedShortWarning)
-        factor = GlnpFactor.fit(
-            engine,
-            cut_rows(source, ROWS_PER_BLOCK),
-            source,
-            k=k,
-            solver=solver,
-            start=start,
-            max_iter=iterations,
-            tol=0.0,
-        )
+        rows = TrainingRows(engine, source, cut_rows(source, ROWS_PER_BLOCK), seed=0)
+        factor = GlnpFactor.learn(rows, k, solver=solver, start=start, max_iter=iterations, tol=0.0)
     engine.close()
     # Sweeps that had to be redone belong to the iteration that they ended.
     steps = len(factor.objective_)

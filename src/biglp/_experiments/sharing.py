@@ -2,7 +2,7 @@
 
 The paper repeats each experiment with several draws of labels. The graph does not depend on them,
 so it is built once here: the factor and the degrees are kept, and each set of labels costs a Gram
-sweep and a label sweep over features that are remembered. The answers are those of
+sweep and a label sweep over features that are stored. The answers are those of
 ``estimator.fit(X, y).transduction_`` for each ``y``.
 """
 
@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from biglp._answers.deciding import make_decision
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BigLPWarning
 from biglp._engines import make_engine
-from biglp._engines.local import blas_threads_for
-from biglp._fit.prepare import build_factor, prepare_rows
+from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
-from biglp._lowrank.graph import sweep_degrees, sweep_gram, sweep_labels
-from biglp._propagate.normalise import Normalisation
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
-from biglp.estimators.classifier import LowRankLabelPropagation
+from biglp.estimators import LowRankLabelPropagation
 
 
 def transductions(
@@ -42,29 +36,16 @@ def transductions(
     labelings : sequence of ndarray of shape (n_rows,)
         Labels, -1 where unknown.
     """
-    settings = Settings.of(estimator)
     source = as_source(X)
     with make_engine(estimator.engine) as engine, warnings.catch_warnings():
         warnings.simplefilter("ignore", BigLPWarning)  # a narrow graph is the paper's choice
-        rows = prepare_rows(source, settings)
-        with blas_threads_for(rows.n_landmarks):
-            factor = build_factor(engine, rows, settings, Checkpoint())
-        sums = None if factor.unit_degrees else sweep_degrees(engine, rows.blocks, factor)
-        mixing = None if factor.unit_degrees else factor.mixing
-        normalisation = Normalisation(sums, source.n_rows, mixing)
+        pipeline = Pipeline(engine, Settings.of(estimator.get_params(deep=False)))
+        graph = None
         for y in labelings:
             labels = encode_labels(y, source.n_rows)
-            made: dict[str, Any] = {"engine": engine, "rows": rows, "factor": factor}
-            gram, mixed = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
-            with blas_threads_for(factor.rank):
-                decision, _, _ = make_decision(
-                    **made,
-                    normalisation=normalisation,
-                    labels=labels,
-                    settings=settings,
-                    sums=gram,
-                    mixing=mixed,
-                )
-            sink = ArraySink(labels.classes, source.n_rows, rows.source.dtype)
-            sweep_labels(engine, rows.blocks, factor, normalisation, decision, sink, labels)
+            sink = ArraySink(labels.classes, source.n_rows, source.dtype)
+            if graph is None:
+                graph = pipeline.graph(pipeline.prepare(source, labels, sink.n_bytes))
+            problem = pipeline.problem(graph, labels)
+            pipeline.answer(problem, pipeline.learn(problem), sink)
             yield labels.classes[sink.codes]

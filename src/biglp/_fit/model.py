@@ -9,33 +9,32 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from biglp._answers.committee.decision import CommitteeDecision
-from biglp._answers.spreading_answer import Decision
+from biglp._answers import ANSWERS
+from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BadRowsError, ModelFileError
 from biglp._core.files import atomic_write
+from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
+from biglp._fit.memory import plan_scoring
 from biglp._lowrank import FACTORS
-from biglp._lowrank.base import Factor
-from biglp._lowrank.graph import Answered, AnyDecision, Sink, sweep_labels
+from biglp._lowrank.features import Features
+from biglp._lowrank.graph import Graph
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.regression import RegressionDecision
 from biglp._sources import PreparedSource, Scaling, Source
 from biglp._sources.tables.encoding import Encoding
 
 FORMAT = "biglp model"
-VERSION = 1
-DECISIONS: dict[str, type[AnyDecision]] = {
-    decision.kind: decision for decision in (Decision, CommitteeDecision, RegressionDecision)
-}
-"""Every decision by its name, to rebuild a stored one."""
+VERSION = 2
+"""Version 1, of release 0.1, has other arrays for the committee; it can be read."""
+LOOKED_AT = 1000
+"""Sparse rows that tell how many entries a row has."""
 
 
 @dataclass
@@ -46,11 +45,9 @@ class Model:
     ----------
     classes : ndarray of shape (c,)
         For regression the numbers of the targets.
-    factor : Factor
-        Rows to features.
-    normalisation : Normalisation
-        Features to normalised features.
-    decision : Decision
+    features : Features
+        Rows to normalised features.
+    answer : Answer
         Normalised features to probabilities.
     scaling : Scaling
         How feature columns were scaled.
@@ -65,53 +62,61 @@ class Model:
     """
 
     classes: np.ndarray
-    factor: Factor
-    normalisation: Normalisation
-    decision: AnyDecision
+    features: Features
+    answer: Answer
     scaling: Scaling
     dtype: np.dtype[Any]
     n_features: int
     report: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding | None = None
 
-    def score(
-        self,
-        engine: Engine,
-        source: Source,
-        sink: Sink,
-        rows_each: int,
-        device: str = "cpu",
-        checkpoint: Checkpoint | None = None,
-    ) -> Answered:
-        """Write the class probabilities of new rows to a sink."""
-        regresses = self.decision.kind == "regression"
-        check_columns(source, self.n_features, "Regressor" if regresses else "")
-        rows = PreparedSource(source, self.dtype, self.scaling, device)
-        blocks = cut_rows(rows, rows_each)
-        return sweep_labels(
-            engine,
-            blocks,
-            self.factor,
-            self.normalisation,
-            self.decision,
-            sink,
-            checkpoint=checkpoint,
+    def graph(self, engine: Engine, source: Source, memory: int, device: str = "cpu") -> Graph:
+        """New rows, tied to the training rows through the model's features.
+
+        Parameters
+        ----------
+        engine : Engine
+        source : Source
+            New rows as they are.
+        memory : int
+            Budget of this machine, in bytes.
+        device : str
+        """
+        check_columns(source, self.n_features, self.answer.kind)
+        values = float(source.n_features)
+        if source.is_sparse:
+            values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
+        shape = Shape(
+            n_rows=source.n_rows,
+            n_features=source.n_features,
+            n_classes=len(self.classes),
+            n_labelled=0,
+            values=values,
+            dtype=self.dtype,
+            decoding=source.decoding_bytes,
+            part_bytes=source.part_bytes,
         )
+        plan = plan_scoring(memory, self.features.factor, shape, engine, device)
+        engine.limit_threads(plan.workers)
+        rows = PreparedSource(source, self.dtype, self.scaling, device)
+        features = replace(self.features, factor=self.features.factor.for_new_rows())
+        return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
 
     def save(self, path: Path) -> None:
         """Write the model to a file, whole or not at all."""
-        arrays = {f"factor.{name}": array for name, array in self.factor.state().items()}
-        arrays |= {f"decision.{name}": array for name, array in self.decision.state().items()}
+        arrays = {f"factor.{name}": array for name, array in self.features.factor.state().items()}
+        arrays |= {f"decision.{name}": array for name, array in self.answer.state().items()}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
-        if self.normalisation.column_sums is not None:
-            arrays["column_sums"] = self.normalisation.column_sums
+        normalisation = self.features.normalisation
+        if normalisation.column_sums is not None:
+            arrays["column_sums"] = normalisation.column_sums
         header = {
             "format": FORMAT,
             "version": VERSION,
             "classes": _classes_to_json(self.classes),
-            "factor": self.factor.kind,
-            "decision": self.decision.kind,
-            "n_rows": self.normalisation.n_rows,
+            "factor": self.features.factor.kind,
+            "decision": self.answer.kind,
+            "n_rows": normalisation.n_rows,
             "scaling": self.scaling.kind,
             "dtype": np.dtype(self.dtype).str,
             "n_features": self.n_features,
@@ -147,11 +152,11 @@ class Model:
     @classmethod
     def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         factor = FACTORS[header["factor"]].from_state(_part(arrays, "factor"))
+        normalisation = Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing)
         return cls(
             classes=_classes_from_json(header["classes"]),
-            factor=factor,
-            normalisation=Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing),
-            decision=DECISIONS[header["decision"]].from_state(_part(arrays, "decision")),
+            features=Features(factor, normalisation),
+            answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
             scaling=Scaling.from_arrays(header["scaling"], _part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
@@ -160,11 +165,12 @@ class Model:
         )
 
 
-def check_columns(source: Source, n_features: int, kind: str = "") -> None:
+def check_columns(source: Source, n_features: int, kind: str) -> None:
     """Refuse rows of another width than the model's."""
+    estimator = "LowRankLabelPropagation" + "Regressor" * (kind == "regression")
     if source.n_features != n_features:
         raise BadRowsError(
-            f"X has {source.n_features} features, but LowRankLabelPropagation{kind} is expecting "
+            f"X has {source.n_features} features, but {estimator} is expecting "
             f"{n_features} features as input: give the same columns as in fit."
         )
 

@@ -1,265 +1,227 @@
-"""One run from rows and labels to a model and labelled rows: the table of contents.
+"""A fit from rows and labels to a model and labelled rows: the table of contents.
 
 Each step leaves small arrays behind and can be taken from a checkpoint instead of being computed.
+The estimators, the command line, estimates of time and the paper's experiments all go through these
+steps.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from biglp._answers.deciding import make_decision
-from biglp._answers.regression import make_regression
-from biglp._answers.spreading import check_prior
+from biglp._answers import ANSWERS, METHODS
+from biglp._answers.base import Learnt, Method, Problem
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
+from biglp._core.files import free_space
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for, one_blas_thread
-from biglp._fit.model import DECISIONS, Model
-from biglp._fit.prepare import PreparedRows, build_factor, explain_bad_rows, prepare_rows
+from biglp._fit.bad_rows import explained
+from biglp._fit.memory import MemoryPlan
+from biglp._fit.model import Model
+from biglp._fit.prepare import Prepared, prepare
 from biglp._fit.settings import Settings
-from biglp._fit.training import Training
 from biglp._labels.labels import Labels
-from biglp._labels.targets import Measurements
-from biglp._lowrank.base import Factor, NonFiniteRowsError
-from biglp._lowrank.graph import Sink, sweep_degrees, sweep_gram, sweep_labels
-from biglp._propagate.normalise import Normalisation
-from biglp._propagate.sums import GramSums
+from biglp._labels.targets import Targets
+from biglp._lowrank import FACTORS
+from biglp._lowrank.answering import Answered
+from biglp._lowrank.base import Factor
+from biglp._lowrank.graph import Graph
+from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
+from biglp._sinks import Sink
 from biglp._sources import Source
 
 
 @dataclass(frozen=True)
-class FitResult:
-    """What a run leaves behind besides the answers in its sink."""
+class Fitted:
+    """What a fit leaves behind besides the answers in its sink.
+
+    Attributes
+    ----------
+    model : Model
+    problem : Problem
+        What later labels start from.
+    plan : MemoryPlan
+    answered : Answered
+    n_iter : int
+        Iterations of the solver.
+    """
 
     model: Model
+    problem: Problem[Any]
+    plan: MemoryPlan
+    answered: Answered
     n_iter: int
-    n_repaired: int
-    n_unreached: int
-    counts: dict[int, int]
-    """Rows of each class code in the answers."""
-    training: Training | None = None
-    """What later labels start from; none for measured values."""
+
+    def warnings(self) -> list[BigLPWarning]:
+        """What the user should know about a fit that went through."""
+        n_rows, report = self.problem.labels.n_rows, self.model.report
+        found: list[BigLPWarning] = []
+        if self.problem.sums.n_repaired:
+            landmarks = report.get("landmarks")
+            advice = (
+                "Shift the features to be non-negative (factor_params={'shift': True}), unless "
+                "similarities of both signs are meant."
+                if landmarks is None
+                else f"Use more landmarks (n_landmarks={landmarks} now) or a wider bandwidth."
+            )
+            found.append(
+                DegreeWarning(
+                    f"{self.problem.sums.n_repaired:,} of {n_rows:,} rows have a degree of zero or "
+                    f"less in the low-rank graph; it was repaired. {advice}"
+                )
+            )
+        if self.answered.n_unreached:
+            found.append(unreached_warning(self.problem, self.answered.n_unreached))
+        return found
 
 
-def fit_model(
-    engine: Engine,
-    source: Source,
-    labels: Labels,
-    settings: Settings,
-    sink: Sink,
-    checkpoint: Checkpoint | None = None,
-) -> FitResult:
-    """Fit a model and write the answers of all training rows to a sink.
+@dataclass(frozen=True)
+class Pipeline:
+    """The steps of a fit, with what all of them need.
 
-    Parameters
+    Attributes
     ----------
     engine : Engine
-        Who does the work.
-    source : Source
-        The rows.
-    labels : Labels
-        The labels of some of them.
     settings : Settings
-        Checked parameters.
-    sink : Sink
-        Takes the answers.
-    checkpoint : Checkpoint, optional
+    checkpoint : Checkpoint
         Keeps finished steps.
     """
-    check_prior(labels, settings)
-    try:
-        return _fit(
-            engine, source, labels, settings, sink, checkpoint or Checkpoint(), make_decision
-        )
-    except NonFiniteRowsError:
-        explain_bad_rows(source)
 
+    engine: Engine
+    settings: Settings
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
-def fit_regression(
-    engine: Engine, source: Source, measured: Measurements, settings: Settings, sink: Sink
-) -> FitResult:
-    """Fit a model of measured targets and write the values of all training rows to a sink."""
-    try:
-        return _fit(engine, source, measured, settings, sink, Checkpoint(), make_regression)
-    except NonFiniteRowsError:
-        explain_bad_rows(source)
+    def fit(self, source: Source, labels: Labels | Targets, sink: Sink) -> Fitted:
+        """Fit a model and write the answers of all training rows to a sink."""
+        prepared = self.prepare(source, labels, sink.n_bytes)
+        return self.fit_prepared(prepared, labels, sink)
 
+    def prepare(self, source: Source, labels: Labels | Targets, answer_bytes: int = 0) -> Prepared:
+        """Check what can be checked, then choose scaling, memory plan and blocks."""
+        graph = self.settings.graph
+        rank = FACTORS[graph.factor].rank_for(graph, source.n_rows, source.n_features)
+        self.method.check(labels, self.settings.answer, rank)
+        self.engine.check_rows(source.n_rows)
+        with explained(source), one_blas_thread():
+            return prepare(
+                self.engine, source, labels, self.settings, self.checkpoint, answer_bytes
+            )
 
-def _fit(
-    engine: Engine,
-    source: Source,
-    labels: Labels | Measurements,
-    settings: Settings,
-    sink: Sink,
-    checkpoint: Checkpoint,
-    make: Callable[..., tuple[Any, dict[str, Any], int]],
-) -> FitResult:
-    """Prepare rows, sweep, have the decision made, and sweep again for the answers."""
-    engine.check_rows(source.n_rows)
-    with one_blas_thread():
-        rows = prepare_rows(source, settings, checkpoint, labels.n_columns, len(labels.rows))
-    with blas_threads_for(rows.n_landmarks):
-        factor = build_factor(engine, rows, settings, checkpoint)
-    rows = replace(rows, drawn=None)  # the sample has done its work
-    normalisation = _degrees(engine, rows, factor, checkpoint)
-    sums, mixing = _gram(engine, rows, factor, normalisation, labels, checkpoint)
-    decision, chosen, n_iter = _decision(
-        engine, rows, factor, normalisation, labels, settings, sums, mixing, checkpoint, make
-    )
-    own = labels if isinstance(labels, Labels) else None
-    answered = sweep_labels(
-        engine,
-        rows.blocks,
-        factor,
-        normalisation,
-        decision,
-        sink,
-        own,
-        checkpoint,
-        clamp=settings.clamp,
-    )
-    report = {
-        **factor.describe(),
-        **chosen,
-        "scaling": rows.source.scaling.kind,
-        "rows": source.n_rows,
-        "labelled_rows": len(labels.rows),
-        "repaired_rows": sums.n_repaired,
-        "unreached_rows": answered.n_unreached,
-    }
-    model = Model(
-        labels.classes if isinstance(labels, Labels) else np.arange(len(labels.mean)),
-        factor,
-        normalisation,
-        decision,
-        rows.source.scaling,
-        rows.source.dtype,
-        source.n_features,
-        report,
-        getattr(source, "encoding", None),
-    )
-    training = None
-    if own is not None:
-        training = Training(rows, factor, normalisation, own, settings, sums, mixing)
-    return FitResult(
-        model, n_iter, sums.n_repaired, answered.n_unreached, answered.counts, training
-    )
-
-
-def _degrees(
-    engine: Engine, rows: PreparedRows, factor: Factor, checkpoint: Checkpoint
-) -> Normalisation:
-    if factor.unit_degrees:
-        return Normalisation(None, rows.source.n_rows)
-    found = checkpoint.step(
-        "degrees", lambda: {"column_sums": sweep_degrees(engine, rows.blocks, factor)}
-    )
-    return Normalisation(found["column_sums"], rows.source.n_rows, factor.mixing)
-
-
-def _gram(
-    engine: Engine,
-    rows: PreparedRows,
-    factor: Factor,
-    normalisation: Normalisation,
-    labels: Labels | Measurements,
-    checkpoint: Checkpoint,
-) -> tuple[GramSums, np.ndarray]:
-    def compute() -> dict[str, np.ndarray]:
-        sums, mixing = sweep_gram(engine, rows.blocks, factor, normalisation, labels)
-        return {
-            **_parts_of(sums.gram),
-            "targets": sums.targets,
-            "totals": sums.totals,
-            "n_repaired": np.array(sums.n_repaired),
-            "mixing": mixing,
+    def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
+        """Build the graph, sum, learn, answer."""
+        source = prepared.rows.source.inner
+        with explained(source):
+            graph = self.graph(prepared)
+            problem = self.problem(graph, labels)
+            learnt = self.learn(problem)
+            answered = self.answer(problem, learnt, sink)
+        report = {
+            **graph.factor.describe(),
+            **learnt.report,
+            "scaling": graph.source.scaling.kind,
+            "rows": source.n_rows,
+            "labelled_rows": len(labels.rows),
+            "repaired_rows": problem.sums.n_repaired,
+            "unreached_rows": answered.n_unreached,
         }
+        model = Model(
+            classes=labels.classes,
+            features=graph.features,
+            answer=learnt.answer,
+            scaling=graph.source.scaling,
+            dtype=graph.source.dtype,
+            n_features=source.n_features,
+            report=report,
+            encoding=source.encoding,
+        )
+        # A copy, without the matrices that were factorised on the way.
+        return Fitted(model, replace(problem), prepared.plan, answered, learnt.n_iter)
 
-    found = checkpoint.step("gram", compute)
-    sums = GramSums(
-        _from_parts(found),
-        found["targets"],
-        found["totals"],
-        labels.counts,
-        labels.n_rows,
-        int(found["n_repaired"]),
+    def graph(self, prepared: Prepared) -> Graph:
+        """Fit the factor and find the degrees."""
+        rows, settings = prepared.rows, self.settings.graph
+        kind = FACTORS[settings.factor]
+        with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
+            factor: Factor
+            if kind.kept_with_blocks:  # a resumed run has to find the features again
+                factor = kind.fit(rows, settings)
+            else:
+                state = self.checkpoint.step("factor", lambda: kind.fit(rows, settings).state())
+                factor = kind.from_state(state)
+        rows = replace(rows, drawn=None)  # the sample has done its work
+        factor.store = choose_store(factor, prepared)
+        return Graph.of(rows, factor, self.checkpoint)
+
+    def problem(self, graph: Graph, labels: Labels | Targets) -> Problem[Any]:
+        """Sum over all rows."""
+        sums = graph.sums(labels, self.checkpoint)
+        return Problem(graph, labels, sums, self.settings.answer)
+
+    def learn(self, problem: Problem[Any]) -> Learnt:
+        """Learn the answer."""
+
+        def compute() -> dict[str, np.ndarray]:
+            learnt = learn(problem)
+            facts = {
+                "kind": learnt.answer.kind,
+                "report": learnt.report,
+                "n_iter": learnt.n_iter,
+            }
+            return {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
+
+        state = self.checkpoint.step("decision", compute)
+        facts = json.loads(str(state.pop("facts")))
+        answer = ANSWERS[facts["kind"]].from_state(state)
+        return Learnt(answer, facts["report"], facts["n_iter"])
+
+    def answer(self, problem: Problem[Any], learnt: Learnt, sink: Sink) -> Answered:
+        """Write an answer for every training row."""
+        return problem.graph.answer(
+            learnt.answer,
+            sink,
+            problem.labels,
+            self.checkpoint,
+            clamp=self.settings.answer.clamp,
+        )
+
+    @property
+    def method(self) -> type[Method]:
+        """How the answer is learnt."""
+        return METHODS[self.settings.answer.method]
+
+
+def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
+    """Store features in memory where they fit, else in a temporary file where that is faster."""
+    source, plan = prepared.rows.source, prepared.plan
+    if source.device != "cpu" or not factor.overwritable:
+        return NoStore()
+    if plan.stores_features:
+        return MemoryStore()
+    # Rows in memory are as near as features in a file would be; rows in files are not.
+    smaller = plan.wanted < source.n_rows * source.n_features * source.dtype.itemsize
+    folder = Path(tempfile.gettempdir())
+    if source.from_files and smaller and free_space(folder) > 1.2 * plan.wanted:
+        return DiskStore(str(folder))
+    return NoStore()
+
+
+def learn(problem: Problem[Any]) -> Learnt:
+    """Learn the answer to a problem; no sweep over all rows."""
+    with blas_threads_for(problem.graph.factor.rank):
+        return METHODS[problem.settings.method].learn(problem)
+
+
+def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:
+    """Say that labels do not reach some rows."""
+    got = METHODS[problem.settings.method].unreached_get
+    return UnreachedRowsWarning(
+        f"{n_unreached:,} of {problem.labels.n_rows:,} rows are reached by no label and got "
+        f"{got}; label rows near them, or use more landmarks or a larger alpha."
     )
-    return sums, found["mixing"]
-
-
-def _parts_of(gram: Any) -> dict[str, np.ndarray]:
-    """Plain arrays of a dense or sparse Gram matrix, for the checkpoint."""
-    if not sparse.issparse(gram):
-        return {"gram": gram}
-    return {"gram": gram.data, "gram_columns": gram.indices, "gram_starts": gram.indptr}
-
-
-def _from_parts(found: dict[str, np.ndarray]) -> Any:
-    if "gram_columns" not in found:
-        return found["gram"]
-    rank = len(found["gram_starts"]) - 1
-    parts = (found["gram"], found["gram_columns"], found["gram_starts"])
-    return sparse.csr_array(parts, shape=(rank, rank))
-
-
-def _decision(
-    engine: Engine,
-    rows: PreparedRows,
-    factor: Factor,
-    normalisation: Normalisation,
-    labels: Labels | Measurements,
-    settings: Settings,
-    sums: GramSums,
-    mixing: np.ndarray,
-    checkpoint: Checkpoint,
-    make: Callable[..., tuple[Any, dict[str, Any], int]],
-) -> tuple[Any, dict[str, Any], int]:
-    """Choose α and the class prior, and propagate; also what was chosen and the iterations."""
-
-    def compute() -> dict[str, np.ndarray]:
-        with blas_threads_for(factor.rank):
-            decision, chosen, n_iter = make(
-                engine, rows, factor, normalisation, labels, settings, sums, mixing
-            )
-        facts = {"kind": decision.kind, "chosen": chosen, "n_iter": n_iter}
-        return {**decision.state(), "facts": np.array(json.dumps(facts))}
-
-    found = checkpoint.step("decision", compute)
-    facts = json.loads(str(found.pop("facts")))
-    decision = DECISIONS[facts["kind"]].from_state(found)
-    return decision, facts["chosen"], facts["n_iter"]
-
-
-def warnings_about(
-    result: FitResult, n_rows: int, unreached_get: str = "the class prior"
-) -> list[BigLPWarning]:
-    """What the user should know about a run that went through."""
-    found: list[BigLPWarning] = []
-    if result.n_repaired:
-        landmarks = result.model.report.get("landmarks")
-        advice = (
-            "Shift the features to be non-negative (factor_params={'shift': True}), unless "
-            "similarities of both signs are meant."
-            if landmarks is None
-            else f"Use more landmarks (n_landmarks={landmarks} now) or a wider bandwidth."
-        )
-        found.append(
-            DegreeWarning(
-                f"{result.n_repaired:,} of {n_rows:,} rows have a degree of zero or less in the "
-                f"low-rank graph; it was repaired. {advice}"
-            )
-        )
-    if result.n_unreached:
-        found.append(
-            UnreachedRowsWarning(
-                f"{result.n_unreached:,} of {n_rows:,} rows are reached by no label and got "
-                f"{unreached_get}; label rows near them, or use more landmarks or a larger alpha."
-            )
-        )
-    return found

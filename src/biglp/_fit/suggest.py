@@ -2,40 +2,37 @@
 
 1. A random sample of rows shows the graph (its leading eigenvectors) and the usual doubt.
 2. The sweep: every unlabelled row gets its class probabilities and from them its doubt u, and
-   becomes a candidate with a probability that grows with u. The dice of a row depend on the seed
-   and its number alone, so that no cut into blocks and no engine changes the candidates. Blocks
-   return a few thousand row numbers in all, whatever n is.
+   becomes a candidate with a probability that grows with u. The random number of a row depends on
+   the seed and its row number alone, so that no cut into blocks and no engine changes the
+   candidates. Blocks return a few thousand row numbers in all, whatever n is.
 3. The candidates' features are fetched, and :mod:`biglp._propagate.posterior` chooses among them.
 
 The choice is a draw and not an arg-max: rows are drawn in proportion to u^a, times what else
-counts, by adding Gumbel noise, made of the same dice, to the logarithm. The very largest doubts
-belong to outliers and to places where classes overlap; a draw keeps to what is typical of the rows
-in doubt.
+counts, by adding Gumbel noise, made of the same random numbers, to the logarithm. The very largest
+doubts belong to outliers and to places where classes overlap; a draw keeps to what is typical of
+the rows in doubt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from biglp._answers.base import Answer
 from biglp._core.arrays import column_sums, largest_column, to_numpy
 from biglp._core.blocks import Block
-from biglp._engines import Engine
+from biglp._core.checks import positive_integer
 from biglp._engines.local import one_blas_thread
-from biglp._fit.settings import positive_integer
 from biglp._labels.labels import Labels
-from biglp._lowrank.base import Factor
-from biglp._lowrank.graph import labelled_rows, normalised_features
+from biglp._lowrank.features import Features
+from biglp._lowrank.graph import Graph
 from biglp._lowrank.sampling import row_noise, sample_indices
-from biglp._propagate.normalise import Normalisation
 from biglp._propagate.posterior import Posterior, choose_batch
 from biglp._propagate.sums import apply_mixing
-from biglp._sources import PreparedSource
+from biglp._propagate.systems import MOST_LABELLED
 
 SAMPLE = 4000
 """Rows behind the graph; its leading eigenvectors are known well from so many."""
@@ -44,8 +41,6 @@ RANK = 100
 CANDIDATES = 2000
 CANDIDATES_EACH = 4
 """Candidates: so many, or so many for each row that is wanted."""
-MOST_LABELLED = 5000
-"""Labelled rows that the posterior knows of."""
 ONE_BY_ONE = 500
 """Rows that are chosen one after the other; more are taken in the order of their scores then."""
 LEAST_DOUBT = 1e-3
@@ -56,7 +51,7 @@ SIEVE_POWER = 4.0
 DOUBT_POWER, GAIN_POWER, OVERLAP_POWER = 8.0, 0.5, 2.0
 """How much doubt, gain and overlap count; chosen on MNIST and Fashion-MNIST: docs/accuracy.md."""
 NEXT_ROUND = 1_000_003
-"""Step of the seed for each label that is known: every round has dice of its own."""
+"""Step of the seed for each label that is known: every round has random numbers of its own."""
 
 
 @dataclass(frozen=True)
@@ -65,42 +60,26 @@ class Pool:
 
     Attributes
     ----------
-    source : PreparedSource
-    blocks : sequence of Block
-        The rows of the source.
-    factor, normalisation
-        Rows to normalised features.
+    graph : Graph
+    answer : Answer
+        What the model says of them.
     labels : Labels or None
-        Labelled rows of the source, which are not suggested.
+        Labelled rows of the graph, which are not suggested.
     known : ndarray or CSR matrix of shape (l, p), optional
-        Normalised features of labelled rows that are not in the source.
+        Normalised features of labelled rows that are not in the graph.
     """
 
-    source: PreparedSource
-    blocks: Sequence[Block]
-    factor: Factor
-    normalisation: Normalisation
+    graph: Graph
+    answer: Answer
     labels: Labels | None = None
     known: Any = None
 
-    def features(self, engine: Engine, rows: np.ndarray) -> Any:
-        """Normalised features of chosen rows, before mixing.  (b, p), dense or CSR."""
-        if self.factor.fresh_features or self.labels is None:
-            found, _ = self.normalisation.apply(self.factor.features(self.source.take(rows)))
-            return to_numpy(found)
-        # GLNP: the features of a training row are with its block and nowhere else.
-        marked = Labels(np.arange(1), rows, np.zeros(len(rows), dtype=np.int64), self.source.n_rows)
-        unmixed = np.ones(1)
-        return labelled_rows(
-            engine, self.blocks, self.factor, self.normalisation, marked, unmixed
-        ).features
-
-    def known_features(self, engine: Engine, seed: int) -> Any:
+    def known_features(self, seed: int) -> Any:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
         if self.labels is None or len(self.labels.rows) == 0:
             return self.known
         part = sample_indices(len(self.labels.rows), MOST_LABELLED, seed)
-        return self.features(engine, self.labels.rows[part])
+        return self.graph.features_of(self.labels.rows[part])
 
 
 @dataclass(frozen=True)
@@ -128,44 +107,38 @@ class Suggestions:
     n_unlabelled: int
 
 
-def suggest_rows(engine: Engine, pool: Pool, decision: Any, n: int, seed: int) -> Suggestions:
+def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     """Choose the rows of a pool whose labels would help most."""
     n = positive_integer("n", n)
     labelled = np.empty(0, dtype=np.int64) if pool.labels is None else pool.labels.rows
-    n_unlabelled = pool.source.n_rows - len(labelled)
+    n_rows = pool.graph.source.n_rows
+    n_unlabelled = n_rows - len(labelled)
     if n_unlabelled == 0:
         nothing = np.empty(0)
         return Suggestions(labelled[:0], nothing, nothing.astype(np.int64), nothing, 0)
-    graph = SampleGraph.of(engine, pool, decision, seed)
+    graph = SampleGraph.of(pool, seed)
     wanted = max(CANDIDATES, CANDIDATES_EACH * n)
-    scale = np.inf if 2 * wanted >= n_unlabelled else graph.scale(wanted / pool.source.n_rows)
-    function = partial(
-        _candidates,
-        factor=pool.factor,
-        normalisation=pool.normalisation,
-        decision=decision,
-        labels=pool.labels,
-        scale=scale,
-        seed=seed + NEXT_ROUND * len(labelled),
+    scale = np.inf if 2 * wanted >= n_unlabelled else graph.scale(wanted / n_rows)
+    sieve = Sieve(
+        pool.graph.features, pool.answer, labelled, scale, seed + NEXT_ROUND * len(labelled)
     )
-    found = engine.map_blocks(function, pool.blocks, label="suggestions")
-    rows, doubts, dice, codes, confidence = (
+    found = pool.graph.engine.map_blocks(sieve.candidates, pool.graph.blocks, label="suggestions")
+    rows, doubts, noise, codes, confidence = (
         np.concatenate(part) for part in zip(*found, strict=True)
     )
     with one_blas_thread():  # so that the bits do not depend on the number of threads
-        features = graph.rotated(pool.features(engine, rows))
+        features = graph.rotated(pool.graph.features_of(rows))
         # A candidate stands for 1/π rows like it, π being the chance that it had.
         chances = np.minimum(1.0, scale * doubts**SIEVE_POWER)
         weighted_gram = (features * (doubts / chances)[:, None]).T @ features
-        logs = DOUBT_POWER * np.log(doubts) - np.log(chances) + gumbel(dice / chances)
+        logs = DOUBT_POWER * np.log(doubts) - np.log(chances) + gumbel(noise / chances)
         chosen = choose_batch(
-            graph.posterior(engine, pool, seed),
+            graph.posterior(pool, seed),
             features,
             logs,
             weighted_gram,
             min(n, ONE_BY_ONE),
-            gain_power=GAIN_POWER,
-            overlap_power=OVERLAP_POWER,
+            (GAIN_POWER, OVERLAP_POWER),
         )
     if n > len(chosen):
         rest = np.setdiff1d(np.arange(len(rows)), chosen)
@@ -198,14 +171,15 @@ class SampleGraph:
     doubts: np.ndarray
 
     @classmethod
-    def of(cls, engine: Engine, pool: Pool, decision: Any, seed: int) -> SampleGraph:
+    def of(cls, pool: Pool, seed: int) -> SampleGraph:
         """Look at a sample of the pool."""
-        chosen = sample_indices(pool.source.n_rows, SAMPLE, seed)
-        features = pool.features(engine, chosen)
-        rows = pool.source.take(chosen) if decision.needs_rows else None
-        probabilities, _ = decision.probabilities(features, None, _on_host(rows))
+        source, answer = pool.graph.source, pool.answer
+        chosen = sample_indices(source.n_rows, SAMPLE, seed)
+        features = pool.graph.features_of(chosen)
+        rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
+        probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
         with one_blas_thread():
-            mixed, mixing = _mixed(features, pool)
+            mixed, mixing = _mixed(features, pool.graph)
             values, vectors = leading_eigenpairs(mixed, RANK)
             basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors
         # Where the sample's graph has a radius above 1 (Nyström), S is divided by it.
@@ -225,9 +199,9 @@ class SampleGraph:
         fits = (trials > 0) & (trials * powers <= 1.0)
         return float(trials[fits.argmax()]) if fits.any() else float(1.0 / powers[-1])
 
-    def posterior(self, engine: Engine, pool: Pool, seed: int) -> Posterior:
+    def posterior(self, pool: Pool, seed: int) -> Posterior:
         """What the labels leave open."""
-        known = pool.known_features(engine, seed)
+        known = pool.known_features(seed)
         nothing = np.empty((0, len(self.values)))
         labelled = nothing if known is None else self.rotated(known)
         return Posterior.of(self.values, self.n_rows, labelled)
@@ -240,10 +214,10 @@ def doubt(probabilities: Any) -> np.ndarray:
     return np.maximum(1.0 - margin, LEAST_DOUBT)
 
 
-def gumbel(dice: np.ndarray) -> np.ndarray:
+def gumbel(uniform: np.ndarray) -> np.ndarray:
     """Gumbel noise from numbers in [0, 1): the largest of log w + noise is a draw by w."""
     tiny = np.finfo(np.float64).tiny
-    return -np.log(-np.log(np.clip(dice, tiny, 1.0 - np.finfo(np.float64).eps)))
+    return -np.log(-np.log(np.clip(uniform, tiny, 1.0 - np.finfo(np.float64).eps)))
 
 
 def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
@@ -262,47 +236,55 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
     return values[useful], vectors[:, useful]
 
 
-def _mixed(features: Any, pool: Pool) -> tuple[Any, np.ndarray]:
+def _mixed(features: Any, graph: Graph) -> tuple[Any, np.ndarray]:
     """Features of the sample as a graph of its own, and the mixing that makes them so."""
-    features = features.astype(np.float64)
-    if pool.factor.unit_degrees:
+    if graph.factor.unit_degrees:
         totals = column_sums(features)
         mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
     else:
         # Degrees are those of all rows: the sample's share of the sums is made whole.
         width = features.shape[1]
-        mixing = np.eye(width) if pool.factor.mixing is None else pool.factor.mixing
-        mixing = mixing * np.sqrt(pool.normalisation.n_rows / features.shape[0])
+        mixing = np.eye(width) if graph.factor.mixing is None else graph.factor.mixing
+        mixing = mixing * np.sqrt(graph.features.normalisation.n_rows / features.shape[0])
     if sparse.issparse(features):
         mixed = features @ (sparse.diags(mixing) if mixing.ndim == 1 else mixing)
         return (mixed.tocsr() if sparse.issparse(mixed) else mixed), mixing
     return apply_mixing(features, mixing), mixing
 
 
-def _candidates(
-    block: Block,
-    factor: Factor,
-    normalisation: Normalisation,
-    decision: Any,
-    labels: Labels | None,
-    scale: float,
-    seed: int,
-) -> tuple[np.ndarray, ...]:
-    """Candidates of a block: row numbers, doubts, dice, classes and their probabilities."""
-    rows = block.rows() if decision.needs_rows else None
-    features, _ = normalised_features(block, factor, normalisation)
-    probabilities, _ = decision.probabilities(features, None, rows)
-    probabilities = to_numpy(probabilities)
-    doubts = doubt(probabilities)
-    dice = row_noise(seed, block.start, block.stop, 1)[:, 0]
-    candidate = dice < scale * doubts**SIEVE_POWER
-    if labels is not None:
-        candidate[labels.within(block.start, block.stop)[0]] = False
-    places = np.flatnonzero(candidate)
-    codes = largest_column(probabilities[places])
-    confidence = probabilities[places, codes].astype(np.float64)
-    return block.start + places, doubts[places], dice[places], codes, confidence
+@dataclass(frozen=True)
+class Sieve:
+    """Finds the candidates of each block.
 
+    Attributes
+    ----------
+    features : Features
+    answer : Answer
+    labelled : ndarray of shape (l,)
+        Rows that are no candidates, increasing.
+    scale : float
+        t of the chance min(1, t·u^a).
+    seed : int
+    """
 
-def _on_host(rows: Any) -> Any:
-    return None if rows is None else to_numpy(rows)
+    features: Features
+    answer: Answer
+    labelled: np.ndarray
+    scale: float
+    seed: int
+
+    def candidates(self, block: Block) -> tuple[np.ndarray, ...]:
+        """Row numbers, doubts, random numbers, classes and their probabilities."""
+        rows = block.rows() if self.answer.needs_rows else None
+        features, _ = self.features.of_block(block)
+        outputs, _ = self.answer.outputs(features, rows)
+        probabilities = to_numpy(outputs)
+        doubts = doubt(probabilities)
+        noise = row_noise(self.seed, block.start, block.stop, 1)[:, 0]
+        candidate = noise < self.scale * doubts**SIEVE_POWER
+        first, last = np.searchsorted(self.labelled, [block.start, block.stop])
+        candidate[self.labelled[first:last] - block.start] = False
+        places = np.flatnonzero(candidate)
+        codes = largest_column(probabilities[places])
+        confidence = probabilities[places, codes].astype(np.float64)
+        return block.start + places, doubts[places], noise[places], codes, confidence

@@ -1,4 +1,4 @@
-"""What ``fit`` and ``predict`` have in common: from an input that was named to published files."""
+"""What all jobs have in common: from an input that was named to published files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from biglp._core.files import atomic_write
 from biglp._core.measure import PeakMemory, StepClock, versions
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
-from biglp._engines import Engine, ThreadEngine, make_engine
+from biglp._engines import Engine, make_engine
 from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
-from biglp._sinks import NpySink, Sink, file_sink
+from biglp._sinks import FileSink, file_sink
 from biglp._sources import Source, as_source
 
 FORMATS = ("auto", "npy", "parquet")
@@ -32,7 +32,7 @@ FORMATS = ("auto", "npy", "parquet")
 
 @dataclass(frozen=True)
 class Job(ABC):
-    """One run: an input, an output, someone who works, and a way to go on.
+    """An input, an output, an engine, and a way to go on after an interruption.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Job(ABC):
     output_format : {"auto", "npy", "parquet"}
         "auto" is Parquet for tables, else ``.npy``.
     engine : str or Engine
-        Who does the work.
+        How the work is shared out.
     threads : int, optional
         Number of threads, of each rank with engine "mpi".
     resume, overwrite : bool
@@ -172,18 +172,7 @@ class Job(ABC):
 
     def make_engine(self) -> Engine:
         """Make the engine that was asked for."""
-        if self.threads is None:
-            return make_engine(self.engine)
-        if self.engine == "mpi":
-            from biglp._engines.mpi.engine import MpiEngine
-
-            return MpiEngine(n_threads=self.threads)
-        if self.engine != "threads":
-            raise ParameterError(
-                f"threads={self.threads} goes with engine='threads' or 'mpi' (threads of a rank), "
-                f"not {self.engine!r}."
-            )
-        return ThreadEngine(self.threads)
+        return make_engine(self.engine, self.threads)
 
     def open_source(self, engine: Engine, run: RunFolder, **more: Any) -> Source:
         """Open the rows; where they must be converted, one process does it, in the run folder."""
@@ -195,24 +184,19 @@ class Job(ABC):
             sys.modules["pyarrow"].default_memory_pool().release_unused()
         return source
 
-    def open_sink(self, engine: Engine, run: RunFolder, classes: np.ndarray, n_rows: int) -> Sink:
+    def open_sink(
+        self, engine: Engine, run: RunFolder, classes: np.ndarray, n_rows: int
+    ) -> FileSink:
         """Make room for the answers, or find those of an interrupted run."""
         stage = run.folder / STAGE
         place = stage / "labels.parquet" if self.format == "parquet" else stage
         sink = file_sink(place, n_rows, classes, self.outputs, self.top)
         finished = bool(run.finished_blocks())
-        if finished and not engine.once(lambda: _all_there(sink)):
+        if finished and not engine.once(sink.resumable):
             run.forget_blocks()
             finished = False
         engine.once(lambda: sink.open(resume=finished))
         return sink
-
-    def commit(self, engine: Engine, sink: Sink) -> list[str]:
-        """Finish the staged answers; return the names of their files."""
-        engine.once(sink.commit)
-        if isinstance(sink, NpySink):
-            return [path.name for path in sink.paths.values()]
-        return ["labels.parquet"]
 
     def common_identity(self, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """What any run is: version, input and options."""
@@ -231,11 +215,6 @@ class Job(ABC):
         }
 
 
-def n_workers(engine: Engine) -> int:
-    """Blocks that an engine works on at once in this process."""
-    return int(getattr(engine, "n_workers", None) or getattr(engine, "n_threads", None) or 1)
-
-
 @contextmanager
 def recorded_warnings() -> Iterator[list[str]]:
     """Collect biglp's warnings as text; others are given as usual."""
@@ -250,14 +229,3 @@ def recorded_warnings() -> Iterator[list[str]]:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
-
-
-def _all_there(sink: Sink) -> bool:
-    """Whether the answers of an interrupted run are there, also if it was about to end."""
-    stage = getattr(sink, "_stage", sink)
-    assert isinstance(stage, NpySink)
-    for name, part in stage.parts.items():
-        final = stage.paths[name]
-        if final.exists() and not part.exists():
-            final.rename(part)  # committing gives it back its name
-    return all(part.exists() for part in stage.parts.values())

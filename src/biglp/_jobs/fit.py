@@ -1,4 +1,4 @@
-"""Runs from files to files: ``biglp fit`` and ``biglp predict`` without their printing.
+"""``biglp fit`` without its printing: from files of rows and labels to labels and a model.
 
 >>> from pathlib import Path
 >>> from biglp._jobs.fit import FitJob
@@ -10,57 +10,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import parse_memory, rows_per_block
 from biglp._core.checkpoint import RunFolder
+from biglp._core.checks import one_of
 from biglp._core.errors import ParameterError
-from biglp._engines import Engine, ThreadEngine
-from biglp._fit.memory import (
-    Shape,
-    decoding_bytes,
-    plan_memory,
-    scoring_budget,
-    table_bytes,
-    within,
-)
-from biglp._fit.model import Model
-from biglp._fit.pipeline import fit_model, warnings_about
-from biglp._fit.prepare import explain_bad_rows, values_per_row
-from biglp._fit.settings import Settings, one_of
-from biglp._jobs.base import Job, n_workers
-from biglp._jobs.inputs import LabelInput, file_facts, label_input
+from biglp._core.shape import Shape
+from biglp._engines import Engine
+from biglp._fit.memory import plan_memory
+from biglp._fit.pipeline import Pipeline
+from biglp._fit.settings import DEFAULTS, Settings
+from biglp._jobs.base import Job
+from biglp._jobs.inputs import LabelInput, label_input
 from biglp._jobs.results import MODEL, STAGE
-from biglp._labels.labels import Labels
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.landmarks import STRATEGIES
-from biglp._sources import Source, working_dtype
+from biglp._sources.base import table_bytes
 from biglp._sources.peek import peek
-from biglp._sources.tables.encoding import Encoding
-
-DEFAULTS: dict[str, Any] = {
-    "factor": "auto",
-    "n_landmarks": "auto",
-    "landmarks": "kmeans",
-    "bandwidth": "auto",
-    "alpha": "auto",
-    "class_balance": "auto",
-    "scaling": "auto",
-    "clamp": "soft",
-    "filter": "auto",
-    "solver": "closed_form",
-    "max_iter": 10_000,
-    "tol": 1e-7,
-    "device": "cpu",
-    "memory": "auto",
-    "factor_params": None,
-    "random_state": None,
-}
-"""The estimator's own defaults, which cannot be asked for without loading scikit-learn."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +72,7 @@ class FitJob(Job):
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
         one_of("landmarks", self.parameters.get("landmarks", "kmeans"), STRATEGIES)
-        return settings_from(self.parameters)
+        return Settings.of(self.parameters)
 
     def identity(self) -> dict[str, Any]:
         """Input, labels and every option that the answers depend on."""
@@ -118,99 +86,38 @@ class FitJob(Job):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels and model."""
         settings = engine.once(self.settings)  # one budget for all: it decides the cut into blocks
-        engine.once(lambda: self._refuse_early(settings))
+        engine.once(lambda: self._refuse_early(settings, engine))
         source = self.open_source(engine, run, **self.feature_options)
         labels = engine.once(lambda: self.label_input.read(source.n_rows))
-        plan = plan_memory(
-            settings.memory,
-            shape_of(source, labels, engine.n_machines),
-            settings,
-            n_workers(engine),
-        )
-        run.confirm({"option --memory: rows a block": plan.rows_each})
-        if isinstance(engine, ThreadEngine):
-            engine.n_workers = plan.workers
+        pipeline = Pipeline(engine, settings, run)
+        prepared = pipeline.prepare(source, labels)
+        run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
         sink = self.open_sink(engine, run, labels.classes, source.n_rows)
-        result = fit_model(engine, source, labels, within(settings, plan), sink, run)
-        names = self.commit(engine, sink)
-        model = result.model
+        fitted = pipeline.fit_prepared(prepared, labels, sink)
+        engine.once(sink.commit)
+        model, plan = fitted.model, fitted.plan
         engine.once(lambda: model.save(run.folder / STAGE / MODEL))
-        for warning in warnings_about(result, source.n_rows):
+        for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
         facts = {
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.rows),
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
-            "found": per_class(labels.classes, result.counts),
+            "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
-            "memory_plan": asdict(plan),
+            "memory_plan": plan.as_json(),
         }
-        return [*names, MODEL], facts
+        return [*sink.names, MODEL], facts
 
-    def _refuse_early(self, settings: Settings) -> None:
+    def _refuse_early(self, settings: Settings, engine: Engine) -> None:
         """Refuse a table that cannot fit the memory before it is converted."""
         if not self.rows.is_table:
             return
         layout = {name: value for name, value in self.reading.items() if name == "delimiter"}
         facts = peek(self.rows.paths, **layout)
         chosen = self.reading.get("columns") or facts.columns
-        plan_memory(settings.memory, table_shape(facts.n_rows, len(chosen)), settings, 1)
-
-
-@dataclass(frozen=True)
-class PredictJob(Job):
-    """Label new rows with a model file.
-
-    Parameters
-    ----------
-    model : Path
-        A model file.
-    device : str
-        Where the arithmetic runs.
-    memory : str
-        Budget of the whole process.
-    """
-
-    model: Path = Path(MODEL)
-    device: str = "cpu"
-    memory: str | int = "auto"
-
-    def identity(self) -> dict[str, Any]:
-        """Input, model and options."""
-        parse_memory(self.memory)
-        found = self.common_identity("predict", {"device": self.device})
-        model = Model.load(self.model)  # says what is wrong with it before anything is made
-        if model.decision.kind == "regression":
-            raise ParameterError(
-                f"{self.model} predicts numbers, and biglp predict writes classes; use "
-                "LowRankLabelPropagationRegressor.load in Python."
-            )
-        return {**found, "model": file_facts(str(self.model))}
-
-    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
-        """Open the rows as the model's were, score them, and stage the answers."""
-        model = Model.load(self.model)
-        source = self.open_source(engine, run, encoding=new_encoding(model))
-        a_row = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, self.device)
-        a_row += 3 * len(model.classes) * model.dtype.itemsize
-        memory = engine.once(lambda: parse_memory(self.memory))
-        budget = scoring_budget(memory, a_row, source, n_workers(engine))
-        rows_each = rows_per_block(a_row, budget, device=self.device)
-        run.confirm({"option --memory: rows a block": rows_each})
-        sink = self.open_sink(engine, run, model.classes, source.n_rows)
-        try:
-            answered = model.score(engine, source, sink, rows_each, self.device, run)
-        except NonFiniteRowsError:
-            explain_bad_rows(source)
-        names = self.commit(engine, sink)
-        facts = {
-            "rows": source.n_rows,
-            "features": source.n_features,
-            "found": per_class(model.classes, answered.counts),
-            "unreached_rows": answered.n_unreached,
-        }
-        return names, facts
+        plan_memory(settings, table_shape(facts.n_rows, len(chosen)), engine)
 
 
 def not_features(
@@ -223,33 +130,6 @@ def not_features(
     return found
 
 
-def new_encoding(model: Model) -> Encoding:
-    """How new rows become features: as the training rows did, in the model's precision.
-
-    A column that held whole numbers may hold fractions in a new file; they must not be cut off.
-    """
-    known = model.encoding or Encoding(None, model.n_features, model.dtype.str)
-    return replace(known, dtype=model.dtype.str)
-
-
-def shape_of(source: Source, labels: Labels, n_machines: int = 1) -> Shape:
-    """Size of a problem, for planning the memory of one of ``n_machines``."""
-    values = float(source.n_features)
-    if source.is_sparse:
-        values = values_per_row(source.read(0, min(source.n_rows, 1000)))
-    return Shape(
-        n_rows=source.n_rows,
-        n_features=source.n_features,
-        n_classes=labels.n_classes,
-        n_labelled=len(labels.rows),
-        values=values,
-        dtype=working_dtype(source.dtype),
-        decoding=decoding_bytes(source),
-        part_bytes=int(getattr(source, "part_bytes", 0)),
-        n_machines=n_machines,
-    )
-
-
 def table_shape(n_rows: int, n_columns: int) -> Shape:
     """Least size of a table that has not been looked into."""
     decoding = table_bytes(n_rows, n_columns)
@@ -259,18 +139,3 @@ def table_shape(n_rows: int, n_columns: int) -> Shape:
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
     """Rows of each class by its name."""
     return {str(name): counts.get(code, 0) for code, name in enumerate(classes.tolist())}
-
-
-def settings_from(parameters: Mapping[str, Any]) -> Settings:
-    """Check parameters as the estimator does its own."""
-    return Settings.of(_Parameters({**DEFAULTS, **parameters}))
-
-
-class _Parameters:
-    """Parameters in the form that :meth:`Settings.of` asks an estimator for."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
-
-    def get_params(self, deep: bool = False) -> dict[str, Any]:
-        return self._values

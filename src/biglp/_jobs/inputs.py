@@ -44,6 +44,11 @@ class Inputs:
         return "" if self.simulated else ending(find_files(self.paths)[0])
 
     @property
+    def holds_labels(self) -> bool:
+        """X."""
+        return self.simulated or self.ending in LIBSVM
+
+    @property
     def size(self) -> int:
         """Bytes of all files."""
         return 0 if self.simulated else sum(FileStamp.of(f).size for f in find_files(self.paths))

@@ -14,24 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import cut_rows, parse_memory, rows_per_block
+from biglp._core.blocks import parse_memory
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import PeakMemory, StepClock
 from biglp._core.progress import Progress
 from biglp._engines import Engine
-from biglp._fit.memory import scoring_budget
-from biglp._fit.model import Model, check_columns
-from biglp._fit.prepare import explain_bad_rows
+from biglp._fit.bad_rows import explained
+from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
-from biglp._jobs.base import Job, n_workers, recorded_warnings
-from biglp._jobs.fit import new_encoding
+from biglp._jobs.base import Job, recorded_warnings
 from biglp._jobs.inputs import LabelInput, file_facts, label_input
+from biglp._jobs.predict import new_encoding
 from biglp._jobs.results import MODEL, RUN_FOLDER, SUMMARY
 from biglp._labels.labels import Labels
-from biglp._lowrank.base import NonFiniteRowsError
-from biglp._sources import PreparedSource, Source
+from biglp._sources import Source
 
 COLUMNS = ("row", "label", "current_label", "confidence", "doubt")
 
@@ -74,7 +72,7 @@ class SuggestJob(Job):
     @property
     def label_input(self) -> LabelInput | None:
         """Where the labels are; None when nothing says so."""
-        if self.labels is None and self.label_column is None and self.rows.ending != ".libsvm":
+        if self.labels is None and self.label_column is None and not self.rows.holds_labels:
             return None
         return label_input(self.rows, self.labels, self.label_column, self.unlabelled)
 
@@ -116,19 +114,11 @@ class SuggestJob(Job):
         """Open rows and labels, choose, and write the table."""
         model = Model.load(self.model)
         source = self.open_source(engine, run, encoding=new_encoding(model))
-        check_columns(source, model.n_features)
         labels = engine.once(lambda: self._labels(source))
-        a_row = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, self.device)
-        a_row += 3 * len(model.classes) * model.dtype.itemsize
         memory = engine.once(lambda: parse_memory(self.memory))
-        budget = scoring_budget(memory, a_row, source, n_workers(engine))
-        rows = PreparedSource(source, model.dtype, model.scaling, self.device)
-        blocks = cut_rows(rows, rows_per_block(a_row, budget, device=self.device))
-        pool = Pool(rows, blocks, model.factor, model.normalisation, labels)
-        try:
-            found = suggest_rows(engine, pool, model.decision, self.n, seed=0)
-        except NonFiniteRowsError:
-            explain_bad_rows(source)
+        graph = model.graph(engine, source, memory, self.device)
+        with explained(source):
+            found = suggest_rows(Pool(graph, model.answer, labels), self.n, seed=0)
         suggestions = as_table(found, model.classes)
         if self.table is not None:
             engine.once(lambda: self._write(suggestions))
@@ -144,7 +134,7 @@ class SuggestJob(Job):
         return None if found is None else found.read(source.n_rows)
 
     def _write(self, suggestions: list[dict[str, Any]]) -> None:
-        """Write the table, whole or not at all; its labels are for somebody to fill in."""
+        """Write the table, whole or not at all; its labels are to be filled in."""
         assert self.table is not None
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -155,7 +145,7 @@ class SuggestJob(Job):
 
 
 def as_table(found: Suggestions, classes: np.ndarray) -> list[dict[str, Any]]:
-    """Suggestions as rows of a table; "label" is empty, for somebody to fill in."""
+    """Suggestions as rows of a table; "label" is empty, to be filled in."""
     names = classes.tolist()
     return [
         {

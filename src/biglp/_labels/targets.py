@@ -15,7 +15,7 @@ from biglp._labels.values import given_weights
 
 
 @dataclass(frozen=True)
-class Measurements:
+class Targets:
     """The rows of a data set whose targets are known.
 
     Attributes
@@ -40,6 +40,11 @@ class Measurements:
     spread: np.ndarray
 
     @property
+    def classes(self) -> np.ndarray:
+        """The numbers of the targets.  (q,)."""
+        return np.arange(len(self.mean))
+
+    @property
     def n_columns(self) -> int:
         """Columns that are summed: one for each target, and one for the weights."""
         return self.values.shape[1] + 1
@@ -54,13 +59,16 @@ class Measurements:
         """Sums of the columns.  (q + 1,)."""
         return np.asarray(self.columns.sum(axis=0))
 
+    def own(self, start: int, stop: int) -> None:
+        """Nothing: a row's own target counts through its features alone, as for a new row."""
+
     def targets_within(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Known rows between two rows, counted from ``start``, and their columns."""
         first, last = np.searchsorted(self.rows, [start, stop])
         part = self.take(np.arange(first, last))
         return part.rows - start, part.columns
 
-    def take(self, chosen: np.ndarray) -> Measurements:
+    def take(self, chosen: np.ndarray) -> Targets:
         """Some of the known rows, by their place among them, increasing."""
         return replace(
             self,
@@ -70,7 +78,7 @@ class Measurements:
         )
 
 
-def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Measurements:
+def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Targets:
     """Find the rows whose targets are known.
 
     Parameters
@@ -114,7 +122,7 @@ def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Measuremen
     mean = np.average(values, axis=0, weights=weights)
     spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
     spread = np.where(spread > 0, spread, 1.0)
-    return Measurements(rows, (values - mean) / spread, weights, n_rows, mean, spread)
+    return Targets(rows, (values - mean) / spread, weights, n_rows, mean, spread)
 
 
 def _as_table(y: Any) -> np.ndarray:

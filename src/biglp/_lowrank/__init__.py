@@ -1,14 +1,21 @@
-"""Rows to low-rank features: each method in the file of its name."""
+"""Rows to low-rank features, and the graph they make: each factor in the file of its name."""
 
 from __future__ import annotations
 
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.base import Factor
-from biglp._lowrank.glnp.factor import GlnpFactor
-from biglp._lowrank.linear import LinearFactor
-from biglp._lowrank.nystrom import NystromFactor
+from typing import TYPE_CHECKING
 
-FACTORS: dict[str, type[Factor]] = {
-    factor.kind: factor for factor in (AnchorFactor, GlnpFactor, LinearFactor, NystromFactor)
-}
-"""Every factor by its name, to rebuild a saved one."""
+from biglp._core.registry import Registry
+
+if TYPE_CHECKING:
+    from biglp._lowrank.base import Factor
+
+FACTORS: Registry[type[Factor]] = Registry(
+    {
+        "anchors": "biglp._lowrank.anchors:AnchorFactor",
+        "nystrom": "biglp._lowrank.nystrom:NystromFactor",
+        "glnp": "biglp._lowrank.glnp.factor:GlnpFactor",
+        "glnp-mu": "biglp._lowrank.glnp.factor:MultiplicativeGlnpFactor",
+        "linear": "biglp._lowrank.linear:LinearFactor",
+    }
+)
+"""Every factor by its name: one line each."""

@@ -11,18 +11,31 @@ its k × k result.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, namespace
-from biglp._lowrank.base import Factor, check_finite
+from biglp._core.checks import positive, positive_integer
+from biglp._core.shape import Shape
+from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
 from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
+from biglp._lowrank.landmark_factor import LandmarkFactor
+from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import Packed
+from biglp._propagate.systems import COLUMNS_AT_ONCE, MOST_SOLVED, is_sparse_rank
+
+NEAREST = 3
+"""Landmarks that a row is tied to."""
+KEPT_WIDTH = 64
+"""Numbers that a row of sparse features takes, with those of its part in the Gram matrix."""
+CELLS, CELL_BYTES = 400, 120
+"""Cells of a landmark's row of the sparse Gram matrix, and what their exact sums take."""
 
 
-class AnchorFactor(Factor):
+class AnchorFactor(LandmarkFactor):
     """Weights to the nearest landmarks.
 
     Parameters
@@ -36,13 +49,33 @@ class AnchorFactor(Factor):
     """
 
     kind = "anchors"
+    params = {"n_nearest": positive_integer, "bandwidth_factor": positive}  # noqa: RUF012
     unit_degrees = True
+    spacing_share = 0.4
 
-    def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = 3) -> None:
+    def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
         self.landmarks = landmarks
         self.bandwidth = float(bandwidth)
         self.n_nearest = min(n_nearest, len(landmarks))
         self.rank = len(landmarks)
+
+    @classmethod
+    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> AnchorFactor:
+        """Tie rows to as many landmarks as ``n_nearest`` says."""
+        return cls(landmarks, bandwidth, cls.neighbours(settings))
+
+    @classmethod
+    def neighbours(cls, settings: GraphSettings) -> int:
+        """The landmarks that a row is tied to: the farthest of them tells the bandwidth."""
+        return int(settings.factor_params.get("n_nearest", NEAREST))
+
+    @classmethod
+    def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
+        """Landmarks: up to a few hundred thousand rows, more cost little beside the rest."""
+        most = 4000 if n_rows <= 300_000 else 1000
+        chosen = min(max(min(n_rows // 10, 1000), n_rows // 20, 50), most)
+        k = settings.n_landmarks or chosen
+        return super().rank_for(replace(settings, n_landmarks=k), n_rows, n_features)
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, dense for torch.  (b, m) → (b, k)."""
@@ -62,7 +95,7 @@ class AnchorFactor(Factor):
         if not sparse.issparse(features):
             return (features,)
         shape = (features.shape[0], self.n_nearest)
-        columns = features.indices.astype(self._index_type).reshape(shape)
+        columns = features.indices.astype(np.min_scalar_type(self.rank - 1)).reshape(shape)
         return columns, features.data.reshape(shape)
 
     def unpack(self, packed: Packed) -> Array:
@@ -72,18 +105,35 @@ class AnchorFactor(Factor):
         columns, weights = packed
         return scatter(columns.astype(np.int32), weights, self.rank)
 
-    @property
-    def _index_type(self) -> Any:
-        return np.min_scalar_type(self.rank - 1)
+    @classmethod
+    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """Distances to the landmarks, of which the few smallest are kept; answers come later."""
+        if device != "cpu" or rank <= DENSE_COLUMNS:
+            return super().row_bytes(rank, shape, device)
+        distances = min(max(rank, 3 * DENSE_COLUMNS), SEARCH_WIDTH)
+        width = max(distances, 10 * shape.n_classes) + KEPT_WIDTH
+        return int(shape.dtype.itemsize * (shape.values + width + shape.n_classes)) + 64
 
-    def stored_bytes_per_row(self, itemsize: int) -> int:
-        """Bytes of one row in the store."""
-        return self.n_nearest * (itemsize + np.dtype(self._index_type).itemsize)
-
-    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
-        """Distances to the landmarks and the few that are kept, which torch holds among zeros."""
-        width = min(self.rank, SEARCH_WIDTH) if device == "cpu" else 3 * self.rank
-        return itemsize * (n_features + width) + 4 * self.n_nearest * (itemsize + 4)
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """Sparse features, and with thousands of landmarks sparse sums."""
+        costs = super().costs(settings, shape)
+        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        nearest, small = cls.neighbours(settings), costs.small
+        if is_sparse_rank(rank, shape.n_labelled):
+            # A row ties each of its landmarks to the others; rows share most of these cells.
+            cells = min(rank**2, rank + nearest * (nearest - 1) * shape.n_rows, CELLS * rank)
+            # Labelled rows are sparse too, and solved for a few at a time.
+            chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * shape.n_classes)
+            solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + shape.n_classes)
+            small = CELL_BYTES * cells + chosen + solved
+        index = np.min_scalar_type(rank - 1).itemsize
+        return replace(
+            costs,
+            small=small,
+            sums_row=16 * nearest**2,
+            stored_row=nearest * (shape.dtype.itemsize + index),
+        )
 
     def state(self) -> dict[str, np.ndarray]:
         """Landmarks, bandwidth and s."""

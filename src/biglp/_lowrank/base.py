@@ -1,19 +1,85 @@
-"""What a low-rank factor is: a map from rows to features φ(x) ∈ R^r with W ≈ ΦΦᵀ."""
+"""What a low-rank factor is: a map from rows to features φ(x) ∈ R^r with W ≈ ΦΦᵀ.
+
+A factor says everything about itself: which parameters it has, what it needs of the rows, how it is
+fitted, what it takes of memory and time. A new one is a subclass in a file of its own and a line in
+``biglp._lowrank.FACTORS``.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, namespace
 from biglp._core.blocks import Block
+from biglp._core.shape import Shape
+from biglp._lowrank.rows import TrainingRows, sample_bytes
+from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
+from biglp._propagate.systems import MOST_LABELLED
+
+DENSE_COLUMNS = 128
+"""Columns up to which a dense product is faster than a sparse one with its few entries a row."""
 
 
 class NonFiniteRowsError(Exception):
     """A block holds NaN, infinity or values too large to square; caught and explained in fit."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Bytes that a graph with this factor takes.
+
+    Attributes
+    ----------
+    row : int
+        Working memory of a row while its block is worked on.
+    fitting : int
+        Samples and landmarks while the factor is fitted.
+    small : int
+        The sums over all rows and what is computed from them.
+    sums : int
+        The sums of one block, at most.
+    sums_row : int
+        What a row adds to them, where they are sparse; 0 where a block has all of ``sums``.
+    stored_row : int
+        Features of a row that wait between two sweeps.
+    """
+
+    row: int
+    fitting: int
+    small: int
+    sums: int
+    sums_row: int
+    stored_row: int
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A factor fitted to some rows, to see how long fitting it to all would take.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+        Some rows of all.
+    n_rows : int
+        All of them.
+    fetch_seconds : float
+        Time to fetch one row from anywhere.
+    """
+
+    rows: TrainingRows
+    n_rows: int
+    fetch_seconds: float
+
+    @property
+    def scale(self) -> float:
+        """Length of a sweep over all rows, counted in sweeps over those at hand."""
+        return self.n_rows / self.rows.n_swept
 
 
 class Factor(ABC):
@@ -21,13 +87,24 @@ class Factor(ABC):
 
     Attributes
     ----------
+    kind : str
+        Its name in model files.
+    params : dict of str to callable
+        The ``factor_params`` it knows; each is checked by ``check(name, value)``.
+    scales_features : bool
+        Whether "auto" may scale the features: not where their values are what counts.
+    n_landmarks_counts : bool
+        Whether ``n_landmarks`` changes anything.
+    kept_with_blocks : bool
+        Whether the features of a training row are kept with its block and found nowhere else; a
+        resumed run has to fit such a factor again.
+    overwritable : bool
+        Whether :meth:`features` makes a new array that may be overwritten.
+    unit_degrees : bool
+        Whether every row's degree is 1 once the columns are scaled (anchor graphs). The sweep for
+        the degrees is then not needed.
     rank : int
         Number of features r.
-    fresh_features : bool
-        True when :meth:`features` makes a new array that may be overwritten.
-    unit_degrees : bool
-        True when every row's degree is 1 once the columns are scaled (anchor graphs). The sweep
-        for the degrees is then not needed.
     mixing : ndarray of shape (p, r) or None
         T with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards is
         cheaper than multiplying every row. None when :meth:`features` returns φ itself.
@@ -36,18 +113,69 @@ class Factor(ABC):
     """
 
     kind: ClassVar[str]
-    fresh_features: ClassVar[bool] = True
+    params: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
+    scales_features: ClassVar[bool] = True
+    n_landmarks_counts: ClassVar[bool] = True
+    kept_with_blocks: bool = False
+    overwritable: ClassVar[bool] = True
     unit_degrees: ClassVar[bool] = False
     rank: int
     mixing: np.ndarray | None = None
     store: FeatureStore = NoStore()
 
+    @classmethod
+    @abstractmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Factor:
+        """Fit the factor to the training rows."""
+
     @abstractmethod
     def features(self, rows: Rows) -> Array:
         """Return the features of any rows, before mixing.  (b, m) → (b, p)."""
 
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which :meth:`from_state` rebuilds the factor for new rows."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Factor:
+        """Rebuild a factor that scores new rows."""
+
+    @classmethod
+    def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
+        """Rank that a fit will have, at most: the number of landmarks, chosen by default."""
+        return min(settings.n_landmarks or max(min(n_rows // 10, 100), 50), n_rows)
+
+    @classmethod
+    def rehearse(
+        cls, rehearsal: Rehearsal, settings: GraphSettings
+    ) -> tuple[Factor, dict[str, float]]:
+        """Fit to some rows; also tell how many seconds each step would take on all of them."""
+        return cls.fit(rehearsal.rows, settings), {}
+
+    @classmethod
+    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """Working memory of one row: what is stored for it, its features and its answers."""
+        width = shape.values + 3 * rank + shape.n_classes
+        return int(shape.dtype.itemsize * width) + 64
+
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """Memory that a graph with this factor takes."""
+        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        square = 8 * rank**2
+        chosen = 8 * min(shape.n_labelled, MOST_LABELLED) * (4 * rank + 6 * shape.n_classes)
+        return Costs(
+            row=cls.row_bytes(rank, shape, settings.device),
+            fitting=sample_bytes(shape.row_bytes, shape.n_rows),
+            small=8 * square + chosen,
+            sums=square,
+            sums_row=0,
+            stored_row=rank * shape.dtype.itemsize,
+        )
+
     def block_features(self, block: Block) -> Array:
-        """Return the features of a training block, remembered where allowed.  (b, p)."""
+        """Return the features of a training block, from the store where they are kept.  (b, p)."""
         kept = block.memory.get("features")
         if kept is None:
             features = self.features(block.rows())
@@ -67,22 +195,9 @@ class Factor(ABC):
         """Undo :meth:`pack`."""
         return packed[0]
 
-    def stored_bytes_per_row(self, itemsize: int) -> int:
-        """Bytes of one row in the store."""
-        return itemsize * (self.rank if self.mixing is None else len(self.mixing))
-
-    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
-        """Working memory of one row while its block is processed."""
-        return itemsize * (n_features + 3 * self.rank)
-
-    @abstractmethod
-    def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which :meth:`from_state` rebuilds the factor for new rows."""
-
-    @classmethod
-    @abstractmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Factor:
-        """Rebuild a factor that scores new rows."""
+    def for_new_rows(self) -> Factor:
+        """Return the factor as new rows need it, without what belongs to the training rows."""
+        return self
 
     def describe(self) -> dict[str, Any]:
         """Facts about the factor worth reporting."""

@@ -8,6 +8,7 @@ row of the start sample instead of dividing by zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -53,27 +54,15 @@ def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
         chosen = chosen + fresh
 
 
-def lloyd(
-    engine: Engine,
-    blocks: Sequence[Block],
-    start: np.ndarray,
-    pool: np.ndarray | None,
-    *,
-    max_iter: int,
-    tol: float = 1e-3,
-    seed: int = 0,
-    rows_at_once: int | None = None,
-) -> tuple[np.ndarray, int]:
-    """Run Lloyd's iteration from ``start``.
+@dataclass(frozen=True)
+class Lloyd:
+    """Lloyd's iteration: how it goes on, and when it stops.
 
     Parameters
     ----------
-    engine, blocks
-        Who works on which rows.
-    start : ndarray of shape (k, m)
-        First centres.
+    engine : Engine
     pool : ndarray of shape (p, m), optional
-        Rows on which empty centres are put; without it they stay where they are, because ``blocks``
+        Rows on which empty centres are put; without it they stay where they are, because the blocks
         are a part of the rows and a centre may have its rows among the others.
     max_iter : int
         Most iterations; each is one sweep.
@@ -83,31 +72,37 @@ def lloyd(
         Seed for the choice of pool rows.
     rows_at_once : int, optional
         Rows of a block whose distances are held at once; all by default.
-
-    Returns
-    -------
-    centres : ndarray of shape (k, m)
-    n_iter : int
     """
-    centres, previous = start, np.inf
-    rng = np.random.default_rng(seed)
-    for iteration in range(1, max_iter + 1):
-        sums, counts, inertia = engine.sum_blocks(
-            partial(assign_block, centres=centres, rows_at_once=rows_at_once),
-            blocks,
-            label=f"k-means {iteration}",
-        )
-        empty = counts == 0
-        if pool is None:
-            fresh = centres[empty]
-        else:
-            fresh = pool[rng.integers(len(pool), size=int(empty.sum()))]
-        centres = (sums / np.where(empty, 1.0, counts)[:, None]).astype(start.dtype)
-        centres[empty] = fresh
-        if (pool is None or not empty.any()) and inertia >= (1.0 - tol) * previous:
-            return centres, iteration
-        previous = float(inertia)
-    return centres, max_iter
+
+    engine: Engine
+    pool: np.ndarray | None = None
+    max_iter: int = 10
+    tol: float = 1e-3
+    seed: int = 0
+    rows_at_once: int | None = None
+
+    def run(self, blocks: Sequence[Block], start: np.ndarray) -> tuple[np.ndarray, int]:
+        """Iterate from the centres ``start``; return the last ones and the iterations."""
+        centres, previous = start, np.inf
+        rng = np.random.default_rng(self.seed)
+        for iteration in range(1, self.max_iter + 1):
+            sums, counts, inertia = self.engine.sum_blocks(
+                partial(assign_block, centres=centres, rows_at_once=self.rows_at_once),
+                blocks,
+                label=f"k-means {iteration}",
+            )
+            empty = counts == 0
+            if self.pool is None:
+                replaced = centres[empty]
+            else:
+                replaced = self.pool[rng.integers(len(self.pool), size=int(empty.sum()))]
+            centres = (sums / np.where(empty, 1.0, counts)[:, None]).astype(start.dtype)
+            centres[empty] = replaced
+            all_used = self.pool is None or not empty.any()
+            if all_used and inertia >= (1.0 - self.tol) * previous:
+                return centres, iteration
+            previous = float(inertia)
+        return centres, self.max_iter
 
 
 def assign_block(

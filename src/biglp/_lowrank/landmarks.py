@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from biglp._core.arrays import Rows, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
-from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.kernels import nearest_landmarks, squared_norms
-from biglp._lowrank.kmeans import kmeans_start, lloyd
+from biglp._lowrank.kmeans import Lloyd, kmeans_start
+from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import PreparedSource, Source, as_source
 
@@ -31,33 +31,23 @@ SPACING_ROWS, SPACING_CELLS = 2000, 1 << 20
 STRATEGIES = ("kmeans", "kmeans-full", "random")
 
 
-def choose_landmarks(
-    engine: Engine,
-    source: Source,
-    blocks: Sequence[Block],
-    *,
-    strategy: Any,
-    k: int,
-    seed: int,
-) -> np.ndarray:
+def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     """Choose the landmarks.
 
     Parameters
     ----------
-    engine, source, blocks
-        Who works on which rows; ``source`` holds the prepared rows of all ``blocks``.
+    rows : TrainingRows
     strategy : {"kmeans", "kmeans-full", "random"} or array of shape (k, m)
         "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps
         over all rows as the paper does.
     k : int
         Number of landmarks; fewer are used when there are fewer distinct rows.
-    seed : int
-        Seed.
 
     Returns
     -------
     landmarks : ndarray of shape (k, m)
     """
+    engine, source, seed = rows.engine, rows.source, rows.seed
     if not isinstance(strategy, str):
         return _given(strategy, source)
     if strategy not in STRATEGIES:
@@ -79,26 +69,17 @@ def choose_landmarks(
     sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
     start = engine.once(lambda: kmeans_start(sample, k, seed))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
-    iterations, rows_each = KMEANS_ITERATIONS, None
-    if strategy == "kmeans":
-        rows_each = max(block.n_rows for block in blocks)
-        if begins_with_few(sample.shape[0], len(start)):
-            few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
-            start, _ = lloyd(
-                engine,
-                few,
-                start,
-                None,
-                max_iter=FIRST_ITERATIONS,
-                seed=seed,
-                rows_at_once=rows_each,
-            )
-            iterations = LAST_ITERATIONS
-        blocks = _joined_blocks(_SampleSource(sample, source), rows_each)
-    centres, _ = lloyd(
-        engine, blocks, start, pool, max_iter=iterations, seed=seed, rows_at_once=rows_each
-    )
-    return _distinct(centres)
+    lloyd = Lloyd(engine, pool, KMEANS_ITERATIONS, seed=seed)
+    if strategy == "kmeans-full":
+        return _distinct(lloyd.run(rows.blocks, start)[0])
+    rows_each = max(block.n_rows for block in rows.blocks)
+    lloyd = replace(lloyd, rows_at_once=rows_each)
+    if begins_with_few(sample.shape[0], len(start)):
+        few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
+        start, _ = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS).run(few, start)
+        lloyd = replace(lloyd, max_iter=LAST_ITERATIONS)
+    blocks = _joined_blocks(_SampleSource(sample, source), rows_each)
+    return _distinct(lloyd.run(blocks, start)[0])
 
 
 def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
@@ -144,9 +125,9 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
 class _SampleSource(Source):
     """Prepared rows of a sample, handed out as the parent source would."""
 
-    def __init__(self, sample: Rows, parent: Source) -> None:
+    def __init__(self, sample: Rows, parent: PreparedSource) -> None:
         self._sample = sample
-        self._device = getattr(parent, "device", "cpu")
+        self.device = parent.device
         self.n_rows, self.n_features = sample.shape
         self.dtype = parent.dtype
         self._name = f"a sample of {parent.name}"
@@ -156,10 +137,10 @@ class _SampleSource(Source):
         return self._name
 
     def read(self, start: int, stop: int) -> Rows:
-        return to_device(self._sample[start:stop], self._device)
+        return to_device(self._sample[start:stop], self.device)
 
 
-def _given(landmarks: Any, source: Source) -> np.ndarray:
+def _given(landmarks: Any, source: PreparedSource) -> np.ndarray:
     try:
         table = as_source(landmarks)
     except BadRowsError as error:
@@ -168,9 +149,7 @@ def _given(landmarks: Any, source: Source) -> np.ndarray:
             f"of shape (k, n_features). As rows: {error}"
         ) from error
     given = to_dense(table.read(0, table.n_rows))
-    n_features = (
-        source.inner.n_features if isinstance(source, PreparedSource) else source.n_features
-    )
+    n_features = source.inner.n_features
     if given.shape[1] != n_features:
         raise ParameterError(
             f"landmarks has {given.shape[1]} features, but X has {n_features}; "
@@ -182,8 +161,7 @@ def _given(landmarks: Any, source: Source) -> np.ndarray:
         raise BadRowsError(
             f"landmarks holds NaN or infinity in {source.dtype}; give finite numbers only."
         )
-    scaling = getattr(source, "scaling", None)
-    return _distinct(given if scaling is None else scaling.apply(given))
+    return _distinct(source.scaling.apply(given))
 
 
 def _distinct(landmarks: np.ndarray) -> np.ndarray:

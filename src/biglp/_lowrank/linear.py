@@ -8,15 +8,18 @@ class with more labels wins everywhere, and its accuracies are out of reach.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
-from biglp._engines import Engine
-from biglp._lowrank.base import Factor, check_finite
+from biglp._core.checks import true_or_false
+from biglp._core.shape import Shape
+from biglp._lowrank.base import Costs, Factor, check_finite
+from biglp._lowrank.rows import TrainingRows
+from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
 
 
@@ -30,21 +33,31 @@ class LinearFactor(Factor):
     """
 
     kind = "linear"
-    fresh_features = False  # without a shift they are the caller's own rows
+    params = {"shift": true_or_false}  # noqa: RUF012
+    scales_features = False
+    n_landmarks_counts = False
+    overwritable = False  # without a shift they are the caller's own rows
 
     def __init__(self, offsets: np.ndarray) -> None:
         self.offsets = offsets
         self.rank = len(offsets)
 
     @classmethod
-    def fit(cls, engine: Engine, blocks: Sequence[Block]) -> LinearFactor:
-        """Find the offsets in one sweep."""
-        return cls(negative_offsets(engine, blocks))
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> LinearFactor:
+        """Find the offsets in one sweep, unless rows are to be taken as they are."""
+        if not settings.factor_params.get("shift", True):
+            return cls(np.zeros(rows.source.n_features))
+        return cls(negative_offsets(rows.engine, rows.blocks))
 
     @classmethod
-    def unshifted(cls, n_features: int) -> LinearFactor:
-        """Take the rows as they are."""
-        return cls(np.zeros(n_features))
+    def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
+        """Rank: the number of features."""
+        return n_features
+
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """The base's; features are the rows, and not stored."""
+        return replace(super().costs(settings, shape), stored_row=0)
 
     def features(self, rows: Rows) -> Array:
         """Shifted rows, dense.  (b, m) → (b, m)."""
@@ -54,7 +67,7 @@ class LinearFactor(Factor):
         return features
 
     def block_features(self, block: Block) -> Array:
-        """Never remembered: the rows are the features."""
+        """Never stored: the rows are the features."""
         return self.features(block.rows())
 
     def state(self) -> dict[str, np.ndarray]:

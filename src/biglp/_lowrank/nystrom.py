@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
-from biglp._lowrank.base import Factor
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
+from biglp._lowrank.landmark_factor import LandmarkFactor
+from biglp._lowrank.settings import GraphSettings
 
 MAX_MIXING_CONDITION = 30.0
 """Largest condition number of G at which mixing is left to the sums."""
 
 
-class NystromFactor(Factor):
+class NystromFactor(LandmarkFactor):
     """Nyström features of the Gaussian kernel.
 
     Parameters
@@ -38,6 +39,7 @@ class NystromFactor(Factor):
     """
 
     kind = "nystrom"
+    spacing_share = 0.45
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
         self.landmarks = landmarks
@@ -49,6 +51,11 @@ class NystromFactor(Factor):
         self.rank = int(keep.sum())
         if values[-1] <= MAX_MIXING_CONDITION * values[keep][0]:
             self.mixing = self._root
+
+    @classmethod
+    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> NystromFactor:
+        """Take the kernel between the landmarks apart."""
+        return cls(landmarks, bandwidth)
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
@@ -63,15 +70,6 @@ class NystromFactor(Factor):
     def from_state(cls, state: dict[str, np.ndarray]) -> NystromFactor:
         """Rebuild from landmarks and bandwidth."""
         return cls(state["landmarks"], float(state["bandwidth"]))
-
-    def describe(self) -> dict[str, Any]:
-        """Landmarks, effective rank and bandwidth."""
-        return {
-            "factor": self.kind,
-            "landmarks": len(self.landmarks),
-            "rank": self.rank,
-            "bandwidth": self.bandwidth,
-        }
 
 
 def eigenvalue_cutoff(k: int, dtype: np.dtype[Any]) -> float:

@@ -13,11 +13,7 @@ C − s·τᵀ, and new rows need nothing else. q_j is the share of class j amon
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-
-from biglp._answers.spreading_answer import Decision
 
 ROUNDS = 100
 """Most rounds over the classes; two classes need one."""
@@ -45,29 +41,3 @@ def share_offsets(scores: np.ndarray, shares: np.ndarray) -> np.ndarray:
         if np.abs(found - shares).max() <= TOLERANCE:
             break
     return offsets - offsets.mean()
-
-
-def with_class_shares(
-    decision: Decision,
-    scores: np.ndarray,
-    roots: np.ndarray,
-    constant: np.ndarray,
-    shares: np.ndarray,
-) -> Decision:
-    """Move a decision's scores so that a sample of rows is answered with the given class shares.
-
-    Parameters
-    ----------
-    decision : Decision
-    scores, roots : ndarrays of shape (b, c) and (b,)
-        F and √d of a random sample of rows.
-    constant : ndarray of shape (p,)
-        Features times this are √d.
-    shares : ndarray of shape (c,)
-        q, adding up to 1.
-    """
-    known = roots > 0  # a row without features, or with a repaired degree, tells nothing
-    if not known.any():
-        return decision
-    offsets = share_offsets(scores[known] / roots[known, None], shares)
-    return replace(decision, coefficients=decision.coefficients - np.outer(constant, offsets))

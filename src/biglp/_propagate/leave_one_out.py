@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from biglp._propagate.class_balance import total_mass
-from biglp._propagate.systems import Graph
+from biglp._propagate.systems import System
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LabelledRows:
 
 
 def leave_one_out(
-    spectrum: Graph, labelled: LabelledRows, alpha: float
+    spectrum: System, labelled: LabelledRows, alpha: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores of each labelled row without its own label, and the class masses without it.
 

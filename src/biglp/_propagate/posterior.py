@@ -101,9 +101,7 @@ def choose_batch(
     log_weights: np.ndarray,
     weighted_gram: np.ndarray,
     n: int,
-    *,
-    gain_power: float,
-    overlap_power: float,
+    powers: tuple[float, float],
 ) -> np.ndarray:
     """Choose rows one after the other, each given those before it.
 
@@ -123,7 +121,7 @@ def choose_batch(
         H_w.
     n : int
         How many to choose; all when there are fewer.
-    gain_power, overlap_power : float
+    powers : tuple of float
         b and d.
 
     Returns
@@ -131,6 +129,7 @@ def choose_batch(
     chosen : ndarray of shape (n,)
         Positions among the candidates, in the order of choice.
     """
+    gain_power, overlap_power = powers
     logs, chosen = log_weights.astype(np.float64), []
     for _ in range(min(n, len(features))):
         gains = np.maximum(posterior.gains(features, weighted_gram), np.finfo(np.float64).tiny)

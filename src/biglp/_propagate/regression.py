@@ -12,14 +12,13 @@ gets the same value as a new row at the same place. Leave-one-out takes row i ou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._core.arrays import Array, namespace
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.systems import Graph
+from biglp._propagate.systems import System
 
 FLOOR = 1e-30
 """Weight of all labels below which none reaches a row, within what float32 can hold."""
@@ -27,77 +26,6 @@ PULL = 1.0
 START = np.array([0.5, 0.5, 0.0])
 """Weights of the graph, of ridge regression and of the mean where labels do not tell."""
 MIN_HELD_OUT = 3
-
-
-@dataclass(frozen=True)
-class RegressionDecision:
-    """Values of any rows.
-
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, q + 1)
-        Features times this are the sums of labels and, last, of their weights.
-    slopes, intercepts : ndarrays of shape (m, q) and (q,)
-        Ridge regression on the prepared rows, in units of the spread.
-    limits : ndarray of shape (2, q)
-        Least and largest label; a mean of labels is between them.
-    weights : ndarray of shape (2, q)
-        Weights of the graph and of ridge regression; the rest is the mean's.
-    mean, spread : ndarrays of shape (q,)
-        Mean and spread of the labels.
-    """
-
-    coefficients: np.ndarray
-    slopes: np.ndarray
-    intercepts: np.ndarray
-    limits: np.ndarray
-    weights: np.ndarray
-    mean: np.ndarray
-    spread: np.ndarray
-
-    kind: ClassVar[str] = "regression"
-
-    @property
-    def needs_rows(self) -> bool:
-        """Whether ridge regression has a say."""
-        return bool(self.weights[1].any())
-
-    def values(self, features: Array, rows: Rows = None) -> tuple[Array, int]:
-        """Values of a block of rows, and how many of them no label reaches.
-
-        Parameters
-        ----------
-        features : array of shape (b, p)
-            Normalised features.
-        rows : array or CSR matrix of shape (b, m)
-            Prepared rows.
-
-        Returns
-        -------
-        values : array of shape (b, q)
-            In units of the spread, around the mean: see :meth:`finish`.
-        n_unreached : int
-        """
-        sums = features @ like(features, self.coefficients)
-        unreached = ~(sums[:, -1] > FLOOR)
-        found = smoothed(sums, like(sums, self.limits)) * like(sums, self.weights[0])
-        if self.needs_rows:
-            straight = rows @ like(rows, self.slopes) + like(sums, self.intercepts)
-            found += straight * like(sums, self.weights[1])
-        return found, int(unreached.sum())
-
-    def finish(self, values: np.ndarray) -> np.ndarray:
-        """Bring values back to the units of the labels, in float64."""
-        return np.asarray(self.mean + self.spread * values.astype(np.float64))
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which the decision is rebuilt."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> RegressionDecision:
-        """Rebuild from :meth:`state`."""
-        return cls(**state)
 
 
 def smoothed(sums: Array, limits: Array, floor: Any = FLOOR) -> Array:
@@ -114,7 +42,7 @@ def smoothed(sums: Array, limits: Array, floor: Any = FLOOR) -> Array:
 
 
 def held_out_values(
-    spectrum: Graph, features: np.ndarray, columns: np.ndarray, alpha: float
+    spectrum: System, features: np.ndarray, columns: np.ndarray, alpha: float
 ) -> np.ndarray:
     """Values of labelled rows by the graph, each without its own label.  (l, r) → (l, q)."""
     labelled = LabelledRows(features, np.zeros(len(features), dtype=np.int64), columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,8 @@ class GramSums:
         Number of rows.
     n_repaired : int
         Rows whose degree had to be repaired.
+    mixing : ndarray of shape (p, r) or (r,)
+        T, or its diagonal: the sums are those of Φ̄·T for features Φ̄ as they come.
     """
 
     gram: Any
@@ -36,6 +38,7 @@ class GramSums:
     counts: np.ndarray
     n_rows: int
     n_repaired: int = 0
+    mixing: np.ndarray = field(default_factory=lambda: np.ones(1))
 
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
@@ -60,7 +63,47 @@ class GramSums:
             self.counts,
             self.n_rows,
             self.n_repaired,
+            mixing,
         )
+
+    def mix(self, features: Any) -> Any:
+        """Features as they come, mixed like those of the sums.  (..., p) → (..., r)."""
+        return apply_mixing(features, self.mixing)
+
+    def unmix(self, coefficients: np.ndarray) -> np.ndarray:
+        """Coefficients of mixed features as those of features as they come.  (r, c) → (p, c)."""
+        return np.asarray(apply_mixing(coefficients.T, self.mixing.T).T)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Plain arrays, for a checkpoint."""
+        found = {
+            "gram": self.gram,
+            "targets": self.targets,
+            "totals": self.totals,
+            "n_repaired": np.array(self.n_repaired),
+            "mixing": self.mixing,
+        }
+        if sparse.issparse(self.gram):
+            found |= {
+                "gram": self.gram.data,
+                "gram_columns": self.gram.indices,
+                "gram_starts": self.gram.indptr,
+            }
+        return found
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], counts: np.ndarray, n_rows: int
+    ) -> GramSums:
+        """Rebuild from :meth:`arrays`."""
+        gram: Any = arrays["gram"]
+        if "gram_columns" in arrays:
+            starts = arrays["gram_starts"]
+            rank = len(starts) - 1
+            gram = sparse.csr_array((gram, arrays["gram_columns"], starts), shape=(rank, rank))
+        repaired = int(arrays["n_repaired"])
+        targets, totals = arrays["targets"], arrays["totals"]
+        return cls(gram, targets, totals, counts, n_rows, repaired, arrays["mixing"])
 
 
 def apply_mixing(features: Any, mixing: np.ndarray) -> Any:

@@ -5,9 +5,10 @@ Notation: H = F̄ᵀF̄ = U·diag(λ)·Uᵀ (r × r), B = F̄ᵀY (r × c), S = 
     F = (1−α)(I − αS)⁻¹Y = (1−α)Y + F̄·C,   C = α(1−α)(I − αH)⁻¹B = U·g(λ)·UᵀB,
     g(λ) = α(1−α) / (1 − αλ).
 
-Two classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and every
-α is then cheap. :class:`SparseSystem` solves with a sparse H by conjugate gradients for each α:
-with thousands of landmarks that takes a second where the decomposition takes minutes.
+Three classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and
+every α is then cheap. :class:`DenseSystem` factorises it for each of a few α, which is quicker.
+:class:`SparseSystem` solves with a sparse H by conjugate gradients for each α: with thousands of
+landmarks that takes a second where the decomposition takes minutes.
 
 The second form is the matrix inversion lemma: only r × r numbers are solved for. Forming H costs
 O(nr²), which the paper's O(k³ + nk) leaves out.
@@ -20,11 +21,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg, sparse
 
+from biglp._propagate.closed_form import solve
 from biglp._propagate.conjugate import energies, solve_in_layers
 from biglp._propagate.sums import GramSums
 
@@ -32,8 +34,9 @@ DENSE_RANK = 2000
 """Rank up to which the decomposition is quick whatever else is asked."""
 DENSE_WORK = 10_000
 """And up to √(this · ℓ): solving for each of many labelled rows would take longer."""
-MOST_LABELLED = 1000
-"""Labelled rows that leave-one-out looks at where each of them has to be solved for."""
+MOST_LABELLED, MOST_SOLVED = 5000, 1000
+"""Labelled rows that leave-one-out looks at; and where each of them has to be solved for. More
+change nothing and cost time."""
 COLUMNS_AT_ONCE = 64
 ROUNDING = 1e-4
 """Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
@@ -61,6 +64,7 @@ class Spectrum:
     vectors: np.ndarray
     radius: float
     sums: GramSums
+    most_labelled: ClassVar[int] = MOST_LABELLED
 
     @classmethod
     def of(cls, sums: GramSums) -> Spectrum:
@@ -87,6 +91,10 @@ class Spectrum:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
         return self.vectors @ (self.gain(alpha)[:, None] * self.rotated_targets)
 
+    def solved(self, alpha: float) -> np.ndarray:
+        """C again, by a solve that leaves exact zeros where no label reaches.  (r, c)."""
+        return solve(self.sums, alpha, self.radius)
+
     def towards_all(self, alpha: float) -> np.ndarray:
         """What a row with features f gives to all rows is f times this.  (r,)."""
         return self.vectors @ (self.gain(alpha) * self.rotated_totals)
@@ -111,6 +119,7 @@ class SparseSystem:
 
     radius: float
     sums: GramSums
+    most_labelled: ClassVar[int] = MOST_SOLVED
 
     @classmethod
     def of(cls, sums: GramSums) -> SparseSystem:
@@ -121,6 +130,8 @@ class SparseSystem:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
         share = alpha / self.radius
         return (1.0 - alpha) * share * solve_in_layers(self.sums.gram, share, self.sums.targets)
+
+    solved = coefficients
 
     def towards_all(self, alpha: float) -> np.ndarray:
         """What a row with features f gives to all rows is f times this.  (r,)."""
@@ -155,11 +166,14 @@ class DenseSystem:
 
     radius: float
     sums: GramSums
+    most_labelled: ClassVar[int] = MOST_LABELLED
     _latest: dict[float, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def coefficients(self, alpha: float) -> np.ndarray:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
         return self._solved(alpha, self.sums.targets)
+
+    solved = coefficients
 
     def towards_all(self, alpha: float) -> np.ndarray:
         """What a row with features f gives to all rows is f times this.  (r,)."""
@@ -189,11 +203,11 @@ class DenseSystem:
         return self._latest[alpha]
 
 
-Graph = Spectrum | SparseSystem | DenseSystem
-"""What propagation asks: ``sums``, ``radius``, ``coefficients``, ``towards_all``, ``returns``."""
+System = Spectrum | SparseSystem | DenseSystem
+"""What propagation asks: ``solved``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
-def take_apart(sums: GramSums, n_labelled: int | None = None) -> Graph:
+def take_apart(sums: GramSums, n_labelled: int | None = None) -> System:
     """Prepare the Gram matrix for any α.
 
     Parameters
@@ -214,7 +228,7 @@ def take_apart(sums: GramSums, n_labelled: int | None = None) -> Graph:
 
 def is_sparse_rank(rank: int, n_labelled: int) -> bool:
     """Whether solving with a sparse Gram matrix is faster than its decomposition."""
-    return rank > DENSE_RANK and rank**2 > DENSE_WORK * min(n_labelled, MOST_LABELLED)
+    return rank > DENSE_RANK and rank**2 > DENSE_WORK * min(n_labelled, MOST_SOLVED)
 
 
 def _largest_eigenvalue(sums: GramSums) -> float:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._sinks.base import Sink
+from biglp._sinks.base import FileSink, NoSink, Sink
 from biglp._sinks.memory import ArraySink, ValuesSink
 from biglp._sinks.npy import NpySink
 
-__all__ = ["ArraySink", "NpySink", "Sink", "ValuesSink", "file_sink"]
+__all__ = ["ArraySink", "FileSink", "NoSink", "NpySink", "Sink", "ValuesSink", "file_sink"]
 
 
 def file_sink(
@@ -25,7 +25,7 @@ def file_sink(
     classes: Any,
     outputs: Sequence[str] = ("label",),
     top: int | None = None,
-) -> Sink:
+) -> FileSink:
     """Return a sink for a path: a Parquet table when it ends in ``.parquet``, else a folder."""
     if Path(path).suffix.lower() in (".parquet", ".pq"):
         from biglp._sinks.parquet import ParquetSink  # the only part that needs pyarrow

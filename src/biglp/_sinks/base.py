@@ -1,4 +1,4 @@
-"""What every sink of files offers."""
+"""What every sink offers, and what those that write files offer beside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,38 @@ Answers = Mapping[str, np.ndarray] | np.ndarray
 
 
 class Sink(ABC):
-    """Takes answers block by block.
+    """Takes answers block by block, in any order, from any thread.
+
+    Attributes
+    ----------
+    in_memory : bool
+        Whether the answers stay in the memory of this process, which other processes cannot write.
+    n_bytes : int
+        What they take of it.
+    """
+
+    in_memory: bool = True
+    n_bytes: int = 0
+
+    @abstractmethod
+    def write(self, start: int, answers: np.ndarray) -> None:
+        """Take the answers of the rows from ``start`` on."""
+
+    def sync(self) -> None:  # noqa: B027  memory has nothing to force to disk
+        """Make sure that what was taken survives a crash, for a run that wants to resume."""
+
+
+class NoSink(Sink):
+    """Drops everything, for runs of which only the time counts."""
+
+    in_memory = False
+
+    def write(self, start: int, answers: np.ndarray) -> None:
+        """Drop."""
+
+
+class FileSink(Sink):
+    """Writes answers to files, also from other processes.
 
     Used as a context manager it opens on entry, commits on success and aborts on an error.
 
@@ -35,6 +66,7 @@ class Sink(ABC):
     """
 
     in_memory = False
+    top: int | None
 
     def __init__(
         self,
@@ -68,6 +100,15 @@ class Sink(ABC):
             }
         return {name: facts for output in self.outputs for name, facts in known[output].items()}
 
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Names of the files that a commit leaves."""
+
+    @abstractmethod
+    def resumable(self) -> bool:
+        """Whether all answers of an interrupted run are there, also if it was about to end."""
+
     def write(self, start: int, answers: Answers) -> None:
         """Take the answers of the rows from ``start`` on.
 
@@ -98,9 +139,6 @@ class Sink(ABC):
     def _put(self, start: int, columns: dict[str, np.ndarray]) -> None:
         """Store the columns of a block."""
 
-    def sync(self) -> None:  # noqa: B027  memory has nothing to force to disk
-        """Force what was written to disk, for a run that wants to resume from here."""
-
     @abstractmethod
     def commit(self) -> None:
         """Make the answers final."""
@@ -109,7 +147,7 @@ class Sink(ABC):
     def abort(self) -> None:
         """Leave nothing behind."""
 
-    def __enter__(self) -> Sink:
+    def __enter__(self) -> FileSink:
         self.open()
         return self
 

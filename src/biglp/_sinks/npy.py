@@ -20,17 +20,17 @@ from biglp._core.files import (
     npy_header,
     rename_into_place,
 )
-from biglp._sinks.base import Sink
+from biglp._sinks.base import FileSink
 
 
-class NpySink(Sink):
+class NpySink(FileSink):
     """Answers in a folder: ``labels.npy``, ``confidence.npy``, ``probabilities.npy``.
 
     Parameters
     ----------
     folder : path
     n_rows, classes, outputs, top
-        As for :class:`Sink`.
+        As for :class:`FileSink`.
     """
 
     def __init__(
@@ -54,6 +54,18 @@ class NpySink(Sink):
     def parts(self) -> dict[str, Path]:
         """Name of each column's file while it is being written."""
         return {name: path.with_name(path.name + PART) for name, path in self.paths.items()}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files that a commit leaves."""
+        return [path.name for path in self.paths.values()]
+
+    def resumable(self) -> bool:
+        """Whether all answers of an interrupted run are there, also if it was about to end."""
+        for name, part in self.parts.items():
+            if self.paths[name].exists() and not part.exists():
+                self.paths[name].rename(part)  # committing gives it back its name
+        return all(part.exists() for part in self.parts.values())
 
     def open(self, *, resume: bool = False) -> None:
         """Reserve the disk space of all files, so that a full disk shows before the work begins."""

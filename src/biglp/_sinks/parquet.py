@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biglp._core.files import atomic_write, explained_writing
-from biglp._sinks.base import Sink
+from biglp._sinks.base import FileSink
 from biglp._sinks.npy import NpySink
 
 PARQUET_ROWS = 1 << 18
 """Rows of a row group."""
 
 
-class ParquetSink(Sink):
+class ParquetSink(FileSink):
     """Answers as a table: ``row``, ``label``, ``confidence`` and probabilities.
 
     Probabilities are columns ``p_<class>``, or ``class_1``, ``p_1``, ``class_2``… with ``top``.
@@ -33,7 +33,7 @@ class ParquetSink(Sink):
     path : path
         Final name of the table.
     n_rows, classes, outputs, top
-        As for :class:`Sink`.
+        As for :class:`FileSink`.
     """
 
     def __init__(
@@ -48,6 +48,15 @@ class ParquetSink(Sink):
         self.path = Path(path)
         stage = self.path.with_name(f".{self.path.name}.rows")
         self._stage = NpySink(stage, n_rows, classes, outputs, top)
+
+    @property
+    def names(self) -> list[str]:
+        """Name of the table."""
+        return [self.path.name]
+
+    def resumable(self) -> bool:
+        """Whether the answers of an interrupted run wait beside the table."""
+        return self._stage.resumable()
 
     def open(self, *, resume: bool = False) -> None:
         """Make room beside the table."""

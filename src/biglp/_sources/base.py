@@ -24,6 +24,12 @@ class Source(ABC):
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
+    encoding: Any = None
+    stamps: tuple[Any, ...] = ()
+    part_bytes: int = 0
+    decoding_bytes: int = 0
+    from_files: bool = False
+    device: str = "cpu"
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Rows:
@@ -45,3 +51,12 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.n_rows:,} rows × {self.n_features:,} features, {self.dtype}>"
+
+
+DECODED_BYTES = 72 << 20
+COLUMN_BYTES = 800 << 10
+
+
+def table_bytes(n_rows: int, n_columns: int) -> int:
+    """What decoding a table takes: pieces of every column, of a small table all of it."""
+    return DECODED_BYTES + min(COLUMN_BYTES, 64 * n_rows) * n_columns

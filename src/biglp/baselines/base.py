@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import Rows, to_numpy
 from biglp._core.errors import LabelError
-from biglp._fit.prepare import explain_bad_rows
+from biglp._fit.bad_rows import explain_bad_rows
 from biglp._labels.labels import Labels, encode_labels
 from biglp._sources import PreparedSource, as_source
 

@@ -11,18 +11,12 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-from biglp._answers.spreading_answer import as_probabilities
+from biglp._answers.spreading import as_probabilities
 from biglp._core.arrays import Rows
 from biglp._core.blocks import format_bytes, parse_memory
+from biglp._core.checks import fraction, is_auto, one_of, positive, positive_integer
 from biglp._core.errors import MemoryBudgetError, StoppedShortWarning, warn_caller
-from biglp._fit.settings import (
-    SOLVERS,
-    auto_or_positive,
-    fraction,
-    one_of,
-    positive,
-    positive_integer,
-)
+from biglp._fit.settings import SOLVERS
 from biglp._labels.labels import Labels
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.shift import shifted
@@ -180,7 +174,7 @@ class DensePropagation(Baseline):
     def _bandwidth(self, rows: Rows) -> float:
         if self.kernel == "linear":
             return 1.0
-        given = auto_or_positive("bandwidth", self.bandwidth)
+        given = None if is_auto(self.bandwidth) else positive("bandwidth", self.bandwidth)
         if given is not None:
             return check_bandwidth(given, rows)
         distance = neighbour_distance(rows)

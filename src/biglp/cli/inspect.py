@@ -31,19 +31,19 @@ def inspect(
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
     from biglp._jobs.inputs import Inputs as Files
-    from biglp._jobs.inspect.survey import survey
+    from biglp._jobs.inspect.survey import Survey, survey
     from biglp.cli.console import progress_bars, results_console
 
     with progress_bars() as progress:
-        found = survey(
+        asked = Survey(
             Files(tuple(inputs)),
             **asdict(labels),
             reading=reading.given(),
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
             threads=machine.threads,
-            progress=progress,
         )
+        found = survey(asked, progress)
     console = results_console()
     if as_json:
         import json

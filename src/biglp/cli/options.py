@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._lowrank import FACTORS
 from biglp.cli.values import auto_or, balance, delimiter, names, whole_or_text
 
 READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
@@ -131,7 +132,7 @@ class Method:
     factor: Annotated[
         str,
         _method(
-            metavar="auto|anchors|nystrom|glnp|glnp-mu|linear",
+            metavar="|".join(("auto", *FACTORS)),
             help="Low-rank graph; auto is anchors.",
         ),
     ] = "auto"

@@ -38,7 +38,7 @@ def predict(
 
     [bold]biglp predict[/bold] out/model.biglp new.parquet -o new-labels.parquet
     """
-    from biglp._jobs.fit import PredictJob
+    from biglp._jobs.predict import PredictJob
     from biglp.cli.running import job_arguments, run_resumable
 
     job = PredictJob(

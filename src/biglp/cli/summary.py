@@ -26,7 +26,7 @@ def show_plan(job: FitJob, as_json: bool) -> None:
         console.print_json(json.dumps(found))
         return
     labels = found["labels"]
-    kept = "kept between sweeps" if found["remembered"] else "computed again in each sweep"
+    kept = "stored between sweeps" if found["stored"] else "computed again in each sweep"
     console.print(
         f"[bold]{escape(found['input'])}[/bold]: {found['format']}, {found['rows']:,} rows × "
         f"{found['features']:,} features, {sum(labels.values()):,} labels of "

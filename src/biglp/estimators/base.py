@@ -1,4 +1,4 @@
-"""What the estimators have in common: opening rows, an engine to work with, model files."""
+"""What the estimators have in common: opening rows, an engine, scoring, model files."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import require_device
-from biglp._core.blocks import parse_memory, rows_per_block
+from biglp._core.blocks import parse_memory
 from biglp._core.errors import ModelFileError
 from biglp._core.progress import LogProgress
 from biglp._engines import Engine, make_engine
+from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
-from biglp._fit.prepare import explain_bad_rows
-from biglp._lowrank.base import NonFiniteRowsError
+from biglp._lowrank.graph import Graph
+from biglp._sinks import Sink
 from biglp._sources import Source, as_source
 
 
-class Face(BaseEstimator):
+class Estimator(BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted.
 
     Attributes
     ----------
-    _decides : tuple of str
-        Kinds of decisions whose models it can load.
+    _answers : tuple of str
+        Kinds of answers whose models it can load.
     """
 
-    _decides: ClassVar[tuple[str, ...]]
+    _answers: ClassVar[tuple[str, ...]]
     _model: Model
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -43,9 +44,9 @@ class Face(BaseEstimator):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by :meth:`save`; it predicts but holds no training rows."""
         model = Model.load(Path(path))
-        if model.decision.kind not in cls._decides:
-            what = "numbers" if model.decision.kind == "regression" else "classes"
-            other = "Regressor" if model.decision.kind == "regression" else ""
+        if model.answer.kind not in cls._answers:
+            what = "numbers" if model.answer.kind == "regression" else "classes"
+            other = "Regressor" if model.answer.kind == "regression" else ""
             raise ModelFileError(
                 f"{path} is a model that predicts {what}, which {cls.__name__} cannot load; use "
                 f"LowRankLabelPropagation{other}.load."
@@ -68,17 +69,16 @@ class Face(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
-    def _score_rows(self, source: Source, sink: Any) -> None:
+    def _score_rows(self, source: Source, sink: Sink) -> None:
         """Write the answers for new rows to a sink."""
-        model, device = self._model, require_device(self.device)
-        row_bytes = model.factor.bytes_per_row(model.n_features, model.dtype.itemsize, device)
-        budget = parse_memory(self.memory)
-        try:
-            rows_each = rows_per_block(row_bytes, budget, device=device)
-            with self._working() as engine:
-                model.score(engine, source, sink, rows_each, device)
-        except NonFiniteRowsError:
-            explain_bad_rows(source)
+        with self._working() as engine, explained(source):
+            graph = self._graph_of(engine, source)
+            graph.answer(self._model.answer, sink)
+
+    def _graph_of(self, engine: Engine, source: Source) -> Graph:
+        """New rows, tied to the training rows."""
+        device, memory = require_device(self.device), parse_memory(self.memory)
+        return self._model.graph(engine, source, memory, device)
 
     @contextmanager
     def _working(self) -> Iterator[Engine]:

@@ -1,4 +1,4 @@
-"""The scikit-learn face of biglp."""
+"""The classifier."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import ParameterError
-from biglp._fit.pipeline import fit_model, warnings_about
+from biglp._fit.pipeline import Pipeline
+from biglp._fit.relabel import forget_features
 from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
 from biglp._sinks import ArraySink
 from biglp._sources import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
-from biglp.estimators.base import Face
+from biglp.estimators.base import Estimator
 
 WIDE = {"bandwidth_factor": 1.0}
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -28,7 +29,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Face):
+class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -63,21 +64,24 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Face):
         the graph can overrule: it adds (1 − α) times its weight to its class's score, or, where the
         committee decides, is taken to be right with a probability of 95 % (1 − 0.05^w for a label
         of weight w). New rows are not concerned.
-    scaling : {"auto", "none", "standard", "minmax"}
-        Scaling of the features, learnt from a sample of the rows.
+    scaling : {"auto", "none", "standard", "minmax", "log"}
+        Scaling of the features, learnt from a sample of the rows. "log" puts long tails on a
+        logarithmic scale.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
     max_iter, tol : int, float
         Most iterations and relative tolerance of the iterative solver.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
-        Who does the work.
+        How the work is shared out.
     device : str
         "cpu", or "cuda" to do the arithmetic on a GPU.
     memory : str or int
-        Memory budget, such as "4GB"; "auto" is half of what is free.
+        What a fit may take of this machine's memory, such as "4GB", rows given as arrays not
+        counted; "auto" is half of what is free. Ranks and workers that share the machine share it.
     factor_params : dict, optional
-        Finer settings of the factor: ``n_nearest`` for anchors; ``shift`` (True) for the
-        linear kernel; ``start``, ``max_iter`` and ``tol`` for GLNP.
+        Finer settings of the factor: ``n_nearest`` and ``bandwidth_factor`` (the automatic
+        bandwidth in units of the landmarks' spacing) for anchors, ``bandwidth_factor`` for nystrom;
+        ``shift`` (True) for the linear kernel; ``start``, ``max_iter`` and ``tol`` for GLNP.
     random_state : int, RandomState, Generator or None
         Seed; None is 0. The answer does not depend on the number of threads or processes.
     verbose : bool
@@ -109,7 +113,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Face):
     True
     """
 
-    _decides: ClassVar[tuple[str, ...]] = ("spreading", "committee")
+    _answers: ClassVar[tuple[str, ...]] = ("spreading", "committee")
 
     def __init__(
         self,
@@ -191,20 +195,19 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Face):
         classes : array of shape (n_classes,), optional
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
-        settings = Settings.of(self)
+        settings = Settings.of(self.get_params(deep=False))
         source = self._source(X, reset=True)
         labels = encode_labels(y, source.n_rows, sample_weight, classes)
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
         with self._working() as engine:
-            result = fit_model(engine, source, labels, settings, sink)
-        self._model, self.n_iter_ = result.model, result.n_iter
-        if result.training is not None:
-            self._training = result.training.tidied()
+            fitted = Pipeline(engine, settings).fit(source, labels, sink)
+        self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
+        forget_features(self._problem)
         self.classes_ = labels.classes
-        self.report_ = result.model.report
+        self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = self.classes_[sink.codes]
-        for warning in warnings_about(result, source.n_rows):
+        for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
         return self
 

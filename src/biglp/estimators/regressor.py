@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from biglp._fit.pipeline import fit_regression, warnings_about
+from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import Settings
 from biglp._labels.targets import encode_targets
 from biglp._sinks import ValuesSink
-from biglp.estimators.base import Face
+from biglp.estimators.base import Estimator
 
 
-class LowRankLabelPropagationRegressor(RegressorMixin, Face):
+class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     """Semi-supervised regression by smoothing on a low-rank similarity graph.
 
     A row's value is a mean of the labels it is tied to through the graph of all rows, blended with
@@ -72,7 +72,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Face):
     True
     """
 
-    _decides: ClassVar[tuple[str, ...]] = ("regression",)
+    _answers: ClassVar[tuple[str, ...]] = ("regression",)
 
     def __init__(
         self,
@@ -114,17 +114,17 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Face):
             How much each label counts, 0 or more; 0 leaves it out. Weights of unlabelled rows are
             ignored: all rows shape the graph alike.
         """
-        settings = Settings.of_regression(self)
+        settings = Settings.of(self.get_params(deep=False), regression=True)
         source = self._source(X, reset=True)
-        measured = encode_targets(y, source.n_rows, sample_weight)
-        sink = ValuesSink(source.n_rows, len(measured.mean))
+        targets = encode_targets(y, source.n_rows, sample_weight)
+        sink = ValuesSink(source.n_rows, len(targets.mean))
         with self._working() as engine:
-            result = fit_regression(engine, source, measured, settings, sink)
-        self._model = result.model
+            fitted = Pipeline(engine, settings).fit(source, targets, sink)
+        self._model = fitted.model
         self._one_target = np.asarray(y).ndim == 1
-        self.report_ = result.model.report
+        self.report_ = fitted.model.report
         self.transduction_ = self._shaped(sink.values)
-        for warning in warnings_about(result, source.n_rows, "the mean of the labels"):
+        for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
         return self
 

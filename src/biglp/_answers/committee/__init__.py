@@ -1,4 +1,4 @@
-"""Several opinions on each row, weighed by how well they foretell labels they have not seen.
+"""Several opinions on each row, weighted by how well they predict labels they have not seen.
 
 Where rows form clusters the graph is far ahead with a handful of labels; where they do not, a plain
 supervised model is. Nobody knows beforehand, so both are asked: label spreading at several α, and
@@ -6,10 +6,29 @@ logistic regression, class means, trees and neighbours, which know the labelled 
 logits are added with weights that minimise the log-loss on labelled rows whose own label was held
 out, pulled towards weights that are good on average when labels are few.
 
-- :mod:`.members`: the opinions, and what they say of held-out labels (:mod:`.means`,
-  :mod:`.forest` and :mod:`.nearest` have files of their own);
+- one file for each member, registered below;
+- :mod:`.member`: what a member is, and what it learns from;
 - :mod:`.weights`: how much each counts;
-- :mod:`.decision`: the weighed answer, ready for any block of rows.
+- :mod:`.answer`: the weighted answer, ready for any block of rows;
+- :mod:`.method`: all of it together.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from biglp._core.registry import Registry
+
+if TYPE_CHECKING:
+    from biglp._answers.committee.member import Member
+
+MEMBERS: Registry[type[Member]] = Registry(
+    {
+        "spread": "biglp._answers.committee.spread:SpreadMember",
+        "logistic": "biglp._answers.committee.logistic:LogisticMember",
+        "class means": "biglp._answers.committee.means:MeansMember",
+        "forest": "biglp._answers.committee.forest:ForestMember",
+        "nearest labels": "biglp._answers.committee.nearest:NearestMember",
+    }
+)
+"""Every member by its name, in the order in which opinions are added: one line each."""

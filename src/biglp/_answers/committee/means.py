@@ -20,14 +20,33 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._answers.committee.members import LinearModel, Standard
+from biglp._answers.committee.member import Evidence, Learned, LinearOpinion, Member
+from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
 from biglp._propagate.leave_one_out import left_alone
 
 
+class MeansMember(Member):
+    """Nearest class mean."""
+
+    name = "class means"
+    # What remains of it when it predicts nothing. If all weights went to zero, every row would be
+    # called the class with most labels; two dozen labels are predicted badly by chance alone, and
+    # members that seem to know nothing are then right two times of three.
+    least = 0.04
+    worth = 0.02
+    opinion = LinearOpinion
+
+    def learn(self, evidence: Evidence) -> Learned:
+        """Find the means, and each without one row."""
+        standard = evidence.standard(one_scale=False)
+        opinion, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
+        return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
+
+
 def fit_class_means(
     rows: Rows, targets: np.ndarray, standard: Standard
-) -> tuple[LinearModel, np.ndarray]:
+) -> tuple[LinearOpinion, np.ndarray]:
     """Class means of labelled rows, and what they say of each of them without its own label.
 
     Distances are those of the graph: features are centred, so as not to lose digits, and divided by
@@ -44,7 +63,7 @@ def fit_class_means(
 
     Returns
     -------
-    model : LinearModel
+    model : LinearOpinion
         A class without a row gets a low logit.
     held_out : ndarray of shape (l, c)
         NaN where a row was its class's only one.
@@ -66,7 +85,7 @@ def fit_class_means(
     # As far away as one more row is from the centre of all: m, features having a spread of 1.
     levels[~seen] = levels[seen].min() - rows.shape[1]
     slopes = means.T / size
-    model = LinearModel(slopes, levels - (0.0 if sparse.issparse(rows) else centre @ slopes))
+    model = LinearOpinion(slopes, levels - (0.0 if sparse.issparse(rows) else centre @ slopes))
     left = np.where(counts - targets > 1e-9 * number, counts - targets, 1.0)
     without = (counts * products - targets * own[:, None]) / left
     norms = counts**2 * squares - 2.0 * counts * targets * products + targets**2 * own[:, None]

@@ -5,14 +5,15 @@ a pull towards weights that are good on average, of whatever size:
 
     Σ_i −log p(y_i | row i, w) + PULL · ‖w − t·w₀‖² / max(t, 1) + SIZE_PULL · (log t)²,
 
-where w ≥ LEAST_SHARE · w₀, and class means keep LEAST. The weight of the class prior is pulled
-alike, but towards its own start and not t times that: how sure the members may be says nothing of
-how many rows a class has.
+where w ≥ LEAST_SHARE · w₀, and no weight is below the member's own least. The weight of the class
+prior is pulled alike, but towards its own start and not t times that: the confidence of the members
+says nothing of how many rows a class has.
 
-How sure they may be is another question than whom to believe, and far fewer labels answer it. Were
-they one question (t = 1), a dozen labels that all members foretell would raise the weight of the
-worst as much as that of the best, and a dozen that the graph does not foretell would not be enough
-to silence it. Large weights are pulled less, so that many labels still decide on their ratios.
+How large the weights are together (confidence) is another question than their ratios, and far fewer
+labels answer it. If they were one question (t = 1), a dozen labels that all members predict would
+raise the weight of the worst as much as that of the best, and a dozen that the graph does not
+predict would not be enough to bring its weight down. Large weights are pulled less, so that many
+labels still decide on their ratios.
 
 A label with a weight counts as often, and a label distribution counts for each of its classes.
 With one label a class there is nothing to hold out and w = w₀; with thousands the data decide.
@@ -27,32 +28,19 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from biglp._answers.committee.decision import scaled_logits, usual_size
-from biglp._answers.committee.members import Member
+from biglp._answers.committee.answer import scaled_logits, usual_size
+from biglp._answers.committee.member import Learned, Member
 
 PULL = 2.0
 SIZE_PULL = 0.5
 SIZES = (-5.0, 3.0)
 """Range of log t."""
 LEAST_SHARE = 0.05
-LEAST = {"class means": 0.04}
-"""What remains of a member that foretells nothing. Were all of them silent, every row would be
-called the class with most labels; two dozen labels foretell badly by chance alone, and members that
-seem to know nothing are then right two times of three."""
-START = {
-    "spread 0.5": 0.07,
-    "spread 0.9": 0.35,
-    "spread 0.99": 0.7,
-    "logistic": 0.1,
-    "forest": 0.1,
-    "class means": 0.0,
-    "nearest labels": 0.0,
-    "prior": 0.18,
-}
-"""w₀, chosen on nine data sets: their ratios by accuracy, their size so that the probabilities
-stated with one or two labels a class are as large, on average, as the share of right answers; see
-docs/accuracy.md. Those at 0 are heard when held-out labels speak for them."""
-OTHER_START = 0.7
+PRIOR_START = 0.18
+"""Starting weight of the class prior. The members' own (``Member.start``) were chosen on nine data
+sets: their ratios by accuracy, their size so that the probabilities stated with one or two labels a
+class are as large, on average, as the share of right answers; see docs/accuracy.md. Members that
+start at 0 get a weight when held-out labels are in their favour."""
 MIN_HELD_OUT = 6
 """Held-out labels below which the weights are not touched."""
 
@@ -80,8 +68,16 @@ class Weights:
     accuracy: float | None
 
 
-def weigh(
-    members: list[Member],
+@dataclass(frozen=True)
+class Heard:
+    """A member with what it has learnt."""
+
+    member: Member
+    learned: Learned
+
+
+def find_weights(
+    heard: list[Heard],
     log_prior: np.ndarray,
     codes: np.ndarray,
     given: np.ndarray | None = None,
@@ -90,18 +86,19 @@ def weigh(
 
     ``given`` (l, c) is w·Y, where labels have weights or are distributions.
     """
-    scales = np.array([usual_size(member.sample) for member in members])
-    start = np.array([START.get(member.name, OTHER_START) for member in members] + [START["prior"]])
-    known = np.isfinite(sum(member.held_out.sum(axis=1) for member in members))
+    members = [one.member for one in heard]
+    held_out = [one.learned.held_out for one in heard]
+    scales = np.array([usual_size(one.learned.sample) for one in heard])
+    start = np.array([*(member.start for member in members), PRIOR_START])
+    known = np.isfinite(sum(logits.sum(axis=1) for logits in held_out))
     enough = int(known.sum()) >= MIN_HELD_OUT
     opinions = [
-        scaled_logits(member.held_out[known], scale)
-        for member, scale in zip(members, scales, strict=True)
+        scaled_logits(logits[known], scale) for logits, scale in zip(held_out, scales, strict=True)
     ]
     opinions.append(np.broadcast_to(log_prior, (int(known.sum()), len(log_prior))))
     stacked = np.stack(opinions) if enough else np.empty((len(start), 0, len(log_prior)))
     truth = (np.eye(len(log_prior))[codes] if given is None else given)[known]
-    floors = np.array([*(LEAST.get(member.name, 0.0) for member in members), 0.0])
+    floors = np.array([*(member.least for member in members), 0.0])
     least = np.maximum(LEAST_SHARE * start, floors)
     weights = _minimise(stacked, truth, start, least) if enough else start
     report = [

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import Rows
-from biglp._fit.memory import SPARSE_BYTES, table_bytes
+from biglp._sources.base import table_bytes
+
+SPARSE_BYTES = 160 << 20
 from biglp._jobs.inputs import Inputs
 from biglp._sources import ReadOptions, Source, as_source
 from biglp._sources.formats.textfiles import guess_rows, open_text

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from biglp._core.errors import MemoryBudgetError
 from biglp._core.progress import Progress
-from biglp._engines import ThreadEngine
-from biglp._fit.memory import landmarks_of, least_memory
+from biglp._engines import Engine, make_engine
+from biglp._fit.memory import least_memory
 from biglp._fit.settings import Settings
-from biglp._jobs.fit import FitJob, not_features, per_class, settings_from
+from biglp._jobs.fit import FitJob, not_features, per_class
 from biglp._jobs.inputs import Inputs, label_input
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import Estimate, estimate, shape_of_probe
+from biglp._jobs.inspect.trial import estimate, shape_of_probe
 from biglp._labels.labels import Labels
+from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
 from biglp._sources.peek import FileFacts, peek
 
@@ -32,19 +33,44 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 """Methods that are compared: the options that choose them, and the parameters."""
 
 
-def survey(
-    inputs: Inputs,
-    *,
-    labels: str | None = None,
-    label_column: str | None = None,
-    weight_column: str | None = None,
-    unlabelled: int | str = -1,
-    reading: dict[str, Any] | None = None,
-    n_landmarks: int | str = "auto",
-    memory: str | int = "auto",
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Survey:
+    """What is asked about an input.
+
+    Attributes
+    ----------
+    inputs : Inputs
+    labels, label_column, weight_column, unlabelled
+        Where the labels are, as for ``fit``; none are needed.
+    reading : dict
+        Options of :class:`biglp._sources.ReadOptions`.
+    n_landmarks, memory
+        As for ``fit``.
+    threads : int, optional
+    """
+
+    inputs: Inputs
+    labels: str | None = None
+    label_column: str | None = None
+    weight_column: str | None = None
+    unlabelled: int | str = -1
+    reading: dict[str, Any] = field(default_factory=dict)
+    n_landmarks: int | str = "auto"
+    memory: str | int = "auto"
+    threads: int | None = None
+
+    def read_labels(self, facts: FileFacts) -> Labels | None:
+        """The labels, where anything says where they are."""
+        named = self.labels is not None or self.label_column is not None
+        if not named and not self.inputs.holds_labels:
+            return None
+        where = label_input(
+            self.inputs, self.labels, self.label_column, self.unlabelled, self.weight_column
+        )
+        return _read(where, facts)
+
+
+def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     """Look at an input, count its labels and estimate every method.
 
     Returns
@@ -52,23 +78,24 @@ def survey(
     facts : dict
         JSON values only.
     """
-    reading = dict(reading or {})
+    inputs, label_column = asked.inputs, asked.label_column
+    reading = dict(asked.reading)
     layout = {name: reading[name] for name in ("delimiter",) if name in reading}
     facts = peek(inputs.paths, **layout)
-    found = _labels(inputs, facts, labels, label_column, unlabelled, weight_column)
+    found = asked.read_labels(facts)
     if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
         reading |= {"categorical": "onehot", "missing": "mean"}
-        if labels is None and label_column is not None:
-            reading |= not_features(label_column, weight_column, reading)
+        if asked.labels is None and label_column is not None:
+            reading |= not_features(label_column, asked.weight_column, reading)
     looked = probe(inputs, ReadOptions(**reading))
-    engine = ThreadEngine(threads)
+    engine = make_engine("threads", asked.threads)
     rows = found.n_rows if found is not None else facts.n_rows
     looked = replace(looked, n_rows=rows)
     methods = []
     with (progress or Progress()).task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
-            common = {"n_landmarks": n_landmarks, "memory": memory}
-            settings = settings_from({**parameters, **common})
+            common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
+            settings = Settings.of({**parameters, **common})
             methods.append(
                 {"name": name, "options": options, **_tried(engine, looked, settings, found)}
             )
@@ -86,8 +113,8 @@ def survey(
         "missing_values": sum(looked.missing.values()),
         "looked_at": looked.looked_at,
         "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
-        "memory": settings_from({"memory": memory}).memory,
-        "threads": engine.n_workers,
+        "memory": settings.memory,
+        "threads": engine.n_threads,
         "methods": methods,
     }
 
@@ -103,7 +130,7 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()
-        found = _estimate(engine, looked, settings, labels, parquet=job.format == "parquet")
+        found = estimate(engine, looked, settings, labels, parquet=job.format == "parquet")
     return {
         "input": ", ".join(job.inputs),
         "format": facts.kind,
@@ -112,32 +139,19 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
         "labels": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
         "settings": {
             name: value
-            for name, value in asdict(settings).items()
+            for part in (settings.graph, settings.answer)
+            for name, value in asdict(part).items()
             if isinstance(value, (int, float, str, bool))
         },
-        "landmarks": landmarks_of(shape_of_probe(looked, 2, 1), settings),
+        "landmarks": _rank(looked, settings),
         "rows_a_block": found.plan.rows_each,
         "threads": found.plan.workers,
-        "remembered": found.plan.wanted <= found.plan.remembered,
+        "stored": found.plan.stores_features,
         "seconds": round(found.seconds, 2),
         "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
         "memory": found.plan.expected,
         "output": str(job.destination.path),
     }
-
-
-def _labels(
-    inputs: Inputs,
-    facts: FileFacts,
-    labels: str | None,
-    column: str | None,
-    unlabelled: Any,
-    weight_column: str | None,
-) -> Labels | None:
-    nothing = labels is None and column is None and not inputs.simulated
-    if nothing and facts.kind != "LIBSVM":
-        return None
-    return _read(label_input(inputs, labels, column, unlabelled, weight_column), facts)
 
 
 def _read(source: Any, facts: FileFacts) -> Labels:
@@ -157,14 +171,15 @@ def _columns(facts: FileFacts, looked: Probe, label_column: str | None) -> dict[
 
 
 def _tried(
-    engine: ThreadEngine, looked: Probe, settings: Settings, labels: Labels | None
+    engine: Engine, looked: Probe, settings: Settings, labels: Labels | None
 ) -> dict[str, Any]:
-    shape = shape_of_probe(looked, 2, 1)
-    landmarks = None if settings.factor == "linear" else landmarks_of(shape, settings)
+    counts = FACTORS[settings.graph.factor].n_landmarks_counts
+    landmarks = _rank(looked, settings) if counts else None
     try:
-        found = _estimate(engine, looked, settings, labels)
+        found = estimate(engine, looked, settings, labels, parquet=False)
     except MemoryBudgetError:
-        return {"landmarks": landmarks, "seconds": None, "memory": least_memory(shape, settings)}
+        least = least_memory(settings, shape_of_probe(looked, labels), engine)
+        return {"landmarks": landmarks, "seconds": None, "memory": least}
     return {
         "landmarks": landmarks,
         "seconds": round(found.seconds, 3),
@@ -173,15 +188,6 @@ def _tried(
     }
 
 
-def _estimate(
-    engine: Any, looked: Probe, settings: Settings, labels: Labels | None, parquet: bool = False
-) -> Estimate:
-    return estimate(
-        engine,
-        looked,
-        settings,
-        n_classes=labels.n_classes if labels is not None else 2,
-        n_labelled=len(labels.rows) if labels is not None else 100,
-        workers=getattr(engine, "n_workers", 1),
-        parquet=parquet,
-    )
+def _rank(looked: Probe, settings: Settings) -> int:
+    kind = FACTORS[settings.graph.factor]
+    return kind.rank_for(settings.graph, looked.n_rows, looked.source.n_features)

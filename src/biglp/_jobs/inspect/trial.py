@@ -1,6 +1,6 @@
 """Time and memory of a run before it begins.
 
-A few blocks of the real rows go through the real sweeps with the real number of landmarks, and what
+A few blocks of the real rows go through the real steps with the real number of landmarks, and what
 they take is scaled to all rows. Steps whose cost does not depend on the rows are done once, as they
 would be. Estimates of time are meant to be within a factor of 1.5; memory is planned, not guessed.
 """
@@ -12,54 +12,36 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from biglp._answers.deciding import make_decision
-from biglp._answers.spreading import MAX_LABELLED
 from biglp._core.arrays import to_dense
-from biglp._core.blocks import Block, Plan, available_memory
-from biglp._core.checkpoint import Checkpoint
+from biglp._core.blocks import Block, Plan
 from biglp._core.errors import BigLPWarning
-from biglp._core.measure import StepClock
+from biglp._core.memory import available_memory
+from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for
-from biglp._fit.memory import MemoryPlan, Shape, plan_memory, within
-from biglp._fit.prepare import (
-    SAMPLE_ROWS,
-    PreparedRows,
-    automatic_landmarks,
-    build_factor,
-    prepare_rows,
-    values_per_row,
-)
+from biglp._fit.memory import MemoryPlan, plan_memory
+from biglp._fit.pipeline import Pipeline, learn
 from biglp._fit.settings import Settings
 from biglp._jobs.inspect.probe import Probe
 from biglp._labels.labels import Labels
-from biglp._lowrank.base import Factor
-from biglp._lowrank.graph import sweep_degrees, sweep_gram, sweep_labels
-from biglp._lowrank.kmeans import assign_block, kmeans_start
-from biglp._lowrank.landmarks import (
-    EVERY,
-    FIRST_ITERATIONS,
-    KMEANS_ITERATIONS,
-    LAST_ITERATIONS,
-    ROWS_PER_LANDMARK,
-    begins_with_few,
-)
-from biglp._lowrank.stores import MemoryStore, NoStore
-from biglp._propagate.normalise import Normalisation
+from biglp._lowrank import FACTORS
+from biglp._lowrank.base import Rehearsal
+from biglp._lowrank.graph import Graph
+from biglp._lowrank.rows import SAMPLE_ROWS, TrainingRows
+from biglp._lowrank.stores import MemoryStore
+from biglp._propagate.systems import MOST_LABELLED
+from biglp._sinks import NoSink
 from biglp._sources import working_dtype
 
 TRIAL_BLOCKS = 32
 """Blocks of a trial, where there are as many: whole runs for several workers."""
-GLNP_SWEEPS = 250
-"""Sweeps of GLNP until it stops, on data that is not easy."""
-LLOYD_SHARE = 0.85
-"""Share of the k-means iterations that is usually needed."""
 ENDING_SECONDS = 0.05
 PARQUET_ROWS_PER_SECOND = 5e6
+GUESSED_CLASSES, GUESSED_LABELS = 2, 100
+"""What is assumed of labels that nobody has named."""
 
 
 @dataclass(frozen=True)
@@ -80,29 +62,19 @@ class Estimate:
 
 
 def estimate(
-    engine: Engine,
-    probe: Probe,
-    settings: Settings,
-    *,
-    n_classes: int,
-    n_labelled: int,
-    workers: int,
-    parquet: bool = False,
+    engine: Engine, probe: Probe, settings: Settings, labels: Labels | None, *, parquet: bool
 ) -> Estimate:
     """Try a method on a few rows and scale up.
 
     Parameters
     ----------
     engine : Engine
-        Who would do the work.
     probe : Probe
         Rows to try it on.
     settings : Settings
-        The method; ``memory`` is the budget of the whole process.
-    n_classes, n_labelled : int
+        The method and the budget.
+    labels : Labels, optional
         Labels of the real run.
-    workers : int
-        Blocks in work at once.
     parquet : bool
         Whether the answers are written as Parquet.
 
@@ -111,20 +83,18 @@ def estimate(
     MemoryBudgetError
         When the method does not fit the memory.
     """
-    shape = shape_of_probe(probe, n_classes, n_labelled)
-    plan = plan_memory(settings.memory, shape, settings, workers)
-    trial = _Trial(engine, probe, replace(within(settings, plan)), plan, shape)
-    with warnings.catch_warnings(), blas_threads_for(trial.k):
+    trial = Trial(engine, probe, settings, shape_of_probe(probe, labels))
+    with warnings.catch_warnings(), blas_threads_for(trial.rank):
         warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
         steps = {"convert": probe.convert_seconds, **trial.run()}
     if parquet:
         steps["table"] = probe.n_rows / PARQUET_ROWS_PER_SECOND
     steps["ending"] = ENDING_SECONDS
     steps = {name: seconds for name, seconds in steps.items() if seconds > 0}
-    return Estimate(sum(steps.values()), steps, plan)
+    return Estimate(sum(steps.values()), steps, trial.plan)
 
 
-def shape_of_probe(probe: Probe, n_classes: int, n_labelled: int) -> Shape:
+def shape_of_probe(probe: Probe, labels: Labels | None) -> Shape:
     """Size of the whole problem."""
     source = probe.source
     values = float(source.n_features)
@@ -133,101 +103,59 @@ def shape_of_probe(probe: Probe, n_classes: int, n_labelled: int) -> Shape:
     return Shape(
         n_rows=probe.n_rows,
         n_features=source.n_features,
-        n_classes=n_classes,
-        n_labelled=n_labelled,
+        n_classes=GUESSED_CLASSES if labels is None else labels.n_classes,
+        n_labelled=GUESSED_LABELS if labels is None else len(labels.rows),
         values=values,
         dtype=working_dtype(source.dtype),
         decoding=probe.decoding,
     )
 
 
-class _Trial:
+class Trial:
     """One method on a few blocks."""
 
-    def __init__(
-        self, engine: Engine, probe: Probe, settings: Settings, plan: MemoryPlan, shape: Shape
-    ) -> None:
-        self.engine, self.probe, self.plan, self.shape = engine, probe, plan, shape
-        k = settings.n_landmarks or automatic_landmarks(shape.n_rows, settings.factor)
-        self.k = min(k, probe.source.n_rows)
-        self.settings = replace(settings, n_landmarks=self.k)
+    def __init__(self, engine: Engine, probe: Probe, settings: Settings, shape: Shape) -> None:
+        self.engine, self.probe, self.shape = engine, probe, shape
+        self.plan = plan_memory(settings, shape, engine)
+        graph, self.kind = settings.graph, FACTORS[settings.graph.factor]
+        rank = self.kind.rank_for(graph, shape.n_rows, shape.n_features)
+        if self.kind.n_landmarks_counts:
+            rank = min(rank, probe.source.n_rows)
+            graph = replace(graph, n_landmarks=rank)
+        self.rank, self.settings = rank, replace(settings, graph=graph)
         self.steps: dict[str, float] = {}
 
     def run(self) -> dict[str, float]:
         """Seconds of each step of the whole run."""
-        with self._timed("prepare", probe=True):
-            rows = prepare_rows(
-                self.probe.source,
-                self.settings,
-                None,
-                self.shape.n_classes,
-                self.shape.n_labelled,
-            )
+        pipeline = Pipeline(self.engine, self.settings)
+        labels = self._labels()
+        with self._timed("prepare"):
+            rows = pipeline.prepare(self.probe.source, labels).rows
+        # The sample of the real run comes from all over the file.
+        sampled = min(SAMPLE_ROWS, self.shape.n_rows)
+        self.steps["prepare"] += sampled * self.probe.fetch_seconds
         rows = replace(rows, blocks=self._blocks(rows))
-        labels = self._labels(_swept_rows(rows))
-        factor = self._factor(rows)
-        fits = self.plan.wanted <= self.plan.remembered
-        factor.store = MemoryStore() if fits and factor.fresh_features else NoStore()
-        normalisation = Normalisation(None, self.shape.n_rows)
-        if not factor.unit_degrees:
-            with self._swept("degrees", rows):
-                sums = sweep_degrees(self.engine, rows.blocks, factor)
-            normalisation = Normalisation(sums, self.shape.n_rows, factor.mixing)
-        with self._swept("Gram", rows, reads=factor.unit_degrees or not fits):
-            gram, mixing = sweep_gram(self.engine, rows.blocks, factor, normalisation, labels)
+        rehearsal = Rehearsal(rows, self.shape.n_rows, self.probe.fetch_seconds)
+        factor, steps = self.kind.rehearse(rehearsal, self.settings.graph)
+        self.steps |= steps
+        stored = self.plan.stores_features
+        if stored and factor.overwritable:
+            factor.store = MemoryStore()
+        scale = rehearsal.scale
+        with self._swept("degrees", scale):
+            graph = Graph.of(rows, factor)
+        if factor.unit_degrees:
+            del self.steps["degrees"]
+        with self._swept("Gram", scale, reads=factor.unit_degrees or not stored):
+            problem = pipeline.problem(graph, labels)
         with self._timed("decision"):
-            decision, _, _ = make_decision(
-                self.engine, rows, factor, normalisation, labels, self.settings, gram, mixing
-            )
-        with self._swept("labels", rows, reads=decision.needs_rows or not fits):
-            sweep_labels(
-                self.engine, rows.blocks, factor, normalisation, decision, _Nowhere(), labels
-            )
+            learnt = learn(problem)
+        with self._swept("labels", scale, reads=learnt.answer.needs_rows or not stored):
+            pipeline.answer(problem, learnt, NoSink())
         return self.steps
 
-    def _factor(self, rows: PreparedRows) -> Factor:
-        """Build the factor from landmarks at hand, and time what choosing them would take."""
-        settings, source = self.settings, rows.source
-        if settings.factor == "linear":
-            return build_factor(self.engine, rows, settings, Checkpoint())
-        if settings.factor in ("glnp", "glnp-mu"):
-            params = {**settings.factor_params, "max_iter": 3, "tol": 1e-12}
-            clock = self.engine.progress = StepClock()
-            factor = build_factor(
-                self.engine, rows, replace(settings, factor_params=params), Checkpoint()
-            )
-            tried = clock.steps["GLNP"]
-            a_sweep = tried.seconds / tried.sweeps * self._scale(rows)
-            self.steps["GLNP"] = GLNP_SWEEPS * a_sweep
-            return factor
-        sample = to_dense(source.take(np.arange(min(source.n_rows, 10 * self.k))))
-        began = time.perf_counter()
-        landmarks = kmeans_start(sample, self.k, settings.seed)
-        start = time.perf_counter() - began
-        chosen = replace(settings, landmarks=landmarks)
-        with self._timed("bandwidth"):
-            factor = build_factor(self.engine, rows, chosen, Checkpoint())
-        if settings.landmarks == "random":
-            self.steps["landmarks"] = self.k * self.probe.fetch_seconds
-            return factor
-        began = time.perf_counter()
-        self.engine.sum_blocks(partial(assign_block, centres=landmarks), rows.blocks)
-        seconds = time.perf_counter() - began
-        swept = self.shape.n_rows
-        if settings.landmarks == "kmeans":
-            swept = min(ROWS_PER_LANDMARK * self.k, swept)
-        sweeps = LLOYD_SHARE * KMEANS_ITERATIONS
-        if settings.landmarks == "kmeans" and begins_with_few(swept, self.k):
-            sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
-        self.steps["k-means"] = (
-            start
-            + sweeps * seconds * swept / _swept_rows(rows)
-            + min(ROWS_PER_LANDMARK * self.k, self.shape.n_rows) * self.probe.fetch_seconds
-        )
-        return factor
-
-    def _blocks(self, rows: PreparedRows) -> list[Block]:
-        """A few blocks that think they are some of all."""
+    def _blocks(self, rows: TrainingRows) -> list[Block]:
+        """The first blocks of the real cut."""
         plan = Plan(-(-self.shape.n_rows // self.plan.rows_each))
         each, have = self.plan.rows_each, rows.source.n_rows
         most = max(min(TRIAL_BLOCKS, plan.n_blocks), 1)
@@ -237,11 +165,12 @@ class _Trial:
             if index * each < have
         ]
 
-    def _labels(self, n_rows: int) -> Labels:
+    def _labels(self) -> Labels:
         """Made-up labels that are like real ones: each class around a row of its own."""
         source, rng = self.probe.source, np.random.default_rng(0)
+        n_rows = min(source.n_rows, TRIAL_BLOCKS * self.plan.rows_each)
         c = min(self.shape.n_classes, n_rows)
-        size = min(max(self.shape.n_labelled, c), n_rows, MAX_LABELLED)
+        size = min(max(self.shape.n_labelled, c), n_rows, MOST_LABELLED)
         rows = np.sort(rng.choice(n_rows, size, replace=False))
         values = np.nan_to_num(to_dense(source.take(rows)).astype(np.float64))
         centres = values[rng.choice(size, c, replace=False)]
@@ -251,43 +180,23 @@ class _Trial:
         return Labels(np.arange(c), rows, codes, self.shape.n_rows)
 
     @contextmanager
-    def _timed(self, name: str, *, probe: bool = False) -> Iterator[None]:
+    def _timed(self, name: str) -> Iterator[None]:
         began = time.perf_counter()
         yield
         self.steps[name] = time.perf_counter() - began
-        if probe:  # the sample of the real run comes from all over the file
-            self.steps[name] += min(SAMPLE_ROWS, self.shape.n_rows) * self.probe.fetch_seconds
 
     @contextmanager
-    def _swept(self, name: str, rows: PreparedRows, *, reads: bool = True) -> Iterator[None]:
+    def _swept(self, name: str, scale: float, *, reads: bool = True) -> Iterator[None]:
+        """Time a sweep over the trial's blocks, and scale it to all rows."""
+        first = not any(step in self.steps for step in ("degrees", "Gram"))
         began = time.perf_counter()
         yield
-        seconds = (time.perf_counter() - began) * self._scale(rows)
-        first = not any(step in self.steps for step in ("degrees", "Gram"))
+        seconds = (time.perf_counter() - began) * scale
         if reads and (first or not self._stays_cached()):
             seconds = max(seconds, self.probe.read_seconds)
         self.steps[name] = seconds
-
-    def _scale(self, rows: PreparedRows) -> float:
-        return self.shape.n_rows / _swept_rows(rows)
 
     def _stays_cached(self) -> bool:
         """Whether the system can keep the file in memory from one sweep to the next."""
         size = self.shape.n_rows * self.shape.values * self.probe.source.dtype.itemsize
         return size < 0.7 * available_memory()
-
-
-class _Nowhere:
-    """A sink that drops everything."""
-
-    in_memory = False
-
-    def write(self, start: int, probabilities: np.ndarray) -> None:
-        """Drop."""
-
-    def sync(self) -> None:
-        """Nothing to do."""
-
-
-def _swept_rows(rows: PreparedRows) -> int:
-    return sum(block.n_rows for block in rows.blocks)

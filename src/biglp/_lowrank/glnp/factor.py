@@ -3,10 +3,9 @@
 W = FFᵀ with F ≥ 0 (n × k) minimising Q(F) = ‖X − FFᵀX‖²: every row is rebuilt from all the others
 through k prototypes P = FᵀX (k × m). The parts:
 
-- :mod:`biglp._lowrank.glnp.iterate`: how rows of F stay with their blocks;
-- :mod:`biglp._lowrank.glnp.descent`: objective, start, when to stop;
-- :mod:`biglp._lowrank.glnp.multiplicative` and :mod:`biglp._lowrank.glnp.gradient`: the two ways to
-  take a step;
+- :mod:`.iterate`: how rows of F stay with their blocks;
+- :mod:`.descent`: objective, start, when to stop;
+- :mod:`.multiplicative` and :mod:`.gradient`: the two ways to take a step;
 - here: the factor.
 
 A new row has no row of F. The one that rebuilds it best from the prototypes is f ≥ 0 minimising
@@ -21,31 +20,39 @@ the offsets are kept for new rows; the accelerated gradient takes rows as they a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.blocks import Block
+from biglp._core.checks import anything
 from biglp._core.errors import LandmarkWarning, ParameterError
-from biglp._engines import Engine
-from biglp._lowrank.base import Factor, check_finite
+from biglp._core.measure import StepClock
+from biglp._core.shape import Shape
+from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
 from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart
 from biglp._lowrank.glnp.gradient import descend_gradient
 from biglp._lowrank.glnp.iterate import Iterate, Start
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
 from biglp._lowrank.glnp.nnls import nonnegative_least_squares
 from biglp._lowrank.kernels import products
+from biglp._lowrank.landmark_factor import landmark_bytes
 from biglp._lowrank.landmarks import choose_landmarks
+from biglp._lowrank.rows import TrainingRows
+from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
-from biglp._sources import Source
 
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
 """Solvers, with the number of earlier iterates that their steps need."""
 STARTS = ("clusters", "uniform")
 WORTH_SAYING = 0.01
 """Relative fall of Q over the last iterations above which stopping there is worth a warning."""
+ITERATES, SPARE_BYTES = 7, 64 << 20
+"""What is held of each row, counted in rows of F, and what many sweeps leave in the allocator."""
+USUAL_SWEEPS, TRIAL_SWEEPS = 250, 3
+"""Sweeps until it stops, on data that is not easy; and those that tell the time of one."""
 
 
 class GlnpFactor(Factor):
@@ -69,38 +76,48 @@ class GlnpFactor(Factor):
     """
 
     kind = "glnp"
-    fresh_features = False  # the rows of F stay with their blocks for the next sweep
+    params = {"start": anything, "max_iter": anything, "tol": anything}  # noqa: RUF012
+    scales_features = False
+    kept_with_blocks = True
+    overwritable = False  # the rows of F stay with their blocks for the next sweep
+    solver: ClassVar[str] = "gradient"
 
     def __init__(self, P: np.ndarray, offsets: np.ndarray, iterate: Iterate | None = None) -> None:
         self.P, self.offsets = P, offsets
         self.rank = len(P)
         self.objective_: list[float] = []
         self._iterate = iterate
+        self.kept_with_blocks = iterate is not None
         # Prototypes of length 1 keep x·Pᵀ at the size of the rows, whatever ‖X‖ is.
         lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
         self._lengths = np.where(lengths > 0, lengths, 1.0)
         self._directions = (P / self._lengths[:, None]).astype(P.dtype)
 
     @classmethod
-    def fit(
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> GlnpFactor:
+        """Learn F with the class's solver."""
+        k = settings.n_landmarks or cls.rank_for(
+            settings, rows.source.n_rows, rows.source.n_features
+        )
+        return cls.learn(rows, k, solver=cls.solver, **settings.factor_params)
+
+    @classmethod
+    def learn(
         cls,
-        engine: Engine,
-        blocks: Sequence[Block],
-        source: Source,
-        *,
+        rows: TrainingRows,
         k: int,
+        *,
         solver: str = "gradient",
         start: Any = "clusters",
         max_iter: int = 200,
         tol: float = 1e-3,
-        seed: int = 0,
     ) -> GlnpFactor:
         """Learn F; one sweep an iteration, and one more for every step that had to be redone.
 
         Parameters
         ----------
-        engine, blocks, source
-            Who works on which rows; ``source`` holds the prepared rows of all ``blocks``.
+        rows : TrainingRows
+            Their seed is that of the start.
         k : int
             Columns of F; fewer are used when there are fewer distinct rows.
         solver : {"gradient", "multiplicative"}
@@ -112,8 +129,6 @@ class GlnpFactor(Factor):
         tol : float
             Stop when Q fell by less than this fraction over the last ten iterations; for the
             gradient also when the projected gradient is this small against the first gradient.
-        seed : int
-            Seed of the start.
 
         Warns
         -----
@@ -122,12 +137,12 @@ class GlnpFactor(Factor):
         """
         _check(k, solver, start, max_iter, tol)
         descend, lookback = SOLVERS[solver]
-        offsets = np.zeros(source.n_features)
+        offsets = np.zeros(rows.source.n_features)
         if solver == "multiplicative":
-            offsets = negative_offsets(engine, blocks)
-        begin, k = _start(engine, blocks, source, start, k, seed, offsets)
-        iterate = Iterate(_plan(blocks[0]), offsets, k, begin, lookback)
-        descent = Descent(engine, blocks, iterate, source.dtype)
+            offsets = negative_offsets(rows.engine, rows.blocks)
+        begin, k = _start(rows, start, k, offsets)
+        iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
+        descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)
         settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
         if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
             from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
@@ -139,7 +154,7 @@ class GlnpFactor(Factor):
                 StoppedShortWarning,
                 stacklevel=2,
             )
-        prototypes = (descent.sums.P * descent.norm).astype(source.dtype)
+        prototypes = (descent.sums.P * descent.norm).astype(rows.source.dtype)
         factor = cls(prototypes, offsets, descent.iterate)
         factor.objective_ = descent.objective
         return factor
@@ -170,9 +185,32 @@ class GlnpFactor(Factor):
         factor.objective_ = self.objective_
         return factor
 
-    def bytes_per_row(self, n_features: int, itemsize: int, device: str = "cpu") -> int:
-        """Shifted rows, three iterates, and Y, B, the gradient and the move of a step."""
-        return itemsize * (2 * n_features + 8 * self.rank)
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """The base's, with the rows of F, which stay with their blocks and are not stored."""
+        costs = super().costs(settings, shape)
+        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        iterates = ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
+        iterates += SPARE_BYTES + 6 * 8 * rank * shape.n_features
+        landmarks = landmark_bytes(cls, replace(settings, landmarks="kmeans"), shape)
+        return replace(
+            costs,
+            fitting=costs.fitting + max(landmarks, iterates),
+            sums=max(costs.sums, 8 * rank * shape.n_features),
+            stored_row=0,
+        )
+
+    @classmethod
+    def rehearse(
+        cls, rehearsal: Rehearsal, settings: GraphSettings
+    ) -> tuple[Factor, dict[str, float]]:
+        """Take a few steps, and time them."""
+        params = {**settings.factor_params, "max_iter": TRIAL_SWEEPS, "tol": 1e-12}
+        clock = rehearsal.rows.engine.progress = StepClock()
+        factor = cls.fit(rehearsal.rows, replace(settings, factor_params=params))
+        tried = clock.steps["GLNP"]
+        a_sweep = tried.seconds / tried.sweeps * rehearsal.scale
+        return factor, {"GLNP": USUAL_SWEEPS * a_sweep}
 
     def state(self) -> dict[str, np.ndarray]:
         """Prototypes and offsets: enough for new rows."""
@@ -191,16 +229,15 @@ class GlnpFactor(Factor):
         return facts
 
 
-def _start(
-    engine: Engine,
-    blocks: Sequence[Block],
-    source: Source,
-    start: Any,
-    k: int,
-    seed: int,
-    offsets: np.ndarray,
-) -> tuple[Start, int]:
+class MultiplicativeGlnpFactor(GlnpFactor):
+    """GLNP by multiplicative updates."""
+
+    solver = "multiplicative"
+
+
+def _start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple[Start, int]:
     """Choose the start and the number of columns."""
+    source = rows.source
     if isinstance(start, str) and start == "uniform":
         if k > source.n_rows:
             warnings.warn(
@@ -210,9 +247,8 @@ def _start(
                 stacklevel=3,
             )
         k = min(k, source.n_rows)
-        return UniformStart(k, seed), k
-    strategy = "kmeans" if isinstance(start, str) else start
-    centres = choose_landmarks(engine, source, blocks, strategy=strategy, k=k, seed=seed)
+        return UniformStart(k, rows.seed), k
+    centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
     return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
 
 

@@ -1,0 +1,208 @@
+"""What a method learns from, and what an answer is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from biglp._core.arrays import Array, Rows, largest_column
+from biglp._core.shape import Shape
+from biglp._labels.labels import Labels, OwnLabels
+from biglp._labels.targets import Targets
+from biglp._lowrank.graph import Graph
+from biglp._propagate.class_balance import given_prior
+from biglp._propagate.iteration import iterate
+from biglp._propagate.leave_one_out import LabelledRows
+from biglp._propagate.sums import GramSums
+from biglp._propagate.systems import System, take_apart
+
+AnyLabels = TypeVar("AnyLabels", Labels, Targets)
+
+
+@dataclass(frozen=True)
+class AnswerSettings:
+    """Checked parameters of the answer; the names are those of the estimator.
+
+    Attributes
+    ----------
+    method : str
+        A registered method.
+    alpha : float or None
+        None: chosen by leave-one-out.
+    class_balance : str or array of class priors
+    solver : {"closed_form", "iterative"}
+    max_iter, tol : int, float
+        Of the iterative solver.
+    clamp : bool
+        Whether labelled rows keep exactly the labels they were given.
+    seed : int
+    """
+
+    method: str
+    alpha: float | None
+    class_balance: Any
+    solver: str
+    max_iter: int
+    tol: float
+    clamp: bool
+    seed: int
+
+    def balances(self, *names: str) -> bool:
+        """Whether the class balance is one of some names."""
+        return isinstance(self.class_balance, str) and self.class_balance in names
+
+
+@dataclass(frozen=True)
+class Problem(Generic[AnyLabels]):
+    """A graph with labels on it: what a method learns from.
+
+    Attributes
+    ----------
+    graph : Graph
+    labels : Labels or Targets
+    sums : GramSums
+        Over all rows of the graph, for these labels.
+    settings : AnswerSettings
+    """
+
+    graph: Graph
+    labels: AnyLabels
+    sums: GramSums
+    settings: AnswerSettings
+
+    @cached_property
+    def system(self) -> System:
+        """The Gram matrix, ready for any α."""
+        return take_apart(self.sums, len(self.labels.rows))
+
+    def part_of_labels(self, most: int) -> AnyLabels:
+        """The labels, or a random part of them."""
+        labels = self.labels
+        if len(labels.rows) <= most:
+            return labels
+        rng = np.random.default_rng(self.settings.seed)
+        return labels.take(np.sort(rng.choice(len(labels.rows), most, replace=False)))
+
+    def labelled(self, part: Labels) -> LabelledRows:
+        """Mixed, normalised features of labelled rows, for leave-one-out."""
+        features = self.sums.mix(self.graph.features_of(part.rows))
+        return LabelledRows(features, part.codes, part.given)
+
+    def spread(self, alpha: float) -> tuple[np.ndarray, int]:
+        """Label spreading by the chosen solver: coefficients C and the iterations used."""
+        if self.settings.solver == "closed_form":
+            return self.system.solved(alpha), 1
+        settings = self.settings
+        return iterate(
+            self.sums, alpha, self.system.radius, max_iter=settings.max_iter, tol=settings.tol
+        )
+
+    def with_labels(self, labels: AnyLabels, targets: np.ndarray) -> Problem[AnyLabels]:
+        """The same graph with other labels; ``targets`` is their B."""
+        return replace(self, labels=labels, sums=self.sums.with_labels(targets, labels.counts))
+
+
+class Answer(ABC):
+    """Turns a block of rows into what is written about them.
+
+    Attributes
+    ----------
+    kind : str
+        Its name in model files.
+    needs_rows : bool
+        Whether it looks at prepared rows beside their features.
+    """
+
+    kind: ClassVar[str]
+    needs_rows: bool = False
+
+    @abstractmethod
+    def outputs(
+        self, features: Array, rows: Rows = None, own: OwnLabels | None = None
+    ) -> tuple[Array, int]:
+        """What is said of a block of rows.
+
+        Parameters
+        ----------
+        features : array of shape (b, p)
+            Normalised features.
+        rows : array or CSR matrix of shape (b, m)
+            Prepared rows, where they are needed.
+        own : OwnLabels, optional
+            The labels of the block's rows, where these are training rows.
+
+        Returns
+        -------
+        outputs : array of shape (b, c)
+        n_unreached : int
+            Rows that no label reaches.
+        """
+
+    def finish(self, outputs: np.ndarray) -> np.ndarray:
+        """What is written of these outputs."""
+        return outputs
+
+    def count(self, answers: np.ndarray) -> dict[int, int]:
+        """Rows of each class code that occurs, where answers are class probabilities."""
+        found = np.bincount(largest_column(answers))
+        codes = np.flatnonzero(found)
+        return dict(zip(codes.tolist(), found[codes].tolist(), strict=True))
+
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which :meth:`from_state` rebuilds the answer."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Answer:
+        """Rebuild from :meth:`state`."""
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The answer that was learnt, what was chosen on the way, and the iterations of the solver."""
+
+    answer: Answer
+    report: dict[str, Any]
+    n_iter: int = 1
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Bytes that a method takes beyond the graph: libraries, small arrays, in each block."""
+
+    library: int = 0
+    small: int = 0
+    block: int = 0
+
+
+class Method(ABC):
+    """A way to learn an answer.
+
+    Attributes
+    ----------
+    unreached_get : str
+        What the answer of a row that no label reaches comes from, for a warning.
+    """
+
+    unreached_get: ClassVar[str] = "the class prior"
+
+    @classmethod
+    def check(cls, labels: Any, settings: AnswerSettings, rank: int) -> None:
+        """Refuse, before any row is read, what cannot work with these labels."""
+        if not isinstance(settings.class_balance, str):
+            given_prior(settings.class_balance, labels.n_classes)
+
+    @classmethod
+    def extra(cls, shape: Shape) -> Extra:
+        """Memory that the method takes beyond the graph's."""
+        return Extra()
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, problem: Problem[Any]) -> Learnt:
+        """Learn the answer; no sweep over all rows."""

@@ -1,0 +1,156 @@
+"""The weighted answer of the committee for a block of rows.
+
+Member e says logits ℓ_e (b × c); they are centred within each row, divided by the member's usual
+size s_e, clipped at ±CUT and weighted:
+
+    p(class j | row) ∝ exp( b_j + Σ_e w_e · clip((ℓ_ej − mean_j ℓ_ej) / s_e) ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from biglp._answers.base import Answer
+from biglp._answers.committee import MEMBERS
+from biglp._answers.committee.member import Asked, Opinion, rebuilt
+from biglp._answers.committee.spread import FLOOR
+from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._labels.labels import OwnLabels
+
+CUT = 8.0
+"""Largest logit of one member in units of its usual size: no single opinion decides alone."""
+LABEL_TRUST = 0.95
+"""Probability that a given label is right."""
+
+
+class Voice(NamedTuple):
+    """An opinion with its usual size and its weight; ``member`` is the name of its kind."""
+
+    member: str
+    opinion: Opinion
+    scale: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class CommitteeAnswer(Answer):
+    """What the members say of a row, weighted.
+
+    Attributes
+    ----------
+    bias : ndarray of shape (c,)
+        Weighted log-prior of the classes.
+    voices : tuple of Voice
+        In the order in which they are added. At least one uses the graph, one is linear.
+    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,)
+        Columns of the a opinions that use the graph, and of the b linear ones.
+    """
+
+    bias: np.ndarray
+    voices: tuple[Voice, ...]
+    coefficients: np.ndarray = field(init=False, repr=False)
+    slopes: np.ndarray = field(init=False, repr=False)
+    intercepts: np.ndarray = field(init=False, repr=False)
+
+    kind = "committee"
+    needs_rows = True
+
+    def __post_init__(self) -> None:
+        """Put side by side what is multiplied by the same features, or by the same rows."""
+        opinions = [voice.opinion for voice in self.voices]
+        graph = [columns for one in opinions if (columns := one.graph_columns()) is not None]
+        lines = [line for one in opinions if (line := one.line_columns()) is not None]
+        object.__setattr__(self, "coefficients", np.hstack(graph))
+        object.__setattr__(self, "slopes", np.hstack([slopes for slopes, _ in lines]))
+        object.__setattr__(self, "intercepts", np.hstack([levels for _, levels in lines]))
+
+    def outputs(
+        self, features: Array, rows: Rows = None, own: OwnLabels | None = None
+    ) -> tuple[Array, int]:
+        """Class probabilities of a block of rows; no label reaches some through the graph."""
+        c = len(self.bias)
+        densities = features @ like(features, self.coefficients)
+        lines = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
+        xp = namespace(densities)
+        total = xp.zeros_like(densities[:, :c]) + like(densities, self.bias)
+        asked = Asked(rows, _columns(densities, c), _columns(lines, c))
+        for voice in self.voices:
+            total += voice.weight * scaled_logits(voice.opinion.logits(asked), voice.scale)
+        n_unreached = int((~(densities > FLOOR)).all(1).sum())
+        total -= xp.amax(total, 1)[:, None]
+        answers = xp.exp(total)
+        answers /= answers.sum(1)[:, None]
+        if own is not None and len(own.rows):
+            # Every label leaves 1 − LABEL_TRUST of the doubt: two labels leave its square.
+            doubt = (1.0 - LABEL_TRUST) ** own.weights[:, None]
+            answers[own.rows] *= like(answers, doubt)
+            answers[own.rows] += like(answers, (1.0 - doubt) * own.shares)
+        return answers, n_unreached
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which the answer is rebuilt: those of opinion i begin with ``i.``."""
+        arrays = {
+            "bias": self.bias,
+            "members": np.array([voice.member for voice in self.voices]),
+            "scales": np.array([voice.scale for voice in self.voices]),
+            "weights": np.array([voice.weight for voice in self.voices]),
+        }
+        for number, voice in enumerate(self.voices):
+            arrays |= {f"{number}.{name}": array for name, array in voice.opinion.state().items()}
+        return arrays
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeAnswer:
+        """Rebuild from :meth:`state`, or from the arrays of a model of release 0.1."""
+        if "members" not in state:
+            state = _from_first_release(state)
+        voices = []
+        facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())
+        for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
+            prefix = f"{number}."
+            arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            voices.append(Voice(member, rebuilt(MEMBERS[member], arrays), scale, weight))
+        return cls(state["bias"], tuple(voices))
+
+
+def _columns(array: Array, width: int) -> Iterator[Array]:
+    """A few columns at a time."""
+    return (array[:, start : start + width] for start in range(0, array.shape[1], width))
+
+
+def _from_first_release(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays as they are now from those of release 0.1, which had one array for all of a kind."""
+    c = len(state["bias"])
+    found = [("spread", {"coefficients": part}) for part in _columns(state["coefficients"], c)]
+    linear = zip(_columns(state["slopes"], c), _columns(state["intercepts"][None], c), strict=True)
+    names = ("logistic", "class means")
+    found += [
+        (name, {"slopes": slopes, "intercepts": levels[0]})
+        for name, (slopes, levels) in zip(names, linear, strict=False)
+    ]
+    for name, prefix in (("forest", "forest_"), ("nearest labels", "nearest_")):
+        arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+        found += [(name, arrays)] if arrays else []
+    renewed = {name: state[name] for name in ("bias", "scales", "weights")}
+    renewed["members"] = np.array([name for name, _ in found])
+    for number, (_, arrays) in enumerate(found):
+        renewed |= {f"{number}.{name}": array for name, array in arrays.items()}
+    return renewed
+
+
+def scaled_logits(logits: Array, scale: float) -> Array:
+    """Centre logits within each row, divide them by their usual size and clip them."""
+    centred = logits - logits.mean(1)[:, None]
+    centred *= 1.0 / scale
+    return centred.clip(-CUT, CUT)
+
+
+def usual_size(logits: np.ndarray) -> float:
+    """Median over rows of the largest centred logit: a size that few wild rows do not change."""
+    centred = logits - logits.mean(axis=1, keepdims=True)
+    size = float(np.median(np.abs(centred).max(axis=1)))
+    return size if size > 0 else 1.0

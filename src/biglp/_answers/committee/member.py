@@ -1,0 +1,223 @@
+"""What a member of the committee is: an opinion, how it is learnt, and what it costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from biglp._answers.base import Extra, Problem
+from biglp._answers.standard import Standard, centre_and_spread, to_float64
+from biglp._core.arrays import Array, Rows, to_numpy
+from biglp._core.shape import Shape
+from biglp._labels.labels import Labels
+from biglp._lowrank.features import float64_features
+from biglp._lowrank.sampling import sample_rows
+from biglp._propagate.leave_one_out import LabelledRows
+
+SAMPLE = 2000
+"""Rows that tell the usual size of each member's logits."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A block of rows on which opinions are asked for.
+
+    Attributes
+    ----------
+    rows : array or CSR matrix of shape (b, m)
+        Prepared rows.
+    densities, lines : iterators of arrays of shape (b, c)
+        Products that several opinions need are taken once for all of them: each takes its next
+        columns from here.
+    """
+
+    rows: Rows
+    densities: Iterator[Array]
+    lines: Iterator[Array]
+
+
+class Opinion(ABC):
+    """What a member has learnt: arrays that give logits for any block of rows."""
+
+    @abstractmethod
+    def logits(self, asked: Asked) -> Array:
+        """Logits of a block of rows.  (b, c)."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The arrays it is made of."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def graph_columns(self) -> np.ndarray | None:
+        """What features are multiplied by for the next of ``Asked.densities``, if anything."""
+        return None
+
+    def line_columns(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Slopes and intercepts of the next of ``Asked.lines``, if there are any."""
+        return None
+
+
+@dataclass(frozen=True)
+class LinearOpinion(Opinion):
+    """A linear opinion on prepared rows: logits = rows·slopes + intercepts.
+
+    Attributes
+    ----------
+    slopes, intercepts : ndarrays of shape (m, c) and (c,)
+    """
+
+    slopes: np.ndarray
+    intercepts: np.ndarray
+
+    def logits(self, asked: Asked) -> Array:
+        """Take the product that is ready."""
+        return next(asked.lines)
+
+    def line_columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and intercepts."""
+        return self.slopes, self.intercepts
+
+    def of(self, rows: Rows) -> np.ndarray:
+        """Logits of rows, in float64.  (b, m) → (b, c)."""
+        return np.asarray(rows @ self.slopes + self.intercepts)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An opinion, and what it says of rows from which its weight is found.
+
+    Attributes
+    ----------
+    opinion : Opinion
+    held_out : ndarray of shape (l, c)
+        Logits of each labelled row without its own label; NaN where it was its class's only one.
+    sample : ndarray of shape (b, c)
+        Logits of a sample of all rows.
+    n_iter : int
+        Iterations of the solver.
+    """
+
+    opinion: Opinion
+    held_out: np.ndarray
+    sample: np.ndarray
+    n_iter: int = 1
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the members learn from.
+
+    Attributes
+    ----------
+    problem : Problem
+        The graph with its labels.
+    part : Labels
+        The labels, or a part of many.
+    labelled : LabelledRows
+        Mixed, normalised features of the rows of ``part``.
+    rows : array or CSR matrix of shape (l, m)
+        The same rows as they are.
+    sample_features, sample_rows
+        Features before mixing, and rows, of a random sample of all rows.
+    log_prior : ndarray of shape (c,)
+        Logarithm of the class prior, centred.
+    """
+
+    problem: Problem[Labels]
+    part: Labels
+    labelled: LabelledRows
+    rows: Rows
+    sample_features: Rows
+    sample_rows: Rows
+    log_prior: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> Evidence:
+        """Fetch the labelled rows and the sample; no sweep."""
+        graph = problem.graph
+        part = problem.part_of_labels(problem.system.most_labelled)
+        rows = graph.source.take(part.rows)
+        features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
+        sample = sample_rows(graph.source, SAMPLE, problem.settings.seed)
+        return cls(
+            problem=problem,
+            part=part,
+            labelled=LabelledRows(features, part.codes, part.given),
+            rows=to_numpy(rows),
+            sample_features=to_numpy(graph.features.of_rows(sample)),
+            sample_rows=to_numpy(sample),
+            log_prior=log_prior,
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes c."""
+        return len(self.log_prior)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """w·Y of the labelled rows.  (l, c)."""
+        return self.labelled.targets(self.n_classes)
+
+    @property
+    def one_scale(self) -> bool:
+        """Whether the rows' features share one scale, as principal components do."""
+        return self.problem.graph.source.scaling.projection is not None
+
+    def standard(self, *, one_scale: bool) -> Standard:
+        """Centre and spread of the features over all rows, which a few labels do not tell."""
+        return centre_and_spread(to_float64(self.sample_rows), one_scale=one_scale)
+
+    def lone(self) -> np.ndarray:
+        """Labelled rows that are the only one of their class."""
+        codes = self.part.codes
+        return np.asarray(np.bincount(codes, minlength=self.n_classes)[codes] < 2)
+
+
+class Member(ABC):
+    """One of those who are asked.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the report.
+    start : float
+        Weight w₀ where labels are too few to tell.
+    least : float
+        Weight that it keeps, however badly it predicts.
+    worth : float
+        Weight below which it is not worth the time it would take of every row.
+    uses_graph : bool
+        Whether it learns from the unlabelled rows.
+    opinion : type of Opinion
+        What it learns.
+    """
+
+    name: str
+    start: float = 0.0
+    least: float = 0.0
+    worth: float = 0.0
+    uses_graph: ClassVar[bool] = False
+    opinion: ClassVar[type[Opinion]]
+
+    @classmethod
+    def candidates(cls, evidence: Evidence) -> list[Self]:
+        """The members of this kind that are worth asking here."""
+        return [cls()]
+
+    @classmethod
+    def extra(cls, shape: Shape) -> Extra:
+        """Memory that it takes."""
+        return Extra()
+
+    @abstractmethod
+    def learn(self, evidence: Evidence) -> Learned:
+        """Learn from the evidence."""
+
+
+def rebuilt(member: type[Member], arrays: dict[str, Any]) -> Opinion:
+    """Rebuild an opinion from its arrays."""
+    return member.opinion(**arrays)

@@ -1,0 +1,125 @@
+"""The committee: its members learn, their weights are found, and together they answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from biglp._answers.base import AnswerSettings, Extra, Learnt, Method, Problem
+from biglp._answers.committee import MEMBERS
+from biglp._answers.committee.answer import CommitteeAnswer, Voice
+from biglp._answers.committee.member import Evidence
+from biglp._answers.committee.weights import Heard, Weights, find_weights
+from biglp._core.arrays import to_numpy
+from biglp._core.shape import Shape
+from biglp._labels.labels import Labels
+from biglp._propagate.class_balance import given_prior, power_prior
+from biglp._propagate.class_shares import share_offsets
+from biglp._propagate.poisson import mean_label
+from biglp._sources.kept import KEPT_BYTES
+from biglp._sources.prepared import PROJECT_ABOVE
+
+LIBRARY_BYTES = 80 << 20
+"""scikit-learn, which the committee loads."""
+IMAGINED_LABELS = 5.0
+"""Labels of each class that are added to those given when the shares of the classes are guessed
+from them: a dozen labels say little of them."""
+LEAST_CHANCE = 1e-30
+TRUSTED_LABELS = 30
+"""Held-out labels from which on their accuracy means something."""
+
+
+class CommitteeMethod(Method):
+    """All members, weighted."""
+
+    @classmethod
+    def extra(cls, shape: Shape) -> Extra:
+        """What scikit-learn and the members take, and projected rows that are kept."""
+        members = [MEMBERS[name].extra(shape) for name in MEMBERS]
+        kept = KEPT_BYTES if shape.n_features >= PROJECT_ABOVE else 0
+        return Extra(
+            library=LIBRARY_BYTES,
+            small=kept + sum(extra.small for extra in members),
+            block=sum(extra.block for extra in members),
+        )
+
+    @classmethod
+    def learn(cls, problem: Problem[Labels]) -> Learnt:
+        """Let the members learn, and find their weights."""
+        evidence = Evidence.of(problem, _log_prior(problem.labels, problem.settings))
+        kinds, heard = [], []
+        for kind in MEMBERS:
+            for member in MEMBERS[kind].candidates(evidence):
+                kinds.append(kind)
+                heard.append(Heard(member, member.learn(evidence)))
+        found = _weights(heard, evidence)
+        worth = [
+            one.member.uses_graph or weight >= one.member.worth
+            for one, weight in zip(heard, found.weights, strict=False)
+        ]
+        supervised = [one for one in heard if not one.member.uses_graph]
+        if not all(worth):
+            kinds = [kind for kind, kept in zip(kinds, worth, strict=True) if kept]
+            heard = [one for one, kept in zip(heard, worth, strict=True) if kept]
+            found = _weights(heard, evidence)
+        answer = CommitteeAnswer(
+            bias=found.weights[-1] * evidence.log_prior,
+            voices=tuple(
+                Voice(kind, one.learned.opinion, float(scale), float(weight))
+                for kind, one, scale, weight in zip(
+                    kinds, heard, found.scales, found.weights[:-1], strict=True
+                )
+            ),
+        )
+        if problem.settings.balances("share"):
+            answer = _with_shares(answer, evidence)
+        report = _report(heard, found, _weights(supervised, evidence))
+        report["spectral_radius"] = problem.system.radius
+        return Learnt(answer, report, max(one.learned.n_iter for one in heard))
+
+
+def _weights(heard: list[Heard], evidence: Evidence) -> Weights:
+    labelled = evidence.labelled
+    return find_weights(heard, evidence.log_prior, labelled.codes, labelled.given)
+
+
+def _with_shares(answer: CommitteeAnswer, evidence: Evidence) -> CommitteeAnswer:
+    """Move the bias so that a sample of rows gets the class shares of the labels."""
+    said, _ = answer.outputs(evidence.sample_features, evidence.sample_rows)
+    logs = np.log(np.maximum(to_numpy(said), LEAST_CHANCE))
+    shares = mean_label(evidence.problem.labels.counts)
+    offsets = share_offsets(logs.astype(np.float64), shares)
+    return replace(answer, bias=answer.bias - offsets)
+
+
+def _log_prior(labels: Labels, settings: AnswerSettings) -> np.ndarray:
+    """Logarithm of the class prior, centred; zero where classes are to be equally likely."""
+    if not isinstance(settings.class_balance, str):
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    else:
+        equal = settings.balances("mass", "centre")
+        prior = power_prior(labels.counts + IMAGINED_LABELS, 0.0 if equal else 1.0)
+    logs = np.log(prior)
+    return np.asarray(logs - logs.mean())
+
+
+def _report(heard: list[Heard], found: Weights, without_graph: Weights) -> dict[str, Any]:
+    weights = found.weights[:-1]
+    graph = sum(w for one, w in zip(heard, weights, strict=True) if one.member.uses_graph)
+    everything = float(weights.sum())
+    trustworthy = found.n_held_out >= TRUSTED_LABELS
+    helped = None
+    if trustworthy and found.accuracy is not None and without_graph.accuracy is not None:
+        helped = found.accuracy > without_graph.accuracy
+    return {
+        "members": found.report,
+        "prior_weight": float(found.weights[-1]),
+        "held_out_labels": found.n_held_out,
+        "held_out_accuracy": found.accuracy,
+        "supervised_accuracy": without_graph.accuracy,
+        "unlabelled_rows_helped": helped,
+        "graph_share": float(graph) / everything if everything > 0 else 0.0,
+        "trustworthy": trustworthy,
+    }

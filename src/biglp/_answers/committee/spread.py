@@ -1,0 +1,104 @@
+"""Label spreading at one α, as class densities.
+
+Column j of F divided by its mass is the distribution over rows of a walk that starts at the labels
+of class j, so n·F_ij / Σ_i F_ij is 1 on average for every class, however many labels it has.
+Leave-one-out is exact and free (:mod:`biglp._propagate.leave_one_out`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from biglp._answers.committee.member import Asked, Evidence, Learned, Member, Opinion
+from biglp._core.arrays import Array, namespace
+from biglp._propagate.class_balance import class_mass
+from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._propagate.systems import System
+
+STARTS = {0.5: 0.07, 0.9: 0.35, 0.99: 0.7}
+"""The α that are asked, and their starting weights (see :mod:`.weights`)."""
+GIVEN_START = 0.7
+"""Starting weight of the only α, where the user gives one."""
+FLOOR = 1e-30
+"""Density below which the graph knows nothing of a class, within what float32 can hold."""
+
+
+@dataclass(frozen=True)
+class GraphOpinion(Opinion):
+    """Class densities by label spreading.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, c)
+        Features times this are class densities.
+    """
+
+    coefficients: np.ndarray
+
+    def logits(self, asked: Asked) -> Array:
+        """Logarithm of the densities that are ready."""
+        return graph_logits(next(asked.densities))
+
+    def graph_columns(self) -> np.ndarray:
+        """The coefficients."""
+        return self.coefficients
+
+
+class SpreadMember(Member):
+    """Label spreading at one α.
+
+    Parameters
+    ----------
+    alpha : float
+    start : float
+        Starting weight.
+    """
+
+    uses_graph = True
+    opinion = GraphOpinion
+
+    def __init__(self, alpha: float, start: float) -> None:
+        self.name, self.alpha, self.start = f"spread {alpha:g}", alpha, start
+
+    @classmethod
+    def candidates(cls, evidence: Evidence) -> list[Self]:
+        """One for each α."""
+        given = evidence.problem.settings.alpha
+        starts = STARTS if given is None else {given: GIVEN_START}
+        return [cls(alpha, start) for alpha, start in starts.items()]
+
+    def learn(self, evidence: Evidence) -> Learned:
+        """Propagate, and leave each label out."""
+        problem = evidence.problem
+        coefficients, n_iter = problem.spread(self.alpha)
+        density = density_coefficients(problem.system, coefficients, self.alpha)
+        opinion = GraphOpinion(problem.sums.unmix(density))
+        sample = graph_logits(np.asarray(evidence.sample_features @ opinion.coefficients))
+        held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
+        return Learned(opinion, held_out, sample, n_iter)
+
+
+def graph_logits(densities: Array) -> Array:
+    """Logarithm of class densities; where the graph knows nothing they are all the same."""
+    return namespace(densities).log(densities.clip(min=FLOOR))
+
+
+def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:
+    """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
+    sums = system.sums
+    mass = class_mass(sums.totals, coefficients, sums.counts, alpha)
+    return coefficients * (sums.n_rows / mass)
+
+
+def held_out_by_graph(system: System, labelled: LabelledRows, alpha: float) -> np.ndarray:
+    """Logits of each labelled row without its own label; NaN where it was its class's only one."""
+    scores, masses = leave_one_out(system, labelled, alpha)
+    alone = left_alone(system.sums.counts, labelled.targets(scores.shape[1]))
+    # A class without any other label has no mass; its row is left out below.
+    masses[alone] = 1.0
+    logits: np.ndarray = graph_logits(scores * (system.sums.n_rows / masses))
+    logits[alone] = np.nan
+    return logits

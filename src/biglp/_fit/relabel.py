@@ -1,0 +1,61 @@
+"""Later labels, without another sweep over the features.
+
+H depends on the rows alone, B = F̄ᵀY on the labelled rows alone, and labelled rows are few. A new
+label therefore costs the features of its own row and no sweep:
+
+    B ← B + φ̄_i·y_iᵀ.
+
+A corrected label is not subtracted from B, because the difference of rounded numbers is not zero
+and a trace of a withdrawn label would spread; B is added up anew from all labelled rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biglp._answers import METHODS
+from biglp._answers.base import Problem
+from biglp._labels.labels import Labels
+from biglp._labels.merge import merged_labels
+
+ROWS_AT_ONCE = 1000
+"""Chosen rows that are fetched together; their dense features are r float64 numbers each."""
+KEPT_BYTES = 32
+"""Stored features of a row that are kept after ``fit``; larger ones are made again."""
+
+
+def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labels]:
+    """Return the problem with the labels of some rows added, corrected or withdrawn."""
+    before = problem.labels
+    labels, added = merged_labels(before, rows, values)
+    METHODS[problem.settings.method].check(labels, problem.settings, problem.graph.factor.rank)
+    targets = np.zeros((len(problem.sums.totals), labels.n_classes))
+    if added is None:
+        added = labels
+    else:
+        targets[:, _new_codes(before, labels)] = problem.sums.targets
+    for start in range(0, len(added.rows), ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, len(added.rows))
+        part = problem.labelled(added.take(np.arange(start, stop)))
+        targets += part.features.T @ part.targets(labels.n_classes)
+    return problem.with_labels(labels, targets)
+
+
+def forget_features(problem: Problem[Labels]) -> None:
+    """Forget stored features that would take much memory after the fit."""
+    factor, graph = problem.graph.factor, problem.graph
+    if factor.kept_with_blocks:
+        return
+    for block in graph.blocks:
+        kept = block.memory.get("features", ())
+        if factor.store.in_place and sum(a.nbytes for a in kept) > KEPT_BYTES * block.n_rows:
+            block.memory.clear()
+
+
+def _new_codes(before: Labels, after: Labels) -> np.ndarray:
+    """Code that each class of ``before`` has in ``after``, which labels the same rows alike."""
+    codes = np.empty(before.n_classes, dtype=np.int64)
+    codes[before.codes] = after.codes[np.searchsorted(after.rows, before.rows)]
+    return codes

@@ -1,0 +1,78 @@
+"""``biglp predict`` without its printing: new rows labelled with a model file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from biglp._core.blocks import parse_memory
+from biglp._core.checkpoint import RunFolder
+from biglp._core.errors import ParameterError
+from biglp._engines import Engine
+from biglp._fit.bad_rows import explained
+from biglp._fit.model import Model
+from biglp._jobs.base import Job
+from biglp._jobs.fit import per_class
+from biglp._jobs.inputs import file_facts
+from biglp._jobs.results import MODEL
+from biglp._sources.tables.encoding import Encoding
+
+
+@dataclass(frozen=True)
+class PredictJob(Job):
+    """Label new rows with a model file.
+
+    Parameters
+    ----------
+    model : Path
+        A model file.
+    device : str
+        Where the arithmetic runs.
+    memory : str
+        Budget of the whole process.
+    """
+
+    model: Path = Path(MODEL)
+    device: str = "cpu"
+    memory: str | int = "auto"
+
+    def identity(self) -> dict[str, Any]:
+        """Input, model and options."""
+        parse_memory(self.memory)
+        found = self.common_identity("predict", {"device": self.device})
+        model = Model.load(self.model)  # says what is wrong with it before anything is made
+        if model.answer.kind == "regression":
+            raise ParameterError(
+                f"{self.model} predicts numbers, and biglp predict writes classes; use "
+                "LowRankLabelPropagationRegressor.load in Python."
+            )
+        return {**found, "model": file_facts(str(self.model))}
+
+    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
+        """Open the rows as the model's were, score them, and stage the answers."""
+        model = Model.load(self.model)
+        source = self.open_source(engine, run, encoding=new_encoding(model))
+        memory = engine.once(lambda: parse_memory(self.memory))
+        graph = model.graph(engine, source, memory, self.device)
+        run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})
+        sink = self.open_sink(engine, run, model.classes, source.n_rows)
+        with explained(source):
+            answered = graph.answer(model.answer, sink, checkpoint=run)
+        engine.once(sink.commit)
+        facts = {
+            "rows": source.n_rows,
+            "features": source.n_features,
+            "found": per_class(model.classes, answered.counts),
+            "unreached_rows": answered.n_unreached,
+        }
+        return sink.names, facts
+
+
+def new_encoding(model: Model) -> Encoding:
+    """How new rows become features: as the training rows did, in the model's precision.
+
+    A column that held whole numbers may hold fractions in a new file; they must not be cut off.
+    """
+    known = model.encoding or Encoding(None, model.n_features, model.dtype.str)
+    return replace(known, dtype=model.dtype.str)

@@ -1,0 +1,135 @@
+"""What factors on landmarks have in common: finding landmarks and bandwidth, and their cost."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from biglp._core.arrays import to_dense
+from biglp._core.checks import positive
+from biglp._core.shape import Shape
+from biglp._lowrank.base import Costs, Factor, Rehearsal
+from biglp._lowrank.kernels import check_bandwidth
+from biglp._lowrank.kmeans import assign_block, kmeans_start
+from biglp._lowrank.landmarks import (
+    EVERY,
+    FIRST_ITERATIONS,
+    KMEANS_ITERATIONS,
+    LAST_ITERATIONS,
+    ROWS_PER_LANDMARK,
+    begins_with_few,
+    choose_landmarks,
+    landmark_spacing,
+)
+from biglp._lowrank.rows import TrainingRows
+from biglp._lowrank.settings import GraphSettings
+
+LLOYD_SHARE = 0.85
+"""Share of the k-means iterations that is usually needed."""
+
+
+class LandmarkFactor(Factor):
+    """A factor that compares rows with k landmarks.
+
+    Attributes
+    ----------
+    spacing_share : float
+        The automatic bandwidth, as a multiple of the usual distance to the nearest landmarks.
+    """
+
+    params = {"bandwidth_factor": positive}  # noqa: RUF012  declared in the base
+    spacing_share: ClassVar[float]
+    landmarks: np.ndarray
+    bandwidth: float
+
+    @classmethod
+    @abstractmethod
+    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> Self:
+        """Make the factor from its landmarks and bandwidth."""
+
+    @classmethod
+    def neighbours(cls, settings: GraphSettings) -> int:
+        """Nearest landmarks whose distance tells the bandwidth."""
+        return 1
+
+    @classmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
+        """Choose landmarks, then the bandwidth."""
+        k = settings.n_landmarks or cls.rank_for(
+            settings, rows.source.n_rows, rows.source.n_features
+        )
+        return cls._tuned(rows, choose_landmarks(rows, settings.landmarks, k), settings)
+
+    @classmethod
+    def _tuned(cls, rows: TrainingRows, landmarks: np.ndarray, settings: GraphSettings) -> Self:
+        if settings.bandwidth is not None:
+            sigma = check_bandwidth(settings.bandwidth, rows.sample)
+        else:
+            share = settings.factor_params.get("bandwidth_factor", cls.spacing_share)
+            spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
+            sigma = share * spacing
+        return cls.on(landmarks, sigma, settings)
+
+    @classmethod
+    def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
+        """Rank that a fit will have, at most."""
+        if not isinstance(settings.landmarks, str) and np.ndim(settings.landmarks) == 2:
+            settings = replace(settings, n_landmarks=len(settings.landmarks))
+        return super().rank_for(settings, n_rows, n_features)
+
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """The base's, with the landmarks, their sums and the rows that k-means looks at."""
+        costs = super().costs(settings, shape)
+        return replace(costs, fitting=costs.fitting + landmark_bytes(cls, settings, shape))
+
+    @classmethod
+    def rehearse(
+        cls, rehearsal: Rehearsal, settings: GraphSettings
+    ) -> tuple[Factor, dict[str, float]]:
+        """Fit to landmarks at hand, and time one iteration of choosing them."""
+        rows, source = rehearsal.rows, rehearsal.rows.source
+        k = min(cls.rank_for(settings, rehearsal.n_rows, source.n_features), source.n_rows)
+        sample = to_dense(source.take(np.arange(min(source.n_rows, 10 * k))))
+        began = time.perf_counter()
+        landmarks = kmeans_start(sample, k, settings.seed)
+        start = time.perf_counter() - began
+        began = time.perf_counter()
+        factor = cls._tuned(rows, landmarks, settings)
+        steps = {"bandwidth": time.perf_counter() - began}
+        if settings.landmarks == "random":
+            return factor, {**steps, "landmarks": k * rehearsal.fetch_seconds}
+        began = time.perf_counter()
+        rows.engine.sum_blocks(partial(assign_block, centres=landmarks), rows.blocks)
+        seconds = time.perf_counter() - began
+        on_sample = settings.landmarks == "kmeans"
+        sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
+        swept = sampled if on_sample else rehearsal.n_rows
+        sweeps = LLOYD_SHARE * KMEANS_ITERATIONS
+        if on_sample and begins_with_few(swept, k):
+            sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
+        lloyd = sweeps * seconds * swept / rows.n_swept
+        return factor, {**steps, "k-means": start + lloyd + sampled * rehearsal.fetch_seconds}
+
+    def describe(self) -> dict[str, Any]:
+        """Landmarks, effective rank and bandwidth."""
+        return {
+            "factor": self.kind,
+            "landmarks": len(self.landmarks),
+            "rank": self.rank,
+            "bandwidth": self.bandwidth,
+        }
+
+
+def landmark_bytes(cls: type[Factor], settings: GraphSettings, shape: Shape) -> int:
+    """Bytes of the landmarks with their sums, and of the rows that k-means looks at."""
+    rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+    centres = 8 * rank * shape.n_features * 6
+    if not (isinstance(settings.landmarks, str) and settings.landmarks == "kmeans"):
+        return centres
+    return centres + min(ROWS_PER_LANDMARK * rank, shape.n_rows) * int(shape.row_bytes) * 5 // 4

@@ -1,0 +1,38 @@
+"""The parameters that shape the graph, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """Checked parameters of the graph; the names are those of the estimator.
+
+    Attributes
+    ----------
+    factor : str
+        A registered factor.
+    n_landmarks : int or None
+        None: the factor chooses.
+    landmarks : str or array
+    bandwidth : float or None
+        None: from the spacing of the landmarks.
+    scaling : str
+    projected : bool
+        Whether wide rows may be projected on their principal directions.
+    device : str
+    seed : int
+    factor_params : dict
+    """
+
+    factor: str
+    n_landmarks: int | None
+    landmarks: Any
+    bandwidth: float | None
+    scaling: str
+    projected: bool
+    device: str
+    seed: int
+    factor_params: dict[str, Any] = field(default_factory=dict)
