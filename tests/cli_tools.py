@@ -12,13 +12,15 @@ import resource
 import signal
 import sys
 import time
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from biglp._lowrank.graph import _label
+from biglp._lowrank.answering import AnswerSweep
 
+_write_block = AnswerSweep.write_block
 PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.running"]
 
 
@@ -56,7 +58,7 @@ class Process:
     *args
         The command.
     patches : dict
-        Attributes to set before, by ``module:name``.
+        Attributes to set before, by ``module:name`` or ``module:class.name``.
     file_size : int, optional
         Largest file that it may write.
     """
@@ -100,7 +102,7 @@ class Process:
 def label_slowly(*args: Any, **kwargs: Any) -> Any:
     """Take a second for each block of the last sweep: time enough to be interrupted in."""
     time.sleep(1.0)
-    return _label(*args, **kwargs)
+    return _write_block(*args, **kwargs)
 
 
 def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: int | None) -> None:
@@ -115,8 +117,10 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = open("stderr.txt", "w")  # noqa: SIM115
     for name, value in patches.items():
-        module, _, attribute = name.partition(":")
-        setattr(importlib.import_module(module), attribute, value)
+        module, _, path = name.partition(":")
+        *owners, attribute = path.split(".")
+        owner = reduce(getattr, owners, importlib.import_module(module))
+        setattr(owner, attribute, value)
     if file_size is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     try:

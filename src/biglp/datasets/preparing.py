@@ -116,7 +116,7 @@ def check_room(known: Entry, folder: Path, needed: int) -> None:
 
 
 def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
-    """Put finished files in place; ``meta.json``, which makes them valid, goes first and last."""
+    """Put finished files in place; ``meta.json``, which makes them valid, is written last."""
     (part / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
     with suppress(FileNotFoundError):
         (folder / META).unlink()
