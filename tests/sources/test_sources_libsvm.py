@@ -39,7 +39,6 @@ def test_base_is_found(tmp_path, chunk_bytes, zero_based):
     read = source.read(0, 60)
     assert sparse.issparse(read)
     np.testing.assert_array_equal(read.toarray()[:, :9], rows.toarray())
-    np.testing.assert_array_equal(source.file_labels(), np.arange(60))
 
 
 def test_model_says_how_features_are_counted(tmp_path, chunk_bytes):

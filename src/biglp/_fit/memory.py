@@ -30,21 +30,16 @@ from biglp._fit.settings import Settings
 from biglp._lowrank.landmarks import ROWS_PER_LANDMARK
 from biglp._propagate.systems import MOST_LABELLED, is_sparse_rank
 from biglp._sources import Source
+from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.kept import KEPT_BYTES
-from biglp._sources.prepared import PROJECT_ABOVE
+from biglp._sources.scaling import PROJECT_ABOVE
 
 PROCESS_BYTES = 60 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
 LEARNING_BYTES = 80 << 20
 """scikit-learn, which the committee loads."""
-DECODED_BYTES = 72 << 20
-"""pyarrow, and what its allocator keeps after a table was decoded."""
-COLUMN_BYTES = 800 << 10
-"""What decoding holds of each column of a table."""
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
-SPARSE_BYTES = 160 << 20
-"""scikit-learn, and pieces of text while LIBSVM is decoded."""
 BLOCK_OBJECT_BYTES = 1200
 ITERATES = 7
 """What GLNP holds of each row, counted in rows of F."""
@@ -164,8 +159,8 @@ def scoring_budget(memory: int, a_row: int, source: Source, workers: int) -> int
     MemoryBudgetError
         Naming the smallest budget that works.
     """
-    decoding = decoding_bytes(source)
-    parts = PART_COPIES * workers * int(getattr(source, "part_bytes", 0))
+    decoding = source.decoding_bytes
+    parts = PART_COPIES * workers * source.part_bytes
     process = PROCESS_BYTES + max(decoding, min(decoding, DECODED_BYTES) + parts)
     least = process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row
     if memory < least:
@@ -233,21 +228,6 @@ def _shared_out(memory: int, shape: Shape, settings: Settings, workers: int) -> 
         wanted=_stored_bytes(shape, settings, rank) * shape.kept_rows,
         budget=budget,
     )
-
-
-def decoding_bytes(source: Source) -> int:
-    """What decoding the input of a source took; 0 for rows that are read as they are."""
-    encoding = getattr(source, "encoding", None)
-    if encoding is None or not getattr(source, "stamps", ()):
-        return 0
-    if source.is_sparse:
-        return SPARSE_BYTES
-    return table_bytes(source.n_rows, int(encoding.n_inputs))
-
-
-def table_bytes(n_rows: int, n_columns: int) -> int:
-    """What decoding a table takes: pieces of every column, of a small table all of it."""
-    return DECODED_BYTES + min(COLUMN_BYTES, 64 * n_rows) * n_columns
 
 
 def least_memory(shape: Shape, settings: Settings) -> int:

@@ -31,7 +31,7 @@ from biglp._lowrank.sampling import sample_rows
 from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
 from biglp._propagate.systems import COLUMNS_AT_ONCE, DENSE_RANK, is_sparse_rank
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
-from biglp._sources.prepared import PROJECT_ABOVE
+from biglp._sources.scaling import PROJECT_ABOVE
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20

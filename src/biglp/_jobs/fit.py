@@ -22,10 +22,8 @@ from biglp._core.errors import ParameterError
 from biglp._engines import Engine, ThreadEngine
 from biglp._fit.memory import (
     Shape,
-    decoding_bytes,
     plan_memory,
     scoring_budget,
-    table_bytes,
     within,
 )
 from biglp._fit.model import Model
@@ -39,6 +37,7 @@ from biglp._labels.labels import Labels
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._sources import Source, working_dtype
+from biglp._sources.decoding import table_bytes
 from biglp._sources.peek import peek
 from biglp._sources.tables.encoding import Encoding
 
@@ -244,8 +243,8 @@ def shape_of(source: Source, labels: Labels, n_machines: int = 1) -> Shape:
         n_labelled=len(labels.rows),
         values=values,
         dtype=working_dtype(source.dtype),
-        decoding=decoding_bytes(source),
-        part_bytes=int(getattr(source, "part_bytes", 0)),
+        decoding=source.decoding_bytes,
+        part_bytes=source.part_bytes,
         n_machines=n_machines,
     )
 

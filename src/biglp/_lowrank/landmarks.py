@@ -146,17 +146,13 @@ class _SampleSource(Source):
 
     def __init__(self, sample: Rows, parent: Source) -> None:
         self._sample = sample
-        self._device = getattr(parent, "device", "cpu")
+        self.device = parent.device
         self.n_rows, self.n_features = sample.shape
         self.dtype = parent.dtype
-        self._name = f"a sample of {parent.name}"
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = f"a sample of {parent.name}"
 
     def read(self, start: int, stop: int) -> Rows:
-        return to_device(self._sample[start:stop], self._device)
+        return to_device(self._sample[start:stop], self.device)
 
 
 def _given(landmarks: Any, source: Source) -> np.ndarray:

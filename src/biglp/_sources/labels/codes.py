@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from biglp._core.errors import LabelError
 
+LABEL_NAMES = ("label", "labels", "y", "class", "target")
+"""Names of a column that holds labels."""
 MAX_CLASSES = 100_000
+PIECE_ROWS = 1 << 20
+"""Labels that are read at once."""
 
 
 class LabelCodes:
@@ -22,6 +27,11 @@ class LabelCodes:
         What messages call the labels.
     unlabelled : int or str
         What marks a row without a label, beside empty, null and NaN.
+
+    Attributes
+    ----------
+    weights : list of ndarray
+        Weights of the labels, in pieces; empty where labels have none.
     """
 
     def __init__(self, n_rows: int | None, name: str, unlabelled: int | str = -1) -> None:
@@ -31,9 +41,8 @@ class LabelCodes:
         self._classes: dict[Any, int] = {}
         self._pieces: list[np.ndarray] = []
         self._rows: list[np.ndarray] = []
-        self._weights: list[np.ndarray] = []
+        self.weights: list[np.ndarray] = []
         self._length = 0
-        self._in_pairs = False
         self._text = False
 
     def expect(self, length: int) -> None:
@@ -44,41 +53,59 @@ class LabelCodes:
                 "label a row (-1 or empty where it is unknown), or 'row,label' pairs."
             )
 
-    def append(self, column: Any, *, text: bool = False, weights: np.ndarray | None = None) -> None:
-        """Add the labels of the next rows: a NumPy or Arrow array, or a list of texts."""
-        self._text |= text
-        codes = self._encoded(column)
-        if weights is not None:
-            self._weights.append(weights[codes >= 0])
-        self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
-        self._length += len(codes)
-
-    def put(
+    def append(
         self,
-        rows: np.ndarray,
         column: Any,
         *,
+        rows: np.ndarray | None = None,
         text: bool = False,
         weights: np.ndarray | None = None,
     ) -> None:
-        """Add labels of the given rows; with weights a row may have several."""
+        """Add labels.
+
+        Parameters
+        ----------
+        column : array or list of str
+            Labels: a NumPy or Arrow array, or a list of texts.
+        rows : ndarray, optional
+            Their rows, in any order; the next rows by default. With weights a row may have several.
+        text : bool
+            Whether the labels are as they were written in a text file.
+        weights : ndarray, optional
+        """
         self._text |= text
-        self._in_pairs = True
-        outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
-        if outside.size:
+        if rows is not None:
+            outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
+            if outside.size:
+                raise LabelError(
+                    f"{self._name} has a label for row {outside[0]:,}, but the rows are 0 to "
+                    f"{(self.n_rows or 0) - 1:,}; count rows from 0."
+                )
+        distinct, places = _distinct(column)
+        if len(distinct) > MAX_CLASSES:
             raise LabelError(
-                f"{self._name} has a label for row {outside[0]:,}, but the rows are 0 to "
-                f"{(self.n_rows or 0) - 1:,}; count rows from 0."
+                f"{self._name} has more than {MAX_CLASSES:,} different labels (such as "
+                f"{distinct[0]!r}, {distinct[1]!r}); are these measurements and not classes?"
             )
-        codes = self._encoded(column)
-        self._pieces.append(codes[codes >= 0])
-        self._rows.append(rows[codes >= 0])
+        # New classes get the next code. A label that is missing has place -1, the last.
+        codes = np.array([self._code(value) for value in distinct] + [-1], dtype=np.int64)[places]
         if weights is not None:
-            self._weights.append(weights[codes >= 0])
+            self.weights.append(weights[codes >= 0])
+        if rows is not None:
+            self._rows.append(rows[codes >= 0])
+            codes = codes[codes >= 0]
+        self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
+        self._length += len(codes)
+
+    def append_all(self, n_rows: int, read: Callable[[int, int], np.ndarray]) -> None:
+        """Add the labels of all rows, read from row to row a piece at a time."""
+        self.expect(n_rows)
+        for start in range(0, n_rows, PIECE_ROWS):
+            self.append(read(start, min(start + PIECE_ROWS, n_rows)))
 
     def dense(self) -> np.ndarray:
         """Labels of all rows."""
-        if not self._in_pairs:
+        if not self._rows:
             self.expect(self._length)
             codes = np.concatenate(self._pieces or [np.empty(0, dtype=np.int8)])
         else:
@@ -97,23 +124,18 @@ class LabelCodes:
         table = np.append(classes, -1)
         return table.astype(_smallest(table))[codes]
 
-    @property
-    def has_weights(self) -> bool:
-        """Whether labels came with weights."""
-        return bool(self._weights)
-
     def weighted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Labelled rows, their labels and weights; a row may occur several times."""
-        if not self._in_pairs:
+        if not self._rows:
             rows, labels = self.sparse()
-            return rows, labels, np.concatenate(self._weights)
-        rows, codes, weights = map(np.concatenate, (self._rows, self._pieces, self._weights))
+            return rows, labels, np.concatenate(self.weights)
+        rows, codes, weights = map(np.concatenate, (self._rows, self._pieces, self.weights))
         order = np.argsort(rows, kind="stable")
         return rows[order], self._final_classes()[codes[order]], weights[order]
 
     def sparse(self) -> tuple[np.ndarray, np.ndarray]:
         """Labelled rows, increasing, and their labels."""
-        if self._in_pairs:
+        if self._rows:
             rows, codes = self._sorted_pairs()
         else:
             self.expect(self._length)
@@ -136,17 +158,6 @@ class LabelCodes:
                 f"{self._name} has the labels -1 and 1 only. -1 means unlabelled here; if it is a "
                 "class, say what marks unlabelled rows instead, for example unlabelled=0."
             )
-
-    def _encoded(self, column: Any) -> np.ndarray:
-        """Code of each label; new classes get the next code."""
-        distinct, places = _distinct(column)
-        if len(distinct) > MAX_CLASSES:
-            raise LabelError(
-                f"{self._name} has more than {MAX_CLASSES:,} different labels (such as "
-                f"{distinct[0]!r}, {distinct[1]!r}); are these measurements and not classes?"
-            )
-        codes = np.array([self._code(value) for value in distinct] + [-1], dtype=np.int64)
-        return codes[places]
 
     def _code(self, value: Any) -> int:
         if isinstance(value, bool):
