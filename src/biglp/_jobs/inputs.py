@@ -13,7 +13,8 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
 from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._sources.labels.files import read_labels, read_weighted_labels
+from biglp._sources.formats.base import LabelColumns
+from biglp._sources.labels.files import gather_labels
 from biglp._sources.naming import Named, ending, look_up
 
 
@@ -73,17 +74,10 @@ class LabelInput:
 
         Without ``n_rows`` there are as many rows as labels, given or not.
         """
-        if n_rows is None:
-            dense = read_labels(self.path, column=self.column, unlabelled=self.unlabelled)
-            n_rows = len(dense)
-        rows, values, weights = read_weighted_labels(
-            self.path,
-            n_rows,
-            column=self.column,
-            weight_column=self.weight_column,
-            unlabelled=self.unlabelled,
-        )
-        labels = labels_from_pairs(rows, values, n_rows, weights)
+        columns = LabelColumns(self.column, self.weight_column)
+        codes = gather_labels(self.path, n_rows, columns, self.unlabelled)
+        rows, values, weights = codes.labelled()
+        labels = labels_from_pairs(rows, values, n_rows or codes.count_rows(), weights)
         if labels.classes.dtype.kind == "i":
             kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
             kind = np.promote_types(kind, np.int16)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from biglp._sources.base import Source
-from biglp._sources.opening import as_source, open_source
+from biglp._sources.opening import as_source
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import PreparedSource, working_dtype
 from biglp._sources.scaling import Scaling, check_scaling
@@ -31,7 +31,6 @@ __all__ = [
     "as_source",
     "check_scaling",
     "fingerprint",
-    "open_source",
     "working_dtype",
 ]
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
 from biglp._sources.base import Source
 
 
@@ -31,12 +30,6 @@ class FileSource(Source):
             "dtype": np.dtype(self.dtype).str,
             "encoding": self.encoding.to_json() if self.encoding else None,
         }
-
-
-def describe_files(stamps: tuple[FileStamp, ...]) -> str:
-    """Name one file, or the first of several."""
-    more = f" and {len(stamps) - 1} more" if len(stamps) > 1 else ""
-    return f"{stamps[0].path}{more}"
 
 
 def no_rows(name: str) -> BadRowsError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
-from biglp._sources.formats import LISTINGS, Listing, endings_of
+from biglp._sources.formats import FORMATS, LISTINGS, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
 
 if TYPE_CHECKING:
@@ -26,32 +26,30 @@ class Named:
     ----------
     files : tuple of str
         Names of files, or the description of rows that are in no file (``sim:…``).
-    listing : Listing or None
-        Their format; None where no format has this ending.
+    format_name : str or None
+        Their format; None where there is none for this ending, or for several files of it.
+    is_table : bool
+        Whether the rows have named columns.
+    in_files : bool
+        Whether the rows are in files, and not made up.
     """
 
     files: tuple[str, ...]
-    listing: Listing | None
+    format_name: str | None
+    is_table: bool = False
+    in_files: bool = True
 
     @property
     def format(self) -> Format:
-        """The format, which must be one of rows."""
-        listing = self.listing
-        if listing is None or listing.holds == "labels":
-            raise cannot_open(self.files)
-        if len(self.files) > 1 and not listing.is_table:
-            raise cannot_open(self.files)
-        return listing.load(self.files[0])
+        """The format, loaded; one that refuses to read where there is none."""
+        if self.format_name is None:
+            from biglp._sources.formats.base import Format  # which imports this module
 
-    @property
-    def is_table(self) -> bool:
-        """Whether the rows have named columns."""
-        return self.listing is not None and self.listing.is_table
-
-    @property
-    def in_files(self) -> bool:
-        """Whether the rows are in files, and not made up."""
-        return self.listing is None or not self.listing.prefix
+            return Format()
+        try:
+            return FORMATS[self.format_name]
+        except ImportError as error:
+            raise without_pyarrow(self.files[0], error) from error
 
 
 def look_up(paths: Any) -> Named:
@@ -65,7 +63,7 @@ def look_up(paths: Any) -> Named:
     if isinstance(paths, str):
         for listing in LISTINGS.values():
             if listing.prefix and paths.startswith(listing.prefix):
-                return Named((paths,), listing)
+                return Named((paths,), listing.name, in_files=False)
     files = tuple(find_files(paths))
     endings = {ending(file) for file in files}
     fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
@@ -74,7 +72,9 @@ def look_up(paths: Any) -> Named:
             f"{files[0]} and the {len(files) - 1} files with it have different endings "
             f"({', '.join(sorted(endings))}); the files of one table must have one format."
         )
-    return Named(files, fitting[0] if fitting else None)
+    is_table = bool(fitting) and fitting[0].holds == "table"
+    can_read = bool(fitting) and (is_table or len(files) == 1)
+    return Named(files, fitting[0].name if can_read else None, is_table)
 
 
 def find_files(paths: Any) -> list[str]:
@@ -125,9 +125,11 @@ def cannot_open(files: Sequence[str]) -> BadRowsError:
     )
 
 
-def cannot_read_labels(file: str) -> LabelError:
-    """Explain that a file is of no known format of labels."""
+def cannot_read_labels(files: Sequence[str]) -> LabelError:
+    """Explain that files are of no known format of labels, or too many."""
     return LabelError(
-        f"{file}: labels cannot be read from files ending in {ending(file)!r}; use "
-        f"{', '.join(endings_of('rows', 'labels', 'table'))}."
+        f"{files[0]}: labels cannot be read from files ending in {ending(files[0])!r}"
+        f"{' in numbers' if len(files) > 1 else ''}; use "
+        f"{', '.join(endings_of('rows', 'labels'))} (one file) or "
+        f"{', '.join(endings_of('table'))}."
     )

@@ -37,10 +37,11 @@ def as_source(X: Any, **options: Any) -> Source:
                 "already; give them where it is opened."
             )
         return X
+    chosen = ReadOptions(**options)
     listed = X if isinstance(X, (list, tuple)) and len(X) > 0 else [X]
     if all(isinstance(path, (str, os.PathLike)) for path in listed):
-        return open_source(X, **options)
-    chosen = ReadOptions(**options)
+        named = look_up(X)
+        return named.format.open(named.files, chosen)
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
         from biglp._sources.formats.dask import open_dask  # only those who have Dask get here
 
@@ -57,20 +58,6 @@ def as_source(X: Any, **options: Any) -> Source:
     if array.dtype.kind in "OUS":
         array = _numbers_from_objects(array)
     return fill_missing(ArraySource(array), chosen)
-
-
-def open_source(paths: Any, **options: Any) -> Source:
-    """Open a file, several files, a folder, a pattern or a simulation.
-
-    Parameters
-    ----------
-    paths : path or sequence of paths
-    **options
-        See :class:`ReadOptions`.
-    """
-    chosen = ReadOptions(**options)
-    named = look_up(paths)
-    return named.format.open(named.files, chosen)
 
 
 def _open_frame(frame: Any, options: ReadOptions) -> Source | None:

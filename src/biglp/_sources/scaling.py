@@ -106,7 +106,6 @@ class Scaling:
         feature has values far outside its usual range. Sparse rows are never centred, because that
         would fill them in.
         """
-        check_scaling(kind)
         dense = not sparse.issparse(sample)
         low, high, mean, spread = _feature_statistics(sample)
         if kind == "auto":
@@ -131,7 +130,9 @@ class Scaling:
         if kind == "minmax":
             width = high - low
             return cls(kind, low if dense else None, _inverse(width))
-        return cls(kind, mean if dense else None, _inverse(spread))
+        if kind == "standard":
+            return cls(kind, mean if dense else None, _inverse(spread))
+        raise _unknown(kind)
 
 
 def check_scaling(kind: str) -> None:
@@ -143,7 +144,11 @@ def check_scaling(kind: str) -> None:
         Naming the kinds: "auto", "none", "standard", "minmax" and "log".
     """
     if kind not in SCALINGS:
-        raise ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
+        raise _unknown(kind)
+
+
+def _unknown(kind: str) -> ParameterError:
+    return ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
 
 
 def _principal_directions(sample: Rows, seed: int) -> tuple[np.ndarray, float]:

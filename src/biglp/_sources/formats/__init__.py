@@ -39,21 +39,9 @@ class Listing:
     endings: tuple[str, ...] = ()
     prefix: str = ""
 
-    @property
-    def is_table(self) -> bool:
-        """Whether the rows have named columns."""
-        return self.holds == "table"
-
-    def load(self, wanted_for: str) -> Format:
-        """Load the format to read ``wanted_for``."""
-        try:
-            return _FORMATS[self.name]
-        except ImportError as error:
-            raise without_pyarrow(wanted_for, error) from error
-
 
 LISTINGS: dict[str, Listing] = {}
-_FORMATS: Registry[Format] = Registry({})
+FORMATS: Registry[Format] = Registry({})
 
 
 def register(name: str, format_or_place: Format | str, holds: Holds, *marks: str) -> None:
@@ -70,13 +58,13 @@ def register(name: str, format_or_place: Format | str, holds: Holds, *marks: str
     """
     endings = tuple(mark for mark in marks if mark.startswith("."))
     prefix = next((mark for mark in marks if mark.endswith(":")), "")
-    _FORMATS[name] = format_or_place
+    FORMATS[name] = format_or_place
     LISTINGS[name] = Listing(name, holds, endings, prefix)
 
 
 def unregister(name: str) -> None:
     """Forget a format."""
-    del LISTINGS[name], _FORMATS[name]
+    del LISTINGS[name], FORMATS[name]
 
 
 def endings_of(*holds: Holds) -> tuple[str, ...]:

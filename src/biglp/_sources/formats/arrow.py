@@ -54,4 +54,11 @@ class ArrowTable(TableFile):
         return pa.ipc.open_file(pa.memory_map(self.name), options=options)
 
 
-ARROW = TableFormat(ArrowTable)
+class ArrowFormat(TableFormat):
+    """Arrow files."""
+
+    name = ArrowTable.kind
+    table = ArrowTable
+
+
+ARROW = ArrowFormat()

@@ -71,4 +71,4 @@ class Format:
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append the labels in files to ``codes``."""
-        raise cannot_read_labels(files[0])
+        raise cannot_read_labels(files)

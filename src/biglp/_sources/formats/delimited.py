@@ -173,6 +173,9 @@ class DelimitedTable(TableFile):
 class DelimitedFormat(TableFormat):
     """Delimited text; a file of one column may also be labels, one a line."""
 
+    name = DelimitedTable.kind
+    table = DelimitedTable
+
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, or the lines of a file that has one column."""
         if columns.label is None and len(look_at(files[0]).names) == 1:
@@ -185,4 +188,4 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-DELIMITED = DelimitedFormat(DelimitedTable)
+DELIMITED = DelimitedFormat()

@@ -31,7 +31,7 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
         return None
     table = FrameTable(frame)
     options.refuse("a data frame", "delimiter", "header", "zero_based", "n_features")
-    return TabularSource([table], make_encoding([table], options))
+    return TabularSource([table], make_encoding([table], options), table.name)
 
 
 class FrameTable(TableFile):

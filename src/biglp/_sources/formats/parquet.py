@@ -85,4 +85,11 @@ class ParquetTable(TableFile):
         return {**self.__dict__, "_metadata": None}
 
 
-PARQUET = TableFormat(ParquetTable)
+class ParquetFormat(TableFormat):
+    """Parquet files."""
+
+    name = ParquetTable.kind
+    table = ParquetTable
+
+
+PARQUET = ParquetFormat()

@@ -16,7 +16,7 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.naming import cannot_read_labels, look_up
+from biglp._sources.naming import look_up
 
 
 @overload
@@ -78,51 +78,34 @@ def read_labels(
     LabelError
         When the number of labels is not ``n_rows``, a row is out of range, or a row has two labels.
     """
-    codes = _gather(path, LabelColumns(column), LabelCodes(n_rows, str(path), unlabelled))
-    return codes.sparse() if sparse else codes.dense()
+    codes = gather_labels(path, n_rows, LabelColumns(column), unlabelled)
+    return codes.labelled()[:2] if sparse else codes.dense()
 
 
-def read_weighted_labels(
+def gather_labels(
     path: Any,
     n_rows: int | None = None,
-    *,
-    column: str | None = None,
-    weight_column: str | None = None,
+    columns: LabelColumns | None = None,
     unlabelled: int | str = -1,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Read the labels of the labelled rows and their weights.
+) -> LabelCodes:
+    """Read the labels in a file of any format, with weights where there are any.
 
     Parameters
     ----------
-    path, n_rows, column, unlabelled
+    path, n_rows, unlabelled
         As in :func:`read_labels`.
-    weight_column : str, optional
-        Column that holds the weights; the third column of a table of ``row``, ``label`` and
-        ``weight`` by default.
-
-    Returns
-    -------
-    rows, values : ndarrays of shape (n_labelled,)
-        Labelled rows and their labels. Without weights the rows increase; with weights a row may
-        occur several times in a row.
-    weights : ndarray of shape (n_labelled,) or None
-        None where there is no column of weights.
+    columns : LabelColumns, optional
+        Columns of labels and weights. By default the weights are the third column of a table of
+        ``row``, ``label`` and ``weight``.
     """
-    columns = LabelColumns(column, weight_column)
-    codes = _gather(path, columns, LabelCodes(n_rows, str(path), unlabelled))
-    return codes.weighted() if codes.weights else (*codes.sparse(), None)
-
-
-def _gather(path: Any, columns: LabelColumns, codes: LabelCodes) -> LabelCodes:
-    """Append the labels in files of any format."""
+    columns = columns or LabelColumns()
+    codes = LabelCodes(n_rows, str(path), unlabelled)
     named = look_up(path)
-    if named.listing is None:
-        raise cannot_read_labels(named.files[0])
     if not named.is_table:
         for option, value in (("column", columns.label), ("weight_column", columns.weight)):
             if value is not None:
                 raise ParameterError(
                     f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
                 )
-    named.listing.load(named.files[0]).read_labels(codes, named.files, columns)
+    named.format.read_labels(codes, named.files, columns)
     return codes

@@ -9,7 +9,7 @@ from functools import partial
 from biglp._core.errors import ParameterError
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.folder import CacheStore
-from biglp._sources.files import FileSource, describe_files, no_rows
+from biglp._sources.files import FileSource, no_rows
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.labels.table import append_columns
@@ -28,31 +28,31 @@ logger = logging.getLogger("biglp")
 class TableFormat(Format):
     """A format with named columns.
 
-    Parameters
+    Attributes
     ----------
     table : type of TableFile
         Opens one file; called with its path, the options, and the first file of the same table.
     """
 
-    def __init__(self, table: type[TableFile]) -> None:
-        self.name = table.kind
-        self._open_file: Callable[..., TableFile] = table
+    table: Callable[..., TableFile]
 
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
         """Open the files of one table."""
-        first = self._open_file(files[0], options)
-        return [first, *(self._open_file(file, options, first) for file in files[1:])]
+        first = self.table(files[0], options)
+        return [first, *(self.table(file, options, first) for file in files[1:])]
 
     def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
         """Open a table, converting it first where that pays and the disk has room."""
         tables = self.open_files(files, options)
         stamps = tuple(table.stamp for table in tables if table.stamp is not None)
-        name, in_parts = describe_files(stamps), bool(tables[0].part_rows)
+        name, in_parts = tables[0].name, bool(tables[0].part_rows)
+        if len(tables) > 1:
+            name += f" and {len(tables) - 1} more"
         n_rows = sum(table.n_rows_guess for table in tables)
         if n_rows == 0:
             raise no_rows(name)
         if in_parts and (options.cache == "never" or not tables[0].slow):
-            return TabularSource(tables, make_encoding(tables, options))
+            return TabularSource(tables, make_encoding(tables, options), name)
         if options.cache == "never":
             raise ParameterError(
                 f"cache='never' cannot be used with {name}: {self.name} cannot be read from the "
@@ -63,7 +63,7 @@ class TableFormat(Format):
         if encoding is None:
             encoding = make_encoding(tables, options)
             problem = convert(store, tables, encoding, options.progress)
-        open_original = partial(TabularSource, tables, encoding) if in_parts else None
+        open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
         if problem is not None and open_original is not None:
             logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
             return open_original()

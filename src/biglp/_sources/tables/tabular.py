@@ -16,7 +16,7 @@ import numpy as np
 
 from biglp._core.arrays import Rows
 from biglp._sources.decoding import table_bytes
-from biglp._sources.files import FileSource, describe_files
+from biglp._sources.files import FileSource
 from biglp._sources.tables.arrow_columns import encode
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
@@ -32,12 +32,15 @@ class TabularSource(FileSource):
         Files of one table, in order.
     encoding : Encoding
         How columns become features.
+    name : str
+        What messages call the table.
     """
 
     kind = "table"
     encoding: Encoding
 
-    def __init__(self, files: Sequence[TableFile], encoding: Encoding) -> None:
+    def __init__(self, files: Sequence[TableFile], encoding: Encoding, name: str) -> None:
+        self.name = name
         self._files = tuple(files)
         self.encoding = encoding
         self.feature_names = encoding.feature_names
@@ -53,7 +56,6 @@ class TabularSource(FileSource):
         self.n_rows = int(self._bounds[-1])
         self.n_features = encoding.n_features
         self.dtype = np.dtype(encoding.dtype)
-        self.name = describe_files(self.stamps) if self.stamps else files[0].name
         self.part_bytes = max(file.part_bytes for file in files)
         if self.stamps:  # a data frame is in memory and is not decoded
             self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs)
