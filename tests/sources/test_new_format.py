@@ -76,7 +76,7 @@ def test_what_it_does_not_offer_is_refused(toy, tmp_path):
     assert peek(path).kind == "toy"
     with pytest.raises(LabelError, match=r"labels cannot be read from files ending in '\.toy'"):
         read_labels(path, 400)
-    with pytest.raises(BadRowsError, match=r"files ending in '\.toy' cannot be read in numbers"):
+    with pytest.raises(BadRowsError, match=r"'\.toy' cannot be read several at a time"):
         as_source([path, path])
 
 

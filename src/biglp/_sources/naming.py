@@ -120,7 +120,7 @@ def cannot_open(files: Sequence[str]) -> BadRowsError:
     """Explain that files are of no known format of rows, or too many."""
     return BadRowsError(
         f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
-        f"{' in numbers' if len(files) > 1 else ''}; use {', '.join(endings_of('rows'))} "
+        f"{' several at a time' if len(files) > 1 else ''}; use {', '.join(endings_of('rows'))} "
         f"(one file) or {', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
     )
 
@@ -129,7 +129,7 @@ def cannot_read_labels(files: Sequence[str]) -> LabelError:
     """Explain that files are of no known format of labels, or too many."""
     return LabelError(
         f"{files[0]}: labels cannot be read from files ending in {ending(files[0])!r}"
-        f"{' in numbers' if len(files) > 1 else ''}; use "
+        f"{' several at a time' if len(files) > 1 else ''}; use "
         f"{', '.join(endings_of('rows', 'labels'))} (one file) or "
         f"{', '.join(endings_of('table'))}."
     )

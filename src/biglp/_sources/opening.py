@@ -43,7 +43,7 @@ def as_source(X: Any, **options: Any) -> Source:
         named = look_up(X)
         return named.format.open(named.files, chosen)
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
-        from biglp._sources.formats.dask import open_dask  # only those who have Dask get here
+        from biglp._sources.formats.dask import open_dask  # Dask is loaded: X is made of it
 
         chosen.refuse("a dask array", *_NAMED)
         return fill_missing(open_dask(X), chosen)

@@ -67,6 +67,7 @@ class Format:
 
     def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
         """Read some rows, to estimate how long reading all of them takes."""
+        # Without options: missing="mean" would read all rows to find the means.
         return probe_rows(self.open(files, ReadOptions()), wanted_rows)
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:

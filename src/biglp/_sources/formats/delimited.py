@@ -138,7 +138,7 @@ class DelimitedTable(TableFile):
         )
 
     def _explained(self, error: Exception, types: dict[str, Any]) -> BadRowsError:
-        """Look for the line that the parser stumbled over, and say what is wrong there."""
+        """Find the line that the parser could not read, and say what is wrong there."""
         width = len(self._layout.names)
         numbers = [
             (self._layout.names.index(name), name)
