@@ -26,7 +26,7 @@ from biglp._core.shape import Shape
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
-from biglp._sources.base import DECODED_BYTES
+from biglp._sources.decoding import DECODED_BYTES
 
 PROCESS_BYTES = 60 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""

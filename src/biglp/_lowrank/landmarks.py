@@ -128,11 +128,7 @@ class _SampleSource(Source):
         self.device = parent.device
         self.n_rows, self.n_features = sample.shape
         self.dtype = parent.dtype
-        self._name = f"a sample of {parent.name}"
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = f"a sample of {parent.name}"
 
     def read(self, start: int, stop: int) -> Rows:
         return to_device(self._sample[start:stop], self.device)

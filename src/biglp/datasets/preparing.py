@@ -127,12 +127,12 @@ def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
 
 def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of tables whose first column is the label; columns after the features are left out."""
-    from biglp._sources.opening import open_tables
+    from biglp._sources.formats.delimited import DELIMITED
     from biglp._sources.options import ReadOptions
     from biglp._sources.tables.table import stream
 
     options = ReadOptions(delimiter=",", header=known.header)
-    tables = open_tables([str(file) for file in files], options)
+    tables = DELIMITED.open_files([str(file) for file in files], options)
     names = tables[0].schema.names[: known.features + 1]
     if len(names) <= known.features:
         raise BadRowsError(
