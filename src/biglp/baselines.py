@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._answers.spreading_answer import as_probabilities
 from biglp._core.arrays import Rows, to_numpy
-from biglp._core.blocks import format_bytes, parse_memory
 from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
+from biglp._core.memory import format_bytes, parse_memory
 from biglp._fit.prepare import explain_bad_rows
 from biglp._fit.settings import (
     SOLVERS,

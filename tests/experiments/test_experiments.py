@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.measure import private_memory
+from biglp._core.memory import private_memory
 from biglp._experiments import all as experiments
 from biglp._experiments import convergence, data, paper, peers, processes, ranks, scale, tables
 from biglp._experiments.report import Clock, Output, Part, markdown_table

@@ -18,8 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import DISK_FULL, BadRowsError, BigLPError, OutputError
+from biglp._core.memory import format_bytes
 
 PART = ".part"
 """Ending of a file that is still being written."""

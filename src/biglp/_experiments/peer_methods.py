@@ -118,7 +118,7 @@ def measure(
     method: str, folder: Path, methods: dict[str, Labeller] | None = None
 ) -> dict[str, Any]:
     """Time one method on the rows in a folder."""
-    from biglp._core.measure import private_memory
+    from biglp._core.memory import private_memory
 
     label = (methods or METHODS)[method]
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")

@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
-from biglp._core.measure import private_memory
+from biglp._core.memory import format_bytes, private_memory
 from biglp._experiments.data import MissingDataError, find
 from biglp._experiments.peer_methods import METHODS, MISSING, NEEDS
 from biglp._experiments.plots import figure, require_matplotlib, styles

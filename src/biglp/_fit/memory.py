@@ -15,8 +15,9 @@ import numpy as np
 
 from biglp._answers.committee.nearest import DISTANCES, count_voters
 from biglp._answers.spreading import MAX_LABELLED
-from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, format_bytes, rows_per_block
+from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.errors import MemoryBudgetError
+from biglp._core.memory import format_bytes
 from biglp._fit.prepare import (
     ANCHOR_NEIGHBOURS,
     SAMPLE_BYTES,

@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows, to_numpy
-from biglp._core.blocks import Block, cut_rows, format_bytes, rows_per_block
+from biglp._core.blocks import Block, cut_rows, rows_per_block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BadRowsError, MemoryBudgetError, ParameterError
 from biglp._core.files import free_space
+from biglp._core.memory import format_bytes
 from biglp._engines import Engine
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS

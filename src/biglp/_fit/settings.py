@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import require_device
-from biglp._core.blocks import parse_memory
 from biglp._core.errors import ParameterError
+from biglp._core.memory import parse_memory
 
 FACTOR_NAMES = ("auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear")
 SOLVERS = ("closed_form", "iterative")

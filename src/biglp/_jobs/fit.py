@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import parse_memory, rows_per_block
+from biglp._core.blocks import rows_per_block
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
+from biglp._core.memory import parse_memory
 from biglp._engines import Engine, ThreadEngine
 from biglp._fit.memory import (
     Shape,

@@ -51,8 +51,8 @@ def peers(
     """
     import time
 
-    from biglp._core.blocks import parse_memory
     from biglp._core.errors import ParameterError
+    from biglp._core.memory import parse_memory
     from biglp._experiments.peers import SIZES, Limits, run, verdict
     from biglp._experiments.report import Output
     from biglp.cli.console import errors_console, results_console, seconds

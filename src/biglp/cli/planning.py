@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from biglp._core.blocks import format_bytes
+from biglp._core.memory import format_bytes
 from biglp._jobs.inspect.survey import plan
 from biglp.cli.console import results_console, seconds
 from biglp.cli.errors import escape

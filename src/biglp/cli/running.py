@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from biglp._core.blocks import format_bytes
+from biglp._core.memory import format_bytes
 from biglp._engines import launched_as
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept

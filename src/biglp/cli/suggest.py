@@ -122,7 +122,7 @@ def _run(job: Any, *, as_json: bool, quiet: bool) -> None:
 def _show(summary: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
     from biglp.cli.console import results_console, seconds
     from biglp.cli.errors import escape
 

@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import DownloadError, OutputError
 from biglp._core.files import PART, atomic_write, explained_writing, free_space, rename_into_place
+from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._core.version import __version__
 

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import require_device
-from biglp._core.blocks import cut_rows, parse_memory, rows_per_block
+from biglp._core.blocks import cut_rows, rows_per_block
 from biglp._core.errors import ParameterError, UnreachedRowsWarning
+from biglp._core.memory import parse_memory
 from biglp._fit.model import Model, check_columns
 from biglp._fit.prepare import explain_bad_rows
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows

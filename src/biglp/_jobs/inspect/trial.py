@@ -19,10 +19,11 @@ import numpy as np
 from biglp._answers.deciding import make_decision
 from biglp._answers.spreading import MAX_LABELLED
 from biglp._core.arrays import to_dense
-from biglp._core.blocks import Block, Plan, available_memory
+from biglp._core.blocks import Block, Plan
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BigLPWarning
 from biglp._core.measure import StepClock
+from biglp._core.memory import available_memory
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for
 from biglp._fit.memory import MemoryPlan, Shape, plan_memory, within
