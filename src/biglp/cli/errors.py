@@ -61,7 +61,7 @@ def explained(command: Command) -> Command:
 
 def code_of(error: BaseException) -> int:
     """Exit code of an error."""
-    from biglp import _errors as errors
+    from biglp._core import errors
 
     if isinstance(error, errors.ParameterError):
         return USAGE
