@@ -83,7 +83,9 @@ class TestBadEnds:
     def test_a_block_fails_on_one_rank(self, through_mpi4py):
         done, seconds = launch(3, PROGRAM, "fail-in-block", through_mpi4py=through_mpi4py)
         assert done.returncode != 0
-        assert done.stderr.count("\nbiglp._core.errors.BadRowsError: row 7 is NaN\nThis happened") == 1
+        assert (
+            done.stderr.count("\nbiglp._core.errors.BadRowsError: row 7 is NaN\nThis happened") == 1
+        )
         assert "This happened on rank 1 of 3" in done.stderr
         assert "in bad" in done.stderr  # the traceback of the rank that failed
         assert seconds < 10  # the others had 10 s of work left

@@ -234,7 +234,7 @@ class Job(ABC):
 
 def n_workers(engine: Engine) -> int:
     """Blocks that an engine works on at once in this process."""
-    return int(getattr(engine, "n_workers", None) or getattr(engine, "n_threads", None) or 1)
+    return engine.n_threads
 
 
 @contextmanager

@@ -130,7 +130,7 @@ class FitJob(Job):
         )
         run.confirm({"option --memory: rows a block": plan.rows_each})
         if isinstance(engine, ThreadEngine):
-            engine.n_workers = plan.workers
+            engine.limit_threads(plan.workers)
         sink = self.open_sink(engine, run, labels.classes, source.n_rows)
         result = fit_model(engine, source, labels, within(settings, plan), sink, run)
         names = self.commit(engine, sink)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from biglp._core.memory import format_bytes
-from biglp._engines import launched_as
+from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import ConsoleProgress, errors_console, results_console, seconds
@@ -25,7 +25,7 @@ def run_job(job: Job, *, as_json: bool, quiet: bool) -> dict[str, Any]:
     except (Exception, KeyboardInterrupt):
         say_what_is_kept(job)
         raise
-    if job.engine == "mpi" and launched_as()[0] != 0:
+    if job.engine == "mpi" and not speaks_to_user():
         return summary
     if as_json:
         results_console().print_json(json.dumps(summary))
@@ -36,7 +36,7 @@ def run_job(job: Job, *, as_json: bool, quiet: bool) -> dict[str, Any]:
 
 def say_what_is_kept(job: Job) -> None:
     """Say how to go on after an interruption or an error."""
-    if job.engine == "mpi" and launched_as()[0] != 0:
+    if job.engine == "mpi" and not speaks_to_user():
         return
     folder = job.destination.run_folder
     kept = describe_kept(folder)

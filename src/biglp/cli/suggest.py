@@ -106,12 +106,12 @@ def suggest(
 def _run(job: Any, *, as_json: bool, quiet: bool) -> None:
     import json
 
-    from biglp._engines import launched_as
+    from biglp._engines import speaks_to_user
     from biglp.cli.console import ConsoleProgress, results_console
 
     with ConsoleProgress(quiet) as progress:
         summary = job.run(progress)
-    if job.engine == "mpi" and launched_as()[0] != 0:
+    if job.engine == "mpi" and not speaks_to_user():
         return
     if as_json:
         results_console().print_json(json.dumps(summary))

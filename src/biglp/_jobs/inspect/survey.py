@@ -87,7 +87,7 @@ def survey(
         "looked_at": looked.looked_at,
         "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
         "memory": settings_from({"memory": memory}).memory,
-        "threads": engine.n_workers,
+        "threads": engine.n_threads,
         "methods": methods,
     }
 
@@ -182,6 +182,6 @@ def _estimate(
         settings,
         n_classes=labels.n_classes if labels is not None else 2,
         n_labelled=len(labels.rows) if labels is not None else 100,
-        workers=getattr(engine, "n_workers", 1),
+        workers=engine.n_threads,
         parquet=parquet,
     )
