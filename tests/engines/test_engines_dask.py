@@ -91,6 +91,11 @@ def iterate(block, step, pause):
     return state.T @ rows, state.sum(), np.array(rebuilt)
 
 
+def test_workers_and_client_share_a_machine(engine):
+    assert engine.n_threads == 1
+    assert engine.n_sharing == 3 + 1
+
+
 def test_kmeans_has_the_same_bits(engine):
     rows = rows_of(900)
     blocks = cut_rows(as_source(rows), 50)

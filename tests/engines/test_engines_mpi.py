@@ -65,7 +65,7 @@ def test_bytes_are_those_of_the_formula_and_progress_is_drawn_once():
     assert done.stderr.count("sweep: 600 rows in") == 1
 
 
-def test_ranks_that_do_not_agree_hear_of_it_and_may_go_on():
+def test_ranks_that_do_not_agree_all_get_the_error_and_may_go_on():
     done, _ = launch(2, PROGRAM, "disagree")
     assert done.returncode == 0, done.stderr
     shorter, other, step, bad = done.stdout.splitlines()

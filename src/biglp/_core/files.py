@@ -161,7 +161,7 @@ def lock_file(path: Path) -> IO[bytes] | None:
 
 
 def rename_into_place(temporary: Path, final: Path) -> None:
-    """Give a finished and synced file its final name, for good."""
+    """Give a finished and synced file its final name, and force that name to disk."""
     with explained_writing(final):
         os.replace(temporary, final)
         sync_folder(final.parent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from biglp._core.progress import Progress, Task
@@ -36,7 +36,7 @@ class StepClock(Progress):
     Parameters
     ----------
     inner : Progress, optional
-        Who draws.
+        Draws the progress.
     """
 
     def __init__(self, inner: Progress | None = None) -> None:
@@ -45,35 +45,31 @@ class StepClock(Progress):
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a timed sweep."""
-        return _TimedTask(self.inner.start(label, n_rows), self)
+        return _TimedTask(label, n_rows, self.inner.start(label, n_rows), self.steps)
 
     def say(self, message: str) -> None:
         """Pass a message on."""
         self.inner.say(message)
 
-    def add(self, label: str, rows: int, seconds: float) -> None:
-        """Count a sweep that has ended."""
-        name = label.rstrip("0123456789").strip()
-        step = self.steps.setdefault(name, Step(name))
-        step.rows += rows
-        step.seconds += seconds
-        step.sweeps += 1
 
-
+@dataclass(eq=False)
 class _TimedTask(Task):
-    def __init__(self, inner: Task, clock: StepClock) -> None:
-        super().__init__(inner.label, inner.n_rows)
-        self._inner, self._clock = inner, clock
-        self._done = 0
-        self._began = time.perf_counter()
+    inner: Task
+    steps: dict[str, Step]
+    done: int = 0
+    began: float = field(default_factory=time.perf_counter)
 
     def advance(self, rows: int) -> None:
-        self._done += rows
-        self._inner.advance(rows)
+        self.done += rows
+        self.inner.advance(rows)
 
     def finish(self) -> None:
-        self._clock.add(self.label, self._done, time.perf_counter() - self._began)
-        self._inner.finish()
+        name = self.label.rstrip("0123456789").strip()
+        step = self.steps.setdefault(name, Step(name))
+        step.rows += self.done
+        step.seconds += time.perf_counter() - self.began
+        step.sweeps += 1
+        self.inner.finish()
 
 
 def versions() -> dict[str, str]:

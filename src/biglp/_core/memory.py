@@ -112,19 +112,18 @@ class PeakMemory:
         Most bytes that were resident at once, without file pages that the system can drop.
     """
 
-    def __init__(self) -> None:
-        self.peak = 0
+    peak: int = 0
+
+    def __enter__(self) -> PeakMemory:
+        self.peak = private_memory()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="biglp-memory", daemon=True)
+        self._thread.start()
+        return self
 
     def _watch(self) -> None:
         while not self._end.wait(POLL_SECONDS):
             self.peak = max(self.peak, private_memory())
-
-    def __enter__(self) -> PeakMemory:
-        self.peak = private_memory()
-        self._thread.start()
-        return self
 
     def __exit__(
         self,

@@ -12,7 +12,7 @@ import sys
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import lru_cache, partial
@@ -99,10 +99,9 @@ class ThreadEngine(LocalEngine):
         """Yield results in order, with at most two items a thread waiting."""
         waiting: deque[Future[Any]] = deque()
         n_threads = self.n_threads
-        with (
-            one_blas_thread(),
-            ThreadPoolExecutor(n_threads, initializer=_limit_blas) as pool,
-        ):
+        # Some builds of BLAS have a setting for each thread, so that each one sets it.
+        pool = ThreadPoolExecutor(n_threads, initializer=_set_blas_threads, initargs=({},))
+        with one_blas_thread(), pool:
             try:
                 for item in items:
                     waiting.append(pool.submit(func, item))
@@ -122,45 +121,42 @@ def available_cores() -> int:
 
 _lock = threading.Lock()
 _users = 0  # of one_blas_thread, at the moment
-_before: dict[str, tuple[Any, int]] = {}  # BLAS libraries by path, and the threads each had
+_before: dict[str, int] = {}  # threads that each BLAS library had, by its path
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS to one thread, whatever thread asks for it.
 
-    The setting belongs to the process, so it is put back when the last of those who asked leaves.
+    The setting belongs to the process, so it is put back when the last caller leaves.
     """
     global _users
     with _lock:
         _users += 1
         for library in _blas_libraries(len(sys.modules)):
-            _before.setdefault(library.filepath, (library, library.num_threads))
-        _limit_blas()
+            _before.setdefault(library.filepath, library.num_threads)
+        _set_blas_threads({})
     try:
         yield
     finally:
         with _lock:
             _users -= 1
             if _users == 0:
-                for library, n_threads in _before.values():
-                    _set_threads(library, n_threads)
+                _set_blas_threads(_before)
                 _before.clear()
 
 
-def _limit_blas() -> None:
-    """Keep BLAS to one thread for this thread: some builds have a setting for each."""
+def _set_blas_threads(n_threads: Mapping[str, int]) -> None:
+    """Set the threads of BLAS libraries by their path; those that are not named get one."""
     for library in _blas_libraries(len(sys.modules)):
-        if library.num_threads != 1:
-            _set_threads(library, 1)
-
-
-def _set_threads(library: Any, n_threads: int) -> None:
-    # Where a library has one setting for the process, threadpoolctl 3.8 lets only the first thread
-    # that has set it change it again, and ignores all others, unless that claim is cleared.
-    if hasattr(library, "clear_controlling_thread"):
-        library.clear_controlling_thread(force=True)
-    library.set_num_threads(n_threads)
+        wanted = n_threads.get(library.filepath, 1)
+        if library.num_threads == wanted:
+            continue
+        # Where a library has one setting for the process, threadpoolctl 3.8 lets only the first
+        # thread that has set it change it again, and ignores all others until that is cleared.
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+        library.set_num_threads(wanted)
 
 
 @lru_cache(maxsize=1)

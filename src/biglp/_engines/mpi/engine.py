@@ -166,7 +166,7 @@ class MpiEngine(Engine):
         return result
 
     def check_rows(self, n_rows: int) -> None:
-        """Raise when there are fewer rows than ranks, which is hardly what was meant."""
+        """Raise when there are fewer rows than ranks, which is probably a mistake."""
         if n_rows < self.n_ranks:
             raise EngineError(
                 f"{n_rows:,} rows cannot be shared out to {self.n_ranks:,} ranks; check the input, "

@@ -90,7 +90,7 @@ def speaks_to_user() -> bool:
 
 
 def end_together_on_errors(mpi: Any, comm: Any) -> None:
-    """Make an error that nobody catches end every rank, with one message."""
+    """Make an error that is not caught end every rank, with one message."""
     global _job
     first, _job = _job is None, (mpi, comm)
     if not first:
