@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from biglp._answers.committee.decision import CUT, CommitteeDecision, graph_logits, scaled_logits
+from biglp._answers.committee.members import Member, centre_and_spread, fit_logistic
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
@@ -11,10 +13,8 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee.decision import CUT, CommitteeDecision, graph_logits, scaled_logits
 from biglp._answers.committee.forest import BLUR, TREES, blurred_logits, grow_forest
 from biglp._answers.committee.means import fit_class_means
-from biglp._answers.committee.members import Member, centre_and_spread, fit_logistic
 from biglp._answers.committee.nearest import (
     DISTANCES,
     MAX_BYTES,

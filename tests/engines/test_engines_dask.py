@@ -91,6 +91,11 @@ def iterate(block, step, pause):
     return state.T @ rows, state.sum(), np.array(rebuilt)
 
 
+def test_workers_and_client_share_a_machine(engine):
+    assert engine.n_threads == 1
+    assert engine.n_sharing == 3 + 1
+
+
 def test_kmeans_has_the_same_bits(engine):
     rows = rows_of(900)
     blocks = cut_rows(as_source(rows), 50)
@@ -177,7 +182,7 @@ def test_workers_are_killed_again_and_again(cluster, engine):
 
 
 def test_no_scheduler(monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.engine.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
     began = time.monotonic()
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 "):
         make_engine("dask://127.0.0.1:9")
@@ -185,7 +190,7 @@ def test_no_scheduler(monkeypatch):
 
 
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.engine.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
     monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
     cluster = Cluster(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)

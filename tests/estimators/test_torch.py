@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from biglp._answers.spreading_answer import Decision
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.spreading_answer import Decision
 from biglp._core.arrays import (
     column_sums,
     is_torch,

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from biglp._answers.spreading_answer import Decision
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reference_agreement import FACTORS, graph, landmarks_of
 
 import reference as ref
 from biglp import LowRankLabelPropagation
-from biglp._answers.spreading_answer import Decision
 from biglp._core.errors import ParameterError
 from biglp._propagate.class_shares import share_offsets, with_class_shares
 from helpers import blobs, model, rows_in_a_block

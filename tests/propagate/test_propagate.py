@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from biglp._answers.spreading_answer import Decision
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from biglp._answers.spreading_answer import Decision
 from biglp._core.errors import ParameterError, StoppedShortWarning
 from biglp._labels.labels import OwnLabels
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior

@@ -116,7 +116,7 @@ NEEDS = {"graphlearning Laplace": "peers", "graphlearning Poisson": "peers"}
 
 def measure(method: str, folder: Path) -> dict[str, Any]:
     """Time one method on the rows in a folder."""
-    from biglp._core.measure import private_memory
+    from biglp._core.memory import private_memory
 
     label = METHODS[method]
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")

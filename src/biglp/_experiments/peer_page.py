@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
+from biglp._core.memory import format_bytes
 from biglp._experiments.peer_runs import LABELS_EACH, Limits, Outcome
 from biglp._experiments.plots import figure, styles
 from biglp._experiments.report import Output, markdown_table

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
-from biglp._core.measure import private_memory
+from biglp._core.memory import format_bytes, private_memory
 from biglp._experiments.data import MissingDataError, find
 from biglp._experiments.peer_methods import MISSING, NEEDS
 

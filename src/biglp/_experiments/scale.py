@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.blocks import format_bytes
 from biglp._core.files import free_space
+from biglp._core.memory import format_bytes
 from biglp._experiments import whole_runs
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BigLPError
-from biglp._core.measure import private_memory
+from biglp._core.memory import private_memory
 
 METHODS = {
     "random": ["--factor", "nystrom", "--landmarks", "random"],

@@ -8,7 +8,6 @@ from typing import Any
 
 from biglp._answers.base import AnswerSettings
 from biglp._core.arrays import require_device
-from biglp._core.blocks import parse_memory
 from biglp._core.checks import (
     fraction,
     is_auto,
@@ -18,6 +17,7 @@ from biglp._core.checks import (
     seed_from,
 )
 from biglp._core.errors import ParameterError
+from biglp._core.memory import parse_memory
 from biglp._lowrank import FACTORS
 from biglp._lowrank.settings import GraphSettings
 from biglp._sources.scaling import SCALINGS

@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from biglp._answers.spreading import as_probabilities
 from biglp._core.arrays import Rows
-from biglp._core.blocks import format_bytes, parse_memory
 from biglp._core.checks import fraction, is_auto, one_of, positive, positive_integer
 from biglp._core.errors import MemoryBudgetError, StoppedShortWarning, warn_caller
+from biglp._core.memory import format_bytes, parse_memory
 from biglp._fit.settings import SOLVERS
 from biglp._labels.labels import Labels
 from biglp._lowrank.kernels import check_bandwidth

@@ -44,8 +44,8 @@ def peers(
     """
     import time
 
-    from biglp._core.blocks import parse_memory
     from biglp._core.errors import ParameterError
+    from biglp._core.memory import parse_memory
     from biglp._experiments.peer_page import verdict
     from biglp._experiments.peer_runs import Limits
     from biglp._experiments.peers import SIZES, run

@@ -29,7 +29,7 @@ def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
     [bold]cached[/bold]: fetched and ready. [bold]here[/bold]: in the folder BIGLP_DATA.
     [bold]stand-in[/bold]: missing, but a smaller file in BIGLP_DATA can take its place.
     """
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
     from biglp.cli.console import plain_table, results_console
     from biglp.datasets.places import cache_folder
     from biglp.datasets.registry import entry, names
@@ -97,7 +97,7 @@ def fetch(
     import time
 
     from biglp import datasets
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
     from biglp.cli.console import progress_bars, results_console, seconds
     from biglp.datasets.registry import entry
 

@@ -57,7 +57,7 @@ def inspect(
 
 
 def _show_file(console: Any, found: dict[str, Any]) -> None:
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
 
     name = escape(found["name"])
     about = "" if found["exact"] else "about "
@@ -118,7 +118,7 @@ def _show_labels(console: Any, found: dict[str, Any]) -> None:
 
 
 def _show_methods(console: Any, found: dict[str, Any]) -> None:
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
     from biglp.cli.console import plain_table, seconds
 
     right = ("landmarks", "time", "memory")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._engines import launched_as
+from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import errors_console, progress_bars, results_console
@@ -67,7 +67,7 @@ def typed_command() -> str:
 
 def _prints(job: Job) -> bool:
     """Whether this process prints: of several MPI processes, the first one does."""
-    return job.engine != "mpi" or launched_as()[0] == 0
+    return job.engine != "mpi" or speaks_to_user()
 
 
 def _say_what_is_kept(job: Job) -> None:

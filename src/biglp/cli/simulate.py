@@ -50,9 +50,9 @@ def simulate(
     import json
     import time
 
-    from biglp._core.blocks import format_bytes
     from biglp._core.errors import OutputError, ParameterError
     from biglp._core.files import free_space
+    from biglp._core.memory import format_bytes
     from biglp._engines.local import available_cores
     from biglp._sources.formats.simulated import write_simulation
     from biglp._sources.formats.simulation import Simulation

@@ -91,7 +91,7 @@ def suggest(
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
     from biglp.cli.console import plain_table, results_console, seconds
     from biglp.cli.errors import escape
 

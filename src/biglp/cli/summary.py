@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biglp._core.blocks import format_bytes
+from biglp._core.memory import format_bytes
 from biglp.cli.console import errors_console, plain_table, results_console, seconds
 from biglp.cli.errors import escape
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.files import PART, explained_writing, free_space, sync_files, sync_folder
+from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
 from biglp._sources.cache.folder import RESERVE_BYTES, NpyWriter
 from biglp.datasets.places import LABELS, META, ROWS

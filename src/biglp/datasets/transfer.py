@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import DownloadError, OutputError
 from biglp._core.files import explained_writing, free_space
+from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._core.version import __version__
 from biglp.datasets.parts import Beginning, length, whole_of

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import OutputError
 from biglp._core.files import (
     NPY_HEADER_BYTES,
@@ -36,6 +35,7 @@ from biglp._core.files import (
     npy_header,
     sync_files,
 )
+from biglp._core.memory import format_bytes
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import Encoding
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import OutputError
+from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
 from biglp._sources.files import no_rows
