@@ -10,15 +10,18 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from biglp._lowrank.graph import _label
+from biglp._lowrank.answering import AnswerSweep
 
+_write_block = AnswerSweep.write_block
 PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.running"]
 
 
@@ -46,6 +49,13 @@ def failed(code: int, *args: object) -> str:
     return message
 
 
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a few lines in a fresh Python that must succeed."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+
+
 class Process:
     """A command in another process.
 
@@ -56,7 +66,7 @@ class Process:
     *args
         The command.
     patches : dict
-        Attributes to set before, by ``module:name``.
+        Attributes to set before, by ``module:name`` or ``module:class.name``.
     file_size : int, optional
         Largest file that it may write.
     """
@@ -100,7 +110,7 @@ class Process:
 def label_slowly(*args: Any, **kwargs: Any) -> Any:
     """Take a second for each block of the last sweep: time enough to be interrupted in."""
     time.sleep(1.0)
-    return _label(*args, **kwargs)
+    return _write_block(*args, **kwargs)
 
 
 def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: int | None) -> None:
@@ -115,8 +125,10 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = open("stderr.txt", "w")  # noqa: SIM115
     for name, value in patches.items():
-        module, _, attribute = name.partition(":")
-        setattr(importlib.import_module(module), attribute, value)
+        module, _, path = name.partition(":")
+        *owners, attribute = path.split(".")
+        owner = reduce(getattr, owners, importlib.import_module(module))
+        setattr(owner, attribute, value)
     if file_size is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     try:
