@@ -1,15 +1,21 @@
-"""Parameters are checked once, together."""
+"""Parameters: their defaults, and that they are checked once, together."""
+
+import inspect
 
 import numpy as np
 import pytest
 
-from biglp import LowRankLabelPropagation
+from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core.errors import (
     LandmarkWarning,
     MemoryBudgetError,
     ParameterError,
 )
-from helpers import blobs, fit_quietly, model
+from biglp._fit.settings import DEFAULT_FACTOR, DEFAULTS, Settings
+from helpers import blobs, fit_quietly, model, settings_of
+
+NOT_FOR_NUMBERS = {"class_balance", "filter", "clamp", "solver", "max_iter", "tol"}
+"""Parameters of the classifier that the regressor does not have."""
 
 
 def test_a_filter_by_name_asks_no_committee():
@@ -86,3 +92,41 @@ class TestParameters:
         X, y, _ = blobs()
         with pytest.raises(MemoryBudgetError, match=r"1 MB is too little .* 200 landmarks"):
             model(n_landmarks=200, memory="1MB").fit(X, y)
+
+
+class TestDefaults:
+    @pytest.mark.parametrize(
+        ("estimator", "missing"),
+        [
+            (LowRankLabelPropagation, set()),
+            (LowRankLabelPropagationRegressor, NOT_FOR_NUMBERS),
+        ],
+    )
+    def test_they_are_those_of_the_signatures(self, estimator, missing):
+        """scikit-learn wants them there, the command line has them from here."""
+        signature = inspect.signature(estimator)
+        given = {name: parameter.default for name, parameter in signature.parameters.items()}
+        known = {name: value for name, value in DEFAULTS.items() if name not in missing}
+        assert {name: given[name] for name in known} == known
+        assert set(given) - set(known) == {"engine", "verbose"}
+
+    def test_no_parameter_at_all_is_every_default(self):
+        plain, named = Settings.of({}), settings_of(LowRankLabelPropagation())
+        assert (plain.graph, plain.answer) == (named.graph, named.answer)
+        assert plain.graph.factor == DEFAULT_FACTOR
+        assert plain.answer.method == "committee"
+
+    @pytest.mark.parametrize(
+        ("parameters", "method"),
+        [
+            ({}, "committee"),
+            ({"factor": "auto", "filter": "spreading"}, "spreading"),
+            ({"factor": "anchors"}, "spreading"),
+            ({"factor": "linear", "filter": "poisson"}, "poisson"),
+        ],
+    )
+    def test_the_method_follows_from_factor_and_filter(self, parameters, method):
+        settings = Settings.of(parameters)
+        assert settings.answer.method == method
+        assert settings.graph.projected == (method == "committee")
+        assert Settings.of(parameters, regression=True).answer.method == "regression"
