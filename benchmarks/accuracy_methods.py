@@ -106,7 +106,7 @@ class Problem:
     def label_spreading(self, labels: np.ndarray) -> np.ndarray:
         """scikit-learn's LabelSpreading(kernel="knn"); its graph is that of kneighbors_graph."""
         graph = self.graph(itself=True)
-        # The class takes a function for a kernel: the same matrix, not computed anew for each draw.
+        # The class takes a function for a kernel: the same matrix, computed once for all draws.
         model = LabelSpreading(kernel=lambda *_: graph, alpha=0.9, max_iter=1000, tol=1e-4)
         return np.asarray(model.fit(self.scaled, labels).transduction_)
 

@@ -16,13 +16,13 @@ say more than those on the clock; both are printed.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from biglp._experiments.ranks import FIXED, METHODS, busy_seconds, launch, write_rows
+from biglp._experiments.report import hardware
 
 PAPER_SPEEDUP, PAPER_PROCESSES = 7.67, 8
 HEAD = "method         rows ranks  seconds   cpu s  ratio of cpu s efficiency others  by step"
@@ -52,7 +52,7 @@ def main() -> None:
 def speed(given: argparse.Namespace, folder: Path) -> None:
     """Time each method on several numbers of ranks, in turns, and print the best of each."""
     ranks = given.ranks or [1, 2]
-    print(f"{machine()}; load {os.getloadavg()[0]:.1f} before it began")
+    print(f"{hardware()} before it began")
     print(HEAD)
     for method in given.methods:
         rows = given.rows or ("1M" if method == "glnp" else "10M")
@@ -119,11 +119,6 @@ def wait_until_quiet(patience: float) -> None:
         time.sleep(1.0)
         if busy_seconds() - busy < 0.2:
             return
-
-
-def machine() -> str:
-    """What this machine is."""
-    return f"{os.cpu_count()} cores, {os.sysconf('SC_PHYS_PAGES') * 4096 >> 30} GB"
 
 
 if __name__ == "__main__":

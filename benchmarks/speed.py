@@ -68,7 +68,7 @@ def main() -> None:
     rows, labels = simulated(options.rows, options.features)
     engine = ThreadEngine()
     read_pass(engine, rows)
-    print(f"{options.rows:,} × {options.features} float32 in memory, {engine.n_workers} threads")
+    print(f"{options.rows:,} × {options.features} float32 in memory, {engine.n_threads} threads")
     for factor, landmarks, k, goal in CASES:
         results = []
         for _ in range(options.repeat):

@@ -1,7 +1,7 @@
 """The table of scikit-learn issue #6555: 697,526 × 15, 13,731 labels, 2 % in the minority class.
 
 ``sklearn.semi_supervised.LabelSpreading`` wants a 697,526 × 697,526 matrix for it, 3.9 TB, and its
-users saw memory run out, freezes without a word, or NaN in a third of the rows. The table itself is
+users saw memory run out, programs hang, or NaN in a third of the rows. The table itself is
 not public; this one has its shape, with classes made of several overlapping clusters on features of
 different scales.
 
@@ -45,7 +45,7 @@ def peak_memory_gb() -> float:
 
 
 def main() -> None:
-    """Simulate, fit, and say how it went."""
+    """Simulate, fit, and print accuracy, time and memory."""
     rows, labels, truth = simulate()
     print(f"{N_ROWS:,} rows × {N_FEATURES} features, {N_LABELS:,} labels,")
     print(f"{(truth == 1).mean():.1%} of the rows in the minority class; {peak_memory_gb():.2f} GB")

@@ -62,6 +62,7 @@ def all_well(engine, blocks):
         say(engine, "sent", numbers)
     for threads in engine.map_blocks(lambda block: engine.n_threads, one_each):
         say(engine, "threads", threads)
+    assert (engine.n_machines, engine.n_sharing) == (1, engine.n_ranks)
     engine.progress = LogProgress()
     engine.sum_blocks(column_sums, blocks, label="sweep")
     halves = MPI.COMM_WORLD.Split(engine.rank % 2)

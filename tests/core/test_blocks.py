@@ -12,13 +12,10 @@ from biglp._core.blocks import (
     MIN_BLOCK_ROWS,
     TARGET_BLOCK_BYTES,
     TARGET_BLOCK_BYTES_GPU,
-    available_memory,
     cut_rows,
-    format_bytes,
-    parse_memory,
     rows_per_block,
 )
-from biglp._core.errors import MemoryBudgetError, ParameterError
+from biglp._core.errors import MemoryBudgetError
 from biglp._sources import as_source
 
 GB = 2**30
@@ -63,68 +60,3 @@ def test_a_budget_for_less_than_the_smallest_block_is_refused():
     with pytest.raises(MemoryBudgetError, match=needed):
         rows_per_block(6 * 2**10, 8 * 2**20)
     assert rows_per_block(6 * 2**10, 24 * 2**20) == MIN_BLOCK_ROWS  # what the message asks for
-
-
-@pytest.mark.parametrize(
-    ("given_memory", "expected"),
-    [
-        ("4GB", 4 * GB),
-        ("4 gb", 4 * GB),
-        ("0.5GiB", GB // 2),
-        ("512MB", 512 * 2**20),
-        ("512 MiB", 512 * 2**20),
-        ("10k", 10 * 2**10),
-        ("2T", 2 * 2**40),
-        ("123", 123),
-        (4096, 4096),
-        (1e6, 10**6),
-        (np.int64(77), 77),
-    ],
-)
-def test_amounts_of_memory(given_memory, expected):
-    assert parse_memory(given_memory) == expected
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        "",
-        "lots",
-        "-4GB",
-        "4 XB",
-        "4GBB",
-        "1.2.3GB",
-        "0",
-        0,
-        -1,
-        True,
-        None,
-        np.nan,
-        np.inf,
-        [],
-        "GB",
-    ],
-)
-def test_what_is_not_an_amount_of_memory_is_refused(bad):
-    with pytest.raises(ParameterError, match=r"memory=.* is not an amount of memory; use 'auto'"):
-        parse_memory(bad)
-
-
-def test_automatic_memory_is_half_of_what_is_free():
-    free = available_memory()
-    assert free >= 2**26
-    assert parse_memory("auto") == pytest.approx(free // 2, rel=0.5)
-
-
-@pytest.mark.parametrize(
-    ("amount", "text"),
-    [
-        (0, "0 bytes"),
-        (1023, "1023 bytes"),
-        (1536, "1.5 KB"),
-        (3 * GB, "3 GB"),
-        (2**50, "1.02e+03 TB"),
-    ],
-)
-def test_bytes_are_written_for_people(amount, text):
-    assert format_bytes(amount) == text

@@ -5,6 +5,8 @@ test_engines_mpi.py runs this file again under mpiexec.
 
 import math
 import sys
+import threading
+import time
 from copy import deepcopy
 from fractions import Fraction
 from functools import partial
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
@@ -21,7 +24,7 @@ from biglp._core.progress import Progress, Task
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum, Slices
-from biglp._lowrank.kmeans import lloyd
+from biglp._lowrank.kmeans import Lloyd
 from biglp._sources import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one
@@ -110,9 +113,9 @@ class TestEveryEngine:
         rng = np.random.default_rng(3)
         rows = rng.normal(size=(2000, 4)).astype(np.float32) + 3 * rng.integers(0, 3, (2000, 1))
         blocks = cut_rows(as_source(rows.astype(np.float32)), 64)
-        run = partial(lloyd, start=rows[:6].astype(np.float32), pool=rows[6:20], max_iter=6)
-        centres, n_iter = run(engine, blocks)
-        expected, n_expected = run(SerialEngine(), blocks)
+        start, pool = rows[:6].astype(np.float32), rows[6:20]
+        centres, n_iter = Lloyd(engine, pool, max_iter=6).run(blocks, start)
+        expected, n_expected = Lloyd(SerialEngine(), pool, max_iter=6).run(blocks, start)
         assert n_iter == n_expected
         assert centres.tobytes() == expected.tobytes()
 
@@ -141,6 +144,37 @@ class TestEveryEngine:
         engine.map_blocks(visits, blocks_of(70, 30), label="b")
         engine.progress = Progress()
         assert counting.rows == ({"a": 700, "b": 70} if engine.is_root else {})
+
+    def test_what_a_memory_plan_asks(self, engine):
+        assert engine.n_threads >= 1
+        assert engine.n_machines == 1
+        assert engine.n_sharing >= 1
+        assert (engine.library_bytes == 0) == engine.shares_memory
+
+    def test_threads_can_be_limited_but_not_to_none(self, engine):
+        with pytest.raises(ParameterError, match="0 threads cannot work"):
+            engine.limit_threads(0)
+        before = engine.n_threads
+        engine.limit_threads(before + 1)
+        assert engine.n_threads == before
+        try:
+            engine.limit_threads(1)
+            assert engine.n_threads == 1
+            assert max(engine.map_blocks(at_once, blocks_of(60, 5))) == 1
+        finally:
+            engine.n_threads = before
+
+
+_at_work = []
+
+
+def at_once(block):
+    """How many blocks are in work in this process while this one is."""
+    _at_work.append(block.index)
+    time.sleep(0.005)
+    n_at_work = len(_at_work)
+    _at_work.remove(block.index)
+    return n_at_work
 
 
 def _span(block):
@@ -236,7 +270,42 @@ class TestMakeEngine:
         with pytest.raises(MissingExtraError, match=f'pip install "{line}"'):
             make_engine(engine)
 
+    def test_number_of_threads(self):
+        assert make_engine("threads", threads=3).n_threads == 3
+        with pytest.raises(ParameterError, match="threads=3 cannot be set for SerialEngine"):
+            make_engine("serial", threads=3)
+        with pytest.raises(ParameterError, match="for an engine that exists already"):
+            make_engine(SerialEngine(), threads=3)
+
     def test_an_engine_is_a_context_manager(self):
         with make_engine("serial") as engine:
             assert isinstance(engine, Engine)
             assert deepcopy(engine) is engine
+
+
+def blas_threads(block):
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("engine", [SerialEngine(), ThreadEngine(2)])
+def test_one_blas_thread_in_any_thread(engine):
+    before = blas_threads(None)
+    found = []
+
+    def fit():
+        for threads in engine.map_blocks(blas_threads, blocks_of(20, 5)):
+            found.extend(threads)
+
+    def in_another_thread():
+        thread = threading.Thread(target=fit)
+        thread.start()
+        thread.join()
+
+    with threadpool_limits(2, user_api="blas"):  # this thread now owns the setting
+        fit()
+        in_another_thread()
+        assert set(found) == {1}
+        assert set(blas_threads(None)) == {2}
+    in_another_thread()
+    assert set(found) == {1}
+    assert blas_threads(None) == before

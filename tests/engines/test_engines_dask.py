@@ -17,7 +17,7 @@ import pytest
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, EngineError
 from biglp._engines import SerialEngine, make_engine
-from biglp._lowrank.kmeans import lloyd
+from biglp._lowrank.kmeans import Lloyd
 from biglp._sources import as_source
 
 pytest.importorskip("distributed")
@@ -91,11 +91,19 @@ def iterate(block, step, pause):
     return state.T @ rows, state.sum(), np.array(rebuilt)
 
 
+def test_workers_and_client_share_a_machine(engine):
+    assert engine.n_threads == 1
+    assert engine.n_sharing == 3 + 1
+
+
 def test_kmeans_has_the_same_bits(engine):
     rows = rows_of(900)
     blocks = cut_rows(as_source(rows), 50)
-    run = partial(lloyd, start=rows[:4], pool=rows[4:9], max_iter=4)
-    assert run(engine, blocks)[0].tobytes() == run(SerialEngine(), blocks)[0].tobytes()
+    found, expected = (
+        Lloyd(each, rows[4:9], max_iter=4).run(blocks, rows[:4])[0]
+        for each in (engine, SerialEngine())
+    )
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_rows_stay_in_their_file(engine, tmp_path):
@@ -177,7 +185,7 @@ def test_workers_are_killed_again_and_again(cluster, engine):
 
 
 def test_no_scheduler(monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.engine.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
     began = time.monotonic()
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 "):
         make_engine("dask://127.0.0.1:9")
@@ -185,7 +193,7 @@ def test_no_scheduler(monkeypatch):
 
 
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.engine.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
     monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
     cluster = Cluster(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)

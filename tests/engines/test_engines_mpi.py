@@ -65,7 +65,7 @@ def test_bytes_are_those_of_the_formula_and_progress_is_drawn_once():
     assert done.stderr.count("sweep: 600 rows in") == 1
 
 
-def test_ranks_that_do_not_agree_hear_of_it_and_may_go_on():
+def test_ranks_that_do_not_agree_all_get_the_error_and_may_go_on():
     done, _ = launch(2, PROGRAM, "disagree")
     assert done.returncode == 0, done.stderr
     shorter, other, step, bad = done.stdout.splitlines()
@@ -83,7 +83,9 @@ class TestBadEnds:
     def test_a_block_fails_on_one_rank(self, through_mpi4py):
         done, seconds = launch(3, PROGRAM, "fail-in-block", through_mpi4py=through_mpi4py)
         assert done.returncode != 0
-        assert done.stderr.count("\nbiglp._errors.BadRowsError: row 7 is NaN\nThis happened") == 1
+        assert (
+            done.stderr.count("\nbiglp._core.errors.BadRowsError: row 7 is NaN\nThis happened") == 1
+        )
         assert "This happened on rank 1 of 3" in done.stderr
         assert "in bad" in done.stderr  # the traceback of the rank that failed
         assert seconds < 10  # the others had 10 s of work left

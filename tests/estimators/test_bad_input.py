@@ -6,14 +6,7 @@ from scipy import sparse
 
 from biglp._core.errors import (
     BadRowsError,
-    BigLPError,
-    BigLPWarning,
-    InputError,
     LabelError,
-    LandmarkWarning,
-    MemoryBudgetError,
-    MissingExtraError,
-    ModelFileError,
     ParameterError,
 )
 from biglp._lowrank.sampling import sample_indices
@@ -192,13 +185,3 @@ class TestHardButUsable:
             np.testing.assert_allclose(
                 model().fit(rows, y).label_distributions_, expected, atol=1e-5
             )
-
-
-def test_errors_and_warnings_are_one_tree():
-    for kind in (InputError, MemoryBudgetError, ModelFileError, MissingExtraError):
-        assert issubclass(kind, BigLPError)
-    for kind in (BadRowsError, LabelError, ParameterError):
-        assert issubclass(kind, (InputError, ValueError))
-    assert issubclass(LandmarkWarning, BigLPWarning)
-    assert issubclass(MemoryBudgetError, MemoryError)
-    assert issubclass(MissingExtraError, ImportError)

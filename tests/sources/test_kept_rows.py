@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._sources import PreparedSource, Scaling, as_source, kept
+from biglp._sources import PreparedSource, Scaling, Source, as_source, kept
 from helpers import blobs
 
 PROJECTION = np.random.default_rng(0).normal(size=(6, 2))
 
 
-class Counting:
+class Counting(Source):
     """A source that counts the rows it hands out."""
 
     def __init__(self, X):
         self.inner, self.n_read = as_source(X), 0
         self.n_rows, self.n_features = X.shape
-        self.is_sparse, self.name, self.dtype = False, "rows", X.dtype
+        self.dtype = X.dtype
 
     def read(self, start, stop):
         self.n_read += stop - start

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import biglp._sources.labels.files as label_files
 from biglp._core.errors import LabelError, ParameterError
 from biglp._sources import as_source
 from biglp._sources.labels.files import read_labels
@@ -24,7 +23,7 @@ def same(labels: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.fixture(params=[2, 1 << 20])
 def _pieces(request, monkeypatch):
-    monkeypatch.setattr(label_files, "PIECE_ROWS", request.param)
+    monkeypatch.setattr("biglp._sources.labels.codes.PIECE_ROWS", request.param)
 
 
 @pytest.mark.usefixtures("_pieces")

@@ -39,7 +39,6 @@ def test_base_is_found(tmp_path, chunk_bytes, zero_based):
     read = source.read(0, 60)
     assert sparse.issparse(read)
     np.testing.assert_array_equal(read.toarray()[:, :9], rows.toarray())
-    np.testing.assert_array_equal(source.file_labels(), np.arange(60))
 
 
 def test_model_says_how_features_are_counted(tmp_path, chunk_bytes):
@@ -85,3 +84,9 @@ def test_nothing_to_use(tmp_path):
         as_source(write(tmp_path / "x.svm", "1\n2\n"))
     with pytest.raises(ParameterError, match="label_column='y' means nothing"):
         as_source(write(tmp_path / "x.svm", "1 1:1\n"), label_column="y")
+
+
+def test_conversion_writes_nothing_that_is_not_read(tmp_path):
+    source = as_source(write(tmp_path / "x.svm", "1 1:1\n2 2:1\n"), cache=tmp_path / "kept")
+    written = {path.name for path in source.folder.iterdir()}
+    assert written == {"data.npy", "indices.npy", "indptr.npy", "width.npy", "meta.json"}

@@ -173,11 +173,20 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Extra:
-    """Bytes that a method takes beyond the graph: libraries, small arrays, in each block."""
+    """Bytes that a method takes beyond the graph, and whether it loads scikit-learn.
 
-    library: int = 0
+    Attributes
+    ----------
+    small : int
+        Small arrays and models.
+    block : int
+        In each block that is worked on.
+    sklearn : bool
+    """
+
     small: int = 0
     block: int = 0
+    sklearn: bool = False
 
 
 class Method(ABC):

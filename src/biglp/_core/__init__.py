@@ -1,1 +1,1 @@
-"""What every other room stands on: arrays, blocks, files, progress, errors."""
+"""What every other folder uses: arrays, blocks, memory, files, progress, errors."""

@@ -1,8 +1,9 @@
 """The few array questions that NumPy and torch answer differently.
 
 Block functions are written once and take their namespace from their arguments: on NumPy arrays
-they run on the processor, on torch tensors wherever the tensor lives. Torch is never imported
-here; a tensor can only exist when somebody else has imported it.
+they run on the processor, on torch tensors wherever the tensor lives. Torch takes seconds to load,
+so :func:`require_device` loads it when a device needs it, and nothing else here does: a tensor can
+only exist when torch has been loaded.
 """
 
 from __future__ import annotations

@@ -8,14 +8,12 @@ and is never sent; an algorithm must be able to rebuild what it finds missing.
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, Protocol
 from uuid import uuid4
 
-from biglp._core.errors import MemoryBudgetError, ParameterError
+from biglp._core.errors import MemoryBudgetError
+from biglp._core.memory import format_bytes
 
 TARGET_BLOCK_BYTES = 8 << 20
 """Working set of one block on a processor: large enough for fast matrix products, small enough
@@ -28,7 +26,6 @@ MIN_BLOCK_ROWS = 256
 BLOCKS_AT_ONCE = 16
 """Blocks that may be in work at once within the budget; fixed, so that the cut into blocks does
 not depend on the number of workers."""
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class RowReader(Protocol):
@@ -113,54 +110,3 @@ def rows_per_block(bytes_per_row: int, budget: int, *, device: str = "cpu") -> i
     target = TARGET_BLOCK_BYTES if device == "cpu" else TARGET_BLOCK_BYTES_GPU
     rows = min(target, budget // BLOCKS_AT_ONCE) // bytes_per_row
     return int(max(MIN_BLOCK_ROWS, rows))
-
-
-def parse_memory(memory: str | int | float) -> int:
-    """Turn a budget such as ``"4GB"``, ``"512 MiB"`` or a number of bytes into bytes.
-
-    ``"auto"`` is half of the memory that is free now. GB and GiB both mean 2**30 bytes.
-    """
-    if memory == "auto":
-        return available_memory() // 2
-    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and 0 < memory < inf:
-        return int(memory)
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)I?B?\s*", str(memory).upper())
-    try:
-        amount = float(match.group(1)) if match else 0.0
-    except ValueError:
-        amount = 0.0
-    if match is None or amount <= 0:
-        raise ParameterError(
-            f"memory={memory!r} is not an amount of memory; "
-            "use 'auto', a number of bytes, or text such as '4GB' or '512MB'."
-        )
-    return int(amount * _UNITS[match.group(2)])
-
-
-def format_bytes(amount: float) -> str:
-    """Write a number of bytes for people: 1.5 GB."""
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.3g} {unit}"
-        amount /= 1024
-    return f"{amount:.3g} TB"
-
-
-def available_memory() -> int:
-    """Bytes of memory that new work can use now, container limits included."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    free = int(line.split()[1]) * 1024
-                    break
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
-            limit = file.read().strip()
-        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as file:
-            used = int(file.read())
-        if limit != "max":
-            free = min(free, int(limit) - used)
-    except (OSError, ValueError):
-        pass  # not Linux, or no control group: the first figure stands
-    return max(free, 1 << 26)

@@ -14,6 +14,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -57,7 +58,7 @@ class RunFolder(Checkpoint):
     identity : mapping
         What is run, as JSON values: a resumed run must have the same.
     resume : bool
-        Go on with what is there, if anything is; otherwise start afresh.
+        Go on with what is there, if anything is; otherwise start from the beginning.
     once : callable, optional
         Does something on one process and returns its result on every one (``Engine.once``): where
         several processes run the same program, one of them writes.
@@ -115,7 +116,10 @@ class RunFolder(Checkpoint):
         arrays = compute()
 
         def save() -> Arrays:
-            _save(path, arrays)
+            buffer = io.BytesIO()
+            np.savez(buffer, **arrays)  # type: ignore[arg-type]
+            with atomic_write(path) as file:
+                file.write(buffer.getvalue())
             return arrays
 
         return self._once(save)  # one process's arrays for all: processors round differently
@@ -167,6 +171,7 @@ def _here_only(action: Callable[[], Any]) -> Any:
     return action()
 
 
+@dataclass(eq=False)
 class Journal:
     """Notes which blocks are on disk, a few seconds behind the work.
 
@@ -178,34 +183,29 @@ class Journal:
         Forces the answers written so far to disk; called before they are noted.
     """
 
-    def __init__(self, folder: Path, sync: Callable[[], None]) -> None:
-        self.folder = folder
-        self._sync = sync
-        self._token = secrets.token_hex(8)
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[int, Tally]] = []
-        self._last = time.monotonic()
+    folder: Path
+    sync: Callable[[], None]
+    _token: str = field(default_factory=lambda: secrets.token_hex(8))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _waiting: list[tuple[int, Tally]] = field(default_factory=list)
+    _last: float = field(default_factory=time.monotonic)
 
     def note(self, start: int, tally: Tally) -> None:
         """Note that the block from row ``start`` on is written."""
         with self._lock:
             self._waiting.append((start, tally))
-            if time.monotonic() - self._last < JOURNAL_SECONDS:
-                return
-            entries, self._waiting = self._waiting, []
-            self._last = time.monotonic()
-        self._append(entries)
+            due = time.monotonic() - self._last >= JOURNAL_SECONDS
+        if due:
+            self.close()
 
     def close(self) -> None:
-        """Note what is still waiting."""
+        """Write the notes that are waiting; more may follow."""
         with self._lock:
             entries, self._waiting = self._waiting, []
-        self._append(entries)
-
-    def _append(self, entries: list[tuple[int, Tally]]) -> None:
+            self._last = time.monotonic()
         if not entries:
             return
-        self._sync()
+        self.sync()
         lines = []
         for start, (unreached, counts) in entries:
             lines.append(f"{start} {unreached}")
@@ -218,7 +218,7 @@ class Journal:
             file.write("".join(lines).encode())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _journal_here, (self.folder, self._sync, self._token)
+        return _journal_here, (self.folder, self.sync, self._token)
 
 
 _here: dict[str, Journal] = {}
@@ -259,13 +259,6 @@ def _load(path: Path) -> Arrays | None:
         raise CheckpointError(
             f"{path} is damaged ({error}), so the run cannot be resumed; start afresh."
         ) from error
-
-
-def _save(path: Path, arrays: Arrays) -> None:
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    with atomic_write(path) as file:
-        file.write(buffer.getvalue())
 
 
 def _check_same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:

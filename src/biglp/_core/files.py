@@ -18,8 +18,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import DISK_FULL, BadRowsError, BigLPError, OutputError
+from biglp._core.memory import format_bytes
 
 PART = ".part"
 """Ending of a file that is still being written."""
@@ -161,7 +161,7 @@ def lock_file(path: Path) -> IO[bytes] | None:
 
 
 def rename_into_place(temporary: Path, final: Path) -> None:
-    """Give a finished and synced file its final name, for good."""
+    """Give a finished and synced file its final name, and force that name to disk."""
     with explained_writing(final):
         os.replace(temporary, final)
         sync_folder(final.parent)

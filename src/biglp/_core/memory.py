@@ -1,8 +1,136 @@
-"""x."""
+"""Amounts of memory: given by the user, free on this machine or GPU, used by this process."""
 
-from biglp._core.blocks import available_memory as available_memory
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from math import inf
+from types import TracebackType
+
+import psutil
+
+from biglp._core.errors import ParameterError
+
+POLL_SECONDS = 0.02
+LEAST_AVAILABLE = 1 << 26
+"""What is said to be free when the system reports less: nothing can run in less than 64 MB."""
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def parse_memory(memory: str | int | float) -> int:
+    """Turn a budget such as ``"4GB"``, ``"512 MiB"`` or a number of bytes into bytes.
+
+    ``"auto"`` is half of the memory that is free now. GB and GiB both mean 2**30 bytes.
+    """
+    if memory == "auto":
+        return available_memory() // 2
+    if isinstance(memory, (int, float)) and not isinstance(memory, bool) and 0 < memory < inf:
+        return int(memory)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)I?B?\s*", str(memory).upper())
+    try:
+        amount = float(match.group(1)) if match else 0.0
+    except ValueError:
+        amount = 0.0
+    if match is None or amount <= 0:
+        raise ParameterError(
+            f"memory={memory!r} is not an amount of memory; "
+            "use 'auto', a number of bytes, or text such as '4GB' or '512MB'."
+        )
+    return int(amount * _UNITS[match.group(2)])
+
+
+def format_bytes(amount: float) -> str:
+    """Write a number of bytes for people: 1.5 GB."""
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.3g} {unit}"
+        amount /= 1024
+    return f"{amount:.3g} TB"
+
+
+def available_memory() -> int:
+    """Bytes of memory that new work can use now, container limits included."""
+    free = int(psutil.virtual_memory().available)
+    try:  # psutil reports the whole machine, also inside a container with a limit (cgroup v2)
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            limit = file.read().strip()
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as file:
+            used = int(file.read())
+        if limit != "max":
+            free = min(free, int(limit) - used)
+    except (OSError, ValueError):
+        pass  # not Linux, or no control group: the first figure stands
+    return max(free, LEAST_AVAILABLE)
 
 
 def card_memory(device: str) -> int | None:
-    """Y."""
-    return None
+    """Bytes of a GPU's memory that new work can use now; None for a processor.
+
+    Parameters
+    ----------
+    device : str
+        A device that :func:`biglp._core.arrays.require_device` has checked, which loads torch.
+    """
+    device, torch = device.removeprefix("torch:"), sys.modules.get("torch")
+    if not device.startswith("cuda") or torch is None:
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    # torch keeps memory that it has freed for later tensors; the driver counts it as used.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free + kept)
+
+
+def private_memory(process: int | None = None) -> int:
+    """Bytes of memory that belong to a process alone: resident, less clean pages of files.
+
+    Parameters
+    ----------
+    process : int, optional
+        Process number; by default this process. A process that has ended uses 0 bytes.
+    """
+    try:
+        # Linux counts these pages as it goes. psutil's nearest figure, USS, adds up every mapping:
+        # 3.7 ms where this takes 0.06 ms, too slow for a reading every 20 ms.
+        with open(f"/proc/{process or 'self'}/status", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return 1024 * sum(int(lines[name].split()[0]) for name in ("RssAnon", "RssShmem"))
+    except (OSError, KeyError, ValueError):
+        pass  # not Linux, or the process has ended
+    try:
+        return int(psutil.Process(process).memory_full_info().uss)
+    except psutil.Error:
+        return 0  # it has ended, or this user may not look at it
+
+
+class PeakMemory:
+    """Watches this process's own memory from a thread, as a context manager.
+
+    Attributes
+    ----------
+    peak : int
+        Most bytes that were resident at once, without file pages that the system can drop.
+    """
+
+    peak: int = 0
+
+    def __enter__(self) -> PeakMemory:
+        self.peak = private_memory()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="biglp-memory", daemon=True)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._end.wait(POLL_SECONDS):
+            self.peak = max(self.peak, private_memory())
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+        self.peak = max(self.peak, private_memory())

@@ -1,4 +1,4 @@
-"""Progress as events: engines say how far they are, somebody outside draws it.
+"""Progress as events: engines say how far they are, and a subclass of Progress draws it.
 
 The base class draws nothing. :class:`LogProgress` writes a line every few seconds through
 ``logging``; the command line draws bars.
@@ -10,16 +10,17 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 logger = logging.getLogger("biglp")
 
 
+@dataclass(eq=False)
 class Task:
     """One sweep in progress."""
 
-    def __init__(self, label: str, n_rows: int) -> None:
-        self.label = label
-        self.n_rows = n_rows
+    label: str
+    n_rows: int
 
     def advance(self, rows: int) -> None:
         """Say that ``rows`` more rows are done."""
@@ -29,7 +30,7 @@ class Task:
 
 
 class Progress:
-    """Hands out tasks; this one draws nothing."""
+    """Starts tasks; this one draws nothing."""
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a sweep over ``n_rows`` rows."""
@@ -88,7 +89,7 @@ class LogTask(Task):
 
 
 class LogProgress(Progress):
-    """Progress through ``logging``, shown on standard error when nobody has set up logging."""
+    """Progress through ``logging``, shown on standard error where the program has not set it up."""
 
     def __init__(self) -> None:
         if not logger.handlers and not logging.getLogger().handlers:

@@ -8,12 +8,14 @@ behind a name, and whatever it imports, only when that name is used.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
 
+@dataclass
 class Registry(Generic[T]):
     """Things by name.
 
@@ -23,26 +25,25 @@ class Registry(Generic[T]):
         For each name ``"module:object"``.
     """
 
-    def __init__(self, places: dict[str, str]) -> None:
-        self._things: dict[str, Any] = dict(places)
+    places: dict[str, Any]  # a place is replaced by the thing itself when that is loaded
 
     def __getitem__(self, name: str) -> T:
-        thing = self._things[name]
+        thing = self.places[name]
         if isinstance(thing, str):
             module, _, attribute = thing.partition(":")
-            thing = self._things[name] = getattr(import_module(module), attribute)
+            thing = self.places[name] = getattr(import_module(module), attribute)
         return thing
 
     def __setitem__(self, name: str, thing: T | str) -> None:
         """Register a thing, or the place where it is."""
-        self._things[name] = thing
+        self.places[name] = thing
 
     def __delitem__(self, name: str) -> None:
-        del self._things[name]
+        del self.places[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things
+        return name in self.places
 
     def __iter__(self) -> Iterator[str]:
         """Names, in the order in which they were registered."""
-        return iter(self._things)
+        return iter(self.places)

@@ -1,23 +1,36 @@
-"""Who does the work. :func:`make_engine` is the only door."""
+"""Engines: how blocks of rows are worked on. :func:`make_engine` makes one of them.
+
+A new engine is one file with a subclass of :class:`~biglp._engines.base.Engine`, and one line here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from biglp._core.errors import ParameterError
+from biglp._core.registry import Registry
 from biglp._engines.base import Engine
 from biglp._engines.local import SerialEngine, ThreadEngine
-from biglp._engines.mpi.launcher import end_together, launched_as
+from biglp._engines.mpi.launcher import end_together, speaks_to_user
 
 __all__ = [
+    "ENGINES",
     "Engine",
     "SerialEngine",
     "ThreadEngine",
     "end_together",
-    "launched_as",
     "make_engine",
+    "speaks_to_user",
 ]
+
+ENGINES: Registry[type[Engine]] = Registry(
+    {
+        "serial": "biglp._engines.local:SerialEngine",
+        "threads": "biglp._engines.local:ThreadEngine",
+        "mpi": "biglp._engines.mpi.engine:MpiEngine",
+        "dask": "biglp._engines.dask.engine:DaskEngine",
+    }
+)
 
 
 def make_engine(engine: Any, threads: int | None = None) -> Engine:
@@ -28,23 +41,21 @@ def make_engine(engine: Any, threads: int | None = None) -> Engine:
     engine : str, Engine, mpi4py communicator or distributed.Client
         "serial", "threads", "mpi", "dask" (a cluster of this machine's cores), the address of a
         Dask scheduler ("dask://host:port" or "tcp://host:port"), or something that exists already.
+    threads : int, optional
+        Blocks to work on at once in each process, for engines that let it be chosen.
     """
     if isinstance(engine, Engine):
+        if threads is not None:
+            raise ParameterError(
+                f"threads={threads} cannot be set for an engine that exists already; leave it out, "
+                "or give the number of threads when you make the engine."
+            )
         return engine
-    # mpi4py and distributed are loaded only when they are asked for.
-    package = type(engine).__module__.partition(".")[0]
-    if engine == "mpi" or package == "mpi4py":
-        from biglp._engines.mpi.engine import MpiEngine
-
-        return MpiEngine(None if engine == "mpi" else engine)
-    if engine == "dask" or package == "distributed" or "://" in str(engine):
-        from biglp._engines.dask.engine import DaskEngine
-
-        return DaskEngine(None if engine == "dask" else engine)
-    local: dict[str, Callable[[], Engine]] = {"serial": SerialEngine, "threads": ThreadEngine}
-    if isinstance(engine, str) and engine in local:
-        return local[engine]()
-    raise ParameterError(
-        f"engine={engine!r} is not known; use 'serial', 'threads', 'mpi', 'dask', "
-        "'dask://host:port', an Engine, an mpi4py communicator or a distributed.Client."
-    )
+    if isinstance(engine, str) and engine in ENGINES:
+        return ENGINES[engine].make(threads=threads)
+    for name in ENGINES:
+        if ENGINES[name].accepts(engine):
+            return ENGINES[name].make(engine, threads)
+    others = [words for name in ENGINES for words in ENGINES[name].also_accepted]
+    allowed = ", ".join([*map(repr, ENGINES), *others])
+    raise ParameterError(f"engine={engine!r} is not known; use {allowed} or an Engine.")

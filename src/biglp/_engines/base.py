@@ -1,13 +1,14 @@
-"""The two verbs every algorithm is written against.
+"""What every algorithm may ask of an engine: two ways to visit all blocks of rows.
 
 ``sum_blocks`` adds small arrays over all blocks; ``map_blocks`` collects small results. Both visit
 every block once, in any order and anywhere, and return the same thing on every process.
 
 Sums have the same bits on every engine, with any number of threads, ranks or workers. Blocks are
 gathered into runs of neighbours by the number of blocks alone; a run is added in block order in
-float64 by whoever owns it, and the runs are added exactly (see :mod:`biglp._engines.exact`), so
-that it does not matter who owns which. A run is up to 16 blocks long because exact addition costs
-some 20 times as much as plain addition: 16 times more seldom, it costs about the same.
+float64 by the process that owns it, and the runs are added exactly (see
+:mod:`biglp._engines.exact`), so that it does not matter which process owns which. A run is up to 16
+blocks long because exact addition costs some 20 times as much as plain addition: done once in 16
+blocks, it costs about the same.
 
 An engine promises one thing more: a block goes back to the worker that holds its memory. Owners are
 therefore chosen by a block's place in its plan, also when a sweep visits only some of the blocks.
@@ -17,15 +18,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
+from biglp._core.errors import ParameterError
 from biglp._core.progress import Progress
 from biglp._engines.exact import MAX_TERMS
 
@@ -37,34 +40,65 @@ FEWEST_RUNS = 128
 """Runs grow longer than one block only while this many remain to be shared out."""
 
 
-class Engine(ABC):
-    """Someone who does the work, block by block.
+class Engine(AbstractContextManager["Engine"], ABC):
+    """Works on blocks of rows, in this process or in several.
+
+    A new engine is a subclass in a file of its own and one line in ``biglp._engines.ENGINES``.
 
     Attributes
     ----------
     progress : Progress
-        Who is told how far a sweep is.
+        Told how far a sweep is.
     is_root : bool
         Whether this process is the one that prints and publishes.
     shares_memory : bool
         Whether block functions can write into this process's arrays.
+    n_threads : int
+        Blocks that are worked on at once in one process; see :meth:`limit_threads`.
     n_machines : int
         Machines that are sure to share the work, each with its own memory.
+    n_sharing : int
+        Largest number of this engine's processes that share one machine and so its memory.
+    library_bytes : int
+        Memory that the engine's own libraries add to a process.
+    also_accepted : tuple of str
+        What ``engine=`` may be besides the engine's name, in words for an error message.
     """
 
-    progress: Progress
+    progress: Progress = Progress()
     is_root: bool = True
     shares_memory: bool = False
-    n_machines: int = 1
     n_threads: int = 1
+    n_machines: int = 1
     n_sharing: int = 1
-    library_bytes: int = 0
+    library_bytes: ClassVar[int] = 0
+    also_accepted: ClassVar[tuple[str, ...]] = ()
 
-    def limit_threads(self, n: int) -> None:
-        """Work on at most n blocks at once in each process."""
+    @classmethod
+    def accepts(cls, value: object) -> bool:
+        """Whether :meth:`make` can use ``value``, which is not the engine's name.
 
-    def __init__(self) -> None:
-        self.progress = Progress()
+        Every engine is asked, so this must need no library that may not be installed.
+        """
+        return False
+
+    @classmethod
+    def make(cls, value: Any = None, threads: int | None = None) -> Engine:
+        """Make an engine.
+
+        Parameters
+        ----------
+        value : object, optional
+            Something that :meth:`accepts` said yes to; None when the engine was asked for by name.
+        threads : int, optional
+            Blocks to work on at once in each process.
+        """
+        if threads is not None:
+            raise ParameterError(
+                f"threads={threads} cannot be set for {cls.__name__}; leave it out, or use "
+                "engine='threads' or engine='mpi' (where it is the threads of each rank)."
+            )
+        return cls() if value is None else cls(value)  # type: ignore[call-arg]
 
     @abstractmethod
     def sum_blocks(
@@ -78,21 +112,24 @@ class Engine(ABC):
     ) -> list[Any]:
         """Return ``func(block)`` for every block, in block order."""
 
+    def limit_threads(self, n_threads: int) -> None:
+        """Work on at most ``n_threads`` blocks at once in each process, to need less memory."""
+        if n_threads < 1:
+            raise ParameterError(f"{n_threads} threads cannot work; allow 1 or more.")
+        self.n_threads = min(self.n_threads, n_threads)
+
     def once(self, action: Callable[[], T]) -> T:
         """Do something on one process and return its result, or raise its error, on every one."""
         return action()
 
-    def check_rows(self, n_rows: int) -> None:  # noqa: B027  one process can work on any
+    def check_rows(self, n_rows: int) -> None:
         """Raise when there are too few rows to share out."""
 
-    def close(self) -> None:  # noqa: B027  engines that hold nothing have nothing to do
+    def close(self) -> None:
         """Give back what the engine holds; it cannot be used afterwards."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Engine:
         """Return the engine itself: copies of an estimator work with the same workers."""
-        return self
-
-    def __enter__(self) -> Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,16 +138,12 @@ class Engine(ABC):
 
 @dataclass
 class Run:
-    """Neighbouring blocks that are added in order by one owner."""
+    """Neighbouring blocks that are added in order by one process."""
 
     number: int
     n_runs: int
     blocks: list[Block]
-
-    @property
-    def n_rows(self) -> int:
-        """Rows in all blocks of the run."""
-        return count_rows(self.blocks)
+    n_rows: int = 0
 
     def owner(self, n_owners: int) -> int:
         """Return which of ``n_owners`` the run belongs to; each owns neighbours."""
@@ -124,37 +157,27 @@ def cut_runs(blocks: Sequence[Block]) -> list[Run]:
     plan = blocks[0].plan
     n_blocks = plan.n_blocks if plan else len(blocks)
     length = max(1, min(n_blocks // FEWEST_RUNS, LONGEST_RUN), -(-n_blocks // MAX_TERMS))
-    grouped = groupby(blocks, key=lambda block: block.index // length)
-    return [Run(number, -(-n_blocks // length), list(group)) for number, group in grouped]
+    runs = []
+    for number, group in groupby(blocks, key=lambda block: block.index // length):
+        members = list(group)
+        n_rows = sum(block.n_rows for block in members)
+        runs.append(Run(number, -(-n_blocks // length), members, n_rows))
+    return runs
 
 
 def sum_run(run: Run, func: BlockFunction) -> tuple[Any, ...]:
     """Add up what ``func`` returns for the blocks of a run, in order, in float64."""
     total: list[Any] = []
     for block in run.blocks:
-        part = func(block)
+        part = [to_numpy(array) for array in func(block)]
         if not total:
-            total = [_as_float64(array, copy=True) for array in part]
-        else:
-            total = [_added(old, array) for old, array in zip(total, part, strict=True)]
+            total = [
+                array.astype(np.float64)
+                if sparse.issparse(array)
+                else np.array(array, dtype=np.float64)
+                for array in part
+            ]
+            continue
+        for i, (_, array) in enumerate(zip(total, part, strict=True)):
+            total[i] += array  # in place for dense arrays; each number is made float64 first
     return tuple(total)
-
-
-def count_rows(blocks: Sequence[Block]) -> int:
-    """Rows in all blocks."""
-    return sum(block.n_rows for block in blocks)
-
-
-def _as_float64(array: Any, *, copy: bool) -> Any:
-    array = to_numpy(array)
-    if sparse.issparse(array):
-        return array.astype(np.float64, copy=copy)
-    return np.array(array, dtype=np.float64, copy=copy or None)
-
-
-def _added(total: Any, part: Any) -> Any:
-    part = _as_float64(part, copy=False)
-    if sparse.issparse(total):
-        return total + part
-    total += part
-    return total

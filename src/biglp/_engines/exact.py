@@ -1,4 +1,4 @@
-"""Sums whose bits depend on the numbers alone, not on who added them or in which order.
+"""Sums whose bits depend on the numbers alone, not on where or in which order they were added.
 
 Floating-point addition rounds, so (a + b) + c and a + (b + c) differ, and a sum shared out over
 processes would change with their number. Here nothing rounds until the end. Every number x is cut
@@ -21,6 +21,7 @@ The grid and the cutting follow the idea of Demmel and Nguyen, "Parallel reprodu
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -89,11 +90,27 @@ class Slices:
         self.lift(_units(levels))
 
     def values(self) -> np.ndarray:
-        """Return the sum, rounded to float64."""
+        """Return the sum, rounded to float64.
+
+        A number just below a unit counts as that unit or as 2³² of the next, depending on the level
+        when it came. The total is the same; carrying upwards makes its digits the same too.
+        """
         values = np.empty(len(self.units))
         for start in range(0, len(values), _TILE):
             here = slice(start, start + _TILE)
-            values[here] = _rounded(self.units[here], self.slices[:, here])
+            units = self.units[here]
+            lower_units = units * 2.0**-WIDTH
+            highest, middle, lowest = self.slices[:, here]
+            # Units are powers of two, so that rounding down to a multiple of one is exact.
+            carry = np.floor(lowest / lower_units) * lower_units
+            middle, lowest = middle + carry, lowest - carry
+            carry = np.floor(middle / units) * units
+            highest, middle = highest + carry, middle - carry
+            lower = middle + lowest
+            total = highest + lower
+            # What the two additions lost matters when the highest slice and the lower ones cancel.
+            lost = (lowest - (lower - middle)) + (lower - (total - highest))
+            values[here] = total + lost
         return values
 
 
@@ -140,17 +157,13 @@ class KeyedSlices:
 
 
 class Layout(NamedTuple):
-    """Shape of one array of a tuple, and the sparse class it has, if any."""
+    """Shape of one array of a tuple, and the sparse class that its sum has, if any."""
 
     shape: tuple[int, ...]
-    sparse_class: str = ""
-
-    @property
-    def keyed(self) -> bool:
-        """Whether it is too large to be added as a dense array."""
-        return bool(self.sparse_class) and int(np.prod(self.shape)) > _DENSE_CELLS
+    sparse_class: str
 
 
+@dataclass
 class ExactSum:
     """Exact sum of tuples of arrays (float64, dense or sparse).
 
@@ -164,26 +177,31 @@ class ExactSum:
         The others by their place in the tuple.
     """
 
-    def __init__(self) -> None:
-        self.layout: tuple[Layout, ...] | None = None
-        self.dense = Slices(0)
-        self.keyed: dict[int, KeyedSlices] = {}
-        self._firsts = [0]
+    layout: tuple[Layout, ...] | None = None
+    dense: Slices = field(default_factory=lambda: Slices(0))
+    keyed: dict[int, KeyedSlices] = field(default_factory=dict)
+    _firsts: list[int] = field(default_factory=list)  # where each array begins in ``dense``
 
     def begin(self, layout: tuple[Layout, ...]) -> None:
         """Make room for tuples of a layout, or check that it is the one there is room for."""
         if self.layout is None:
-            sizes = [0 if part.keyed else int(np.prod(part.shape)) for part in layout]
+            sizes = [int(np.prod(part.shape)) for part in layout]
+            for i, part in enumerate(layout):
+                if part.sparse_class and sizes[i] > _DENSE_CELLS:
+                    self.keyed[i], sizes[i] = KeyedSlices(), 0
             self._firsts = list(accumulate(sizes, initial=0))
             self.dense = Slices(self._firsts[-1])
-            self.keyed = {i: KeyedSlices() for i, part in enumerate(layout) if part.keyed}
             self.layout = layout
         elif layout != self.layout:
             raise cannot_be_added(self.layout, layout)
 
     def add(self, parts: tuple[Any, ...]) -> None:
         """Add a tuple of float64 arrays."""
-        self.begin(tuple(_layout(array) for array in parts))
+        layout = []
+        for array in parts:
+            kind = "csr_array" if isinstance(array, sparse.sparray) else "csr_matrix"
+            layout.append(Layout(array.shape, kind if sparse.issparse(array) else ""))
+        self.begin(tuple(layout))
         for i, array in enumerate(parts):
             if i in self.keyed:
                 self.keyed[i].add(array)
@@ -234,13 +252,6 @@ def cannot_be_added(one: Any, other: Any) -> ValueError:
     )
 
 
-def _layout(array: Any) -> Layout:
-    if not sparse.issparse(array):
-        return Layout(array.shape)
-    kind = "csr_array" if isinstance(array, sparse.sparray) else "csr_matrix"
-    return Layout(array.shape, kind)
-
-
 def _levels(values: np.ndarray) -> np.ndarray:
     """Level of each number, read from the exponent bits."""
     # 2⁵ is the width, and a shift rounds down, also below zero; dividing is several times slower.
@@ -284,26 +295,3 @@ def _lift(units: np.ndarray, slices: np.ndarray, raised: np.ndarray) -> None:
         rows = np.arange(SLICES)[:, None] + SLICES - steps
         slices[:, moved] = np.take_along_axis(stacked, rows, axis=0)
     units[:] = raised
-
-
-def _rounded(units: np.ndarray, slices: np.ndarray) -> np.ndarray:
-    """Sum of the slices as float64.
-
-    A number just below a unit counts as that unit or as 2³² of the next, depending on the level
-    when it came. The total is the same; carrying upwards makes its digits the same too.
-    """
-    highest, middle, lowest = slices
-    carry = _whole(lowest, units * 2.0**-WIDTH)
-    middle, lowest = middle + carry, lowest - carry
-    carry = _whole(middle, units)
-    highest, middle = highest + carry, middle - carry
-    lower = middle + lowest
-    total = highest + lower
-    # What the two additions lost matters when the highest slice and the lower ones cancel.
-    lost = (lowest - (lower - middle)) + (lower - (total - highest))
-    return np.asarray(total + lost)
-
-
-def _whole(values: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Round down to a multiple of a unit; exact, because units are powers of two."""
-    return np.asarray(np.floor(values / units) * units)

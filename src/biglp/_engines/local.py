@@ -1,27 +1,28 @@
 """One machine: one block after another, or several blocks at once in threads.
 
 NumPy releases the interpreter lock during its work, so threads share the rows without copying.
-Each worker uses one BLAS thread: several blocks at once then keep every core busy in the
+Each thread uses one BLAS thread: several blocks at once then keep every core busy in the
 element-wise steps too, where BLAS threads would be idle.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, partial
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import lru_cache, partial
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
-from biglp._engines.base import BlockFunction, Engine, T, count_rows, cut_runs, sum_run
+from biglp._engines.base import BlockFunction, Engine, T, cut_runs, sum_run
 from biglp._engines.exact import ExactSum
 
 MODERATE_RANK = 2000
@@ -29,12 +30,12 @@ MODERATE_RANK = 2000
 
 
 class LocalEngine(Engine):
-    """Both verbs for workers that share the memory of this process."""
+    """Both ways to visit blocks, for threads that share the memory of this process."""
 
     shares_memory = True
 
     @abstractmethod
-    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
         """Yield ``func(item)`` for every item, in order."""
 
     def sum_blocks(
@@ -43,8 +44,9 @@ class LocalEngine(Engine):
         """Add up the tuples of small arrays that ``func`` returns for each block."""
         total = ExactSum()
         runs = cut_runs(blocks)
-        with self.progress.task(label, count_rows(blocks)) as task:
-            results = self.results(partial(sum_run, func=func), runs)
+        n_rows = sum(run.n_rows for run in runs)
+        results = self.results(partial(sum_run, func=func), runs)
+        with self.progress.task(label, n_rows) as task, closing(results):
             for run, part in zip(runs, results, strict=True):
                 total.add(part)
                 task.advance(run.n_rows)
@@ -55,8 +57,10 @@ class LocalEngine(Engine):
     ) -> list[Any]:
         """Return ``func(block)`` for every block, in block order."""
         gathered = []
-        with self.progress.task(label, count_rows(blocks)) as task:
-            for block, result in zip(blocks, self.results(func, blocks), strict=True):
+        n_rows = sum(block.n_rows for block in blocks)
+        results = self.results(func, blocks)
+        with self.progress.task(label, n_rows) as task, closing(results):
+            for block, result in zip(blocks, results, strict=True):
                 gathered.append(result)
                 task.advance(block.n_rows)
         return gathered
@@ -65,7 +69,7 @@ class LocalEngine(Engine):
 class SerialEngine(LocalEngine):
     """One block after another in the calling thread."""
 
-    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
         """Yield results one by one."""
         with one_blas_thread():
             for item in items:
@@ -82,20 +86,26 @@ class ThreadEngine(LocalEngine):
     """
 
     def __init__(self, n_workers: int | None = None) -> None:
-        super().__init__()
         if n_workers is not None and n_workers < 1:
             raise ParameterError(f"n_workers={n_workers} threads cannot work; use 1 or more.")
-        self.n_workers = n_workers or available_cores()
-        self.n_threads = self.n_workers
+        self.n_threads = n_workers or available_cores()
 
-    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Iterator[Any]:
-        """Yield results in order, with at most two items a worker waiting."""
+    @classmethod
+    def make(cls, value: Any = None, threads: int | None = None) -> Engine:
+        """Make an engine with ``threads`` threads."""
+        return cls(threads)
+
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
+        """Yield results in order, with at most two items a thread waiting."""
         waiting: deque[Future[Any]] = deque()
-        with one_blas_thread(), ThreadPoolExecutor(self.n_workers) as pool:
+        n_threads = self.n_threads
+        # Some builds of BLAS have a setting for each thread, so that each one sets it.
+        pool = ThreadPoolExecutor(n_threads, initializer=_set_blas_threads, initargs=({},))
+        with one_blas_thread(), pool:
             try:
                 for item in items:
                     waiting.append(pool.submit(func, item))
-                    if len(waiting) > 2 * self.n_workers:
+                    if len(waiting) > 2 * n_threads:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
@@ -109,31 +119,51 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-_limit_lock = threading.Lock()
-_limit_users = 0
-_limiter: Any = None
+_lock = threading.Lock()
+_users = 0  # of one_blas_thread, at the moment
+_before: dict[str, int] = {}  # threads that each BLAS library had, by its path
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread; the setting is the process's, so the last user puts it back."""
-    global _limit_users, _limiter
-    with _limit_lock:
-        _limit_users += 1
-        if _limit_users == 1:
-            _limiter = _controller().limit(limits=1, user_api="blas")
+    """Keep BLAS to one thread, whatever thread asks for it.
+
+    The setting belongs to the process, so it is put back when the last caller leaves.
+    """
+    global _users
+    with _lock:
+        _users += 1
+        for library in _blas_libraries(len(sys.modules)):
+            _before.setdefault(library.filepath, library.num_threads)
+        _set_blas_threads({})
     try:
         yield
     finally:
-        with _limit_lock:
-            _limit_users -= 1
-            if _limit_users == 0:
-                _limiter.restore_original_limits()
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _set_blas_threads(_before)
+                _before.clear()
+
+
+def _set_blas_threads(n_threads: Mapping[str, int]) -> None:
+    """Set the threads of BLAS libraries by their path; those that are not named get one."""
+    for library in _blas_libraries(len(sys.modules)):
+        wanted = n_threads.get(library.filepath, 1)
+        if library.num_threads == wanted:
+            continue
+        # Where a library has one setting for the process, threadpoolctl 3.8 lets only the first
+        # thread that has set it change it again, and ignores all others until that is cleared.
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+        library.set_num_threads(wanted)
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(n_modules: int) -> list[Any]:
+    """BLAS libraries in this process; looked for again after each import, which may bring one."""
+    libraries = ThreadpoolController().lib_controllers
+    return [library for library in libraries if library.user_api == "blas"]
 
 
 def blas_threads_for(rank: int) -> AbstractContextManager[None]:

@@ -17,7 +17,7 @@ Say = Callable[[str], None]
 def reproduce(
     wanted: str, folder: Path, *, quick: bool, say: Say, file: Path | None = None
 ) -> list[Part]:
-    """Run one experiment or all of them, and keep what each found as soon as it ends.
+    """Run one experiment or all of them, and write what each found as soon as it ends.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def reproduce(
     quick : bool
         Fewer trials and rows.
     say : callable
-        Takes lines about how it goes.
+        Called with lines about the progress.
     file : Path, optional
         Rows for the scale experiment, written by ``biglp simulate``.
     """

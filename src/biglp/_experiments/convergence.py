@@ -17,7 +17,7 @@ import numpy as np
 
 from biglp._core.blocks import cut_rows
 from biglp._engines import ThreadEngine
-from biglp._experiments.data import MissingDataError, load
+from biglp._experiments.data import load_each
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure, shared_legend
 from biglp._experiments.report import Clock, Output, Part, markdown_table
@@ -62,17 +62,12 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
     """Fit, write the curves and draw them."""
     clock = Clock()
     results: dict[str, list[Curve]] = {}
-    missing, rows, table = [], [], []
-    for name, k in plan.data:
-        try:
-            data = load(name)
-        except MissingDataError as error:
-            missing.append(f"{name}: {error}")
-            say(f"{name} is left out. {error}")
-            continue
+    ks, rows, table = dict(plan.data), [], []
+    missing: list[str] = []
+    for name, data in load_each(ks, missing, say):
         X = data.X[np.random.default_rng(0).permutation(len(data.X))[: plan.most_rows]]
         X = X - np.minimum(X.min(axis=0), 0.0)
-        k = min(k, len(X))
+        k = min(ks[name], len(X))
         title = f"{data.stand_in.title} for {name}, k = {k}"
         curves = [
             fit(X, solver, start, k, plan.iterations) for start in STARTS for solver in SOLVERS
@@ -89,7 +84,7 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
     part.verdicts = _verdicts(results)
     head = ["data", "solver", "start", "at start", f"after {MARK}", "at the end"]
     head += ["iterations", "sweeps", "seconds", "the paper"]
-    part.body = "Nothing could be fitted: no data is at hand."
+    part.body = "Nothing could be fitted: all data is missing."
     if results:
         part.body = "\n\n".join(
             [
@@ -175,7 +170,7 @@ def _line(title: str, curve: Curve) -> list[str]:
 def _verdicts(results: dict[str, list[Curve]]) -> list[tuple[bool | None, str]]:
     what = "accelerated gradient ends lower than multiplicative updates, from the paper's start"
     if not results:
-        return [(None, f"{what}: no data at hand")]
+        return [(None, f"{what}: all data is missing")]
     lower, found = [], []
     for title, curves in results.items():
         ends = {c.solver: c.objective[-1] for c in curves if c.start == "uniform"}

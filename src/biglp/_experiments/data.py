@@ -1,12 +1,13 @@
 """The data behind the experiments: the paper's five data sets, or stand-ins for them.
 
 A data set that ``biglp datasets fetch`` has brought is used itself. Otherwise its stand-in, a file
-with arrays ``X`` and ``y``, is looked for in the folder that BIGLP_DATA names. What is missing is
-said, with how to get it.
+with arrays ``X`` and ``y``, is looked for in the folder that BIGLP_DATA names. Missing data is
+reported, with how to get it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +19,11 @@ from biglp.datasets.places import data_folder
 
 VARIABLE = "BIGLP_DATA"
 MOST_ROWS = 100_000
-"""Random rows of a whole data set that the tables are made with: 5-NN has to come to an end."""
+"""Random rows of a whole data set that the tables are made with; 5-NN would take long on more."""
 
 
 class MissingDataError(LookupError):
-    """A data set is not at hand; the message says how to get it."""
+    """A data set is not here; the message says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ DIGITS = StandIn(
     "digits 4 v 9",
     (4, 9),
     False,
-    "Small digits that come with scikit-learn, because mnist.npz is not at hand.",
+    "Small digits that come with scikit-learn, because mnist.npz is missing.",
 )
 
 
@@ -159,6 +160,20 @@ def fetched(table: str) -> DataSet | None:
         np.ascontiguousarray(whole.rows[chosen], dtype=np.float32),
         (np.asarray(whole.labels)[chosen] == second).astype(np.int8),
     )
+
+
+def load_each(
+    names: Iterable[str], missing: list[str], say: Callable[[str], None]
+) -> Iterator[tuple[str, DataSet]]:
+    """Load the paper's data sets in turn; those that are not here are said and added to a list."""
+    for name in names:
+        try:
+            data = load(name)
+        except MissingDataError as error:
+            missing.append(f"{name}: {error}")
+            say(f"{name} is left out. {error}")
+        else:
+            yield name, data
 
 
 def load(table: str) -> DataSet:

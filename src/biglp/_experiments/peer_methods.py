@@ -114,13 +114,11 @@ NEEDS = {"graphlearning Laplace": "peers", "graphlearning Poisson": "peers"}
 """Extra that a method needs."""
 
 
-def measure(
-    method: str, folder: Path, methods: dict[str, Labeller] | None = None
-) -> dict[str, Any]:
+def measure(method: str, folder: Path) -> dict[str, Any]:
     """Time one method on the rows in a folder."""
-    from biglp._core.measure import private_memory
+    from biglp._core.memory import private_memory
 
-    label = (methods or METHODS)[method]
+    label = METHODS[method]
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
     warnings.simplefilter("ignore")
     few = _few(y)

@@ -1,4 +1,4 @@
-"""What an experiment leaves behind: CSV files, plots, and its part of the page ``paper.md``.
+"""What an experiment writes: CSV files, plots, and its part of the page ``paper.md``.
 
 Each experiment writes ``results/NAME.json`` with its part of the page. The page is put together
 from the parts that are in the folder, so that one experiment can be run again alone; a part that is
@@ -116,7 +116,12 @@ def _as_markdown(part: Part) -> list[str]:
         text += [f"- {words[shown]}: {what}" for shown, what in part.verdicts] + [""]
     text += [part.body.strip(), ""]
     if part.missing:
-        text += ["Not run, for want of data:", "", *[f"- {what}" for what in part.missing], ""]
+        text += [
+            "Not run, because data is missing:",
+            "",
+            *[f"- {what}" for what in part.missing],
+            "",
+        ]
     facts = part.facts
     return [
         *text,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.blocks import format_bytes
 from biglp._core.files import free_space
+from biglp._core.memory import format_bytes
 from biglp._experiments import whole_runs
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure
@@ -41,7 +41,7 @@ class Plan:
     memory : str
         Budget of a run.
     file : Path, optional
-        Rows written by ``biglp simulate``; made and thrown away without it.
+        Rows written by ``biglp simulate``; made and deleted without it.
     """
 
     rows: str = "100M"
@@ -65,9 +65,7 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
     read: float | None = None
     with tempfile.TemporaryDirectory(prefix="biglp-scale-") as folder:
         rows: str | Path = spec
-        where = (
-            f"`{spec}`, made up anew in each sweep, because {format_bytes(size)} do not fit on disk"
-        )
+        where = f"`{spec}`, generated again in each sweep: {format_bytes(size)} do not fit on disk"
         if plan.file is not None or free_space(Path(folder)) > 1.5 * size:
             rows = plan.file or Path(folder) / "sim.npy"
             where = f"a file of {format_bytes(size)}"

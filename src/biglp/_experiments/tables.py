@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._experiments.data import STAND_INS, DataSet, MissingDataError, load
+from biglp._experiments.data import STAND_INS, DataSet, load_each
 from biglp._experiments.paper import PaperTable, numbers, tables
 from biglp._experiments.sharing import transductions
 
@@ -53,8 +53,8 @@ class Plan:
     dense_rows : int
         Most rows for the exact n × n graph.
     glnp_iterations : int
-        Most iterations of GLNP by accelerated gradient; multiplicative updates, which sit long at
-        a saddle after a start without structure, may take ``PATIENCE`` times as many.
+        Most iterations of GLNP by accelerated gradient; multiplicative updates, which stay
+        long near a saddle point after a random start, may take ``PATIENCE`` times as many.
     """
 
     trials: int = 10
@@ -120,15 +120,10 @@ class Found:
 
 
 def measure(plan: Plan, say: Callable[[str], None]) -> tuple[list[Found], list[str]]:
-    """Run every method on every data set at hand; also what is missing."""
-    found, missing = [], []
-    for name in plan.names:
-        try:
-            data = load(name)
-        except MissingDataError as error:
-            missing.append(f"{name}: {error}")
-            say(f"{name} is left out. {error}")
-            continue
+    """Run every method on every data set that is here; also return what is missing."""
+    found: list[Found] = []
+    missing: list[str] = []
+    for name, data in load_each(plan.names, missing, say):
         say(f"{name}: {data.title}")
         found.append(_one_set(data, tables()[name], plan, say))
     return found, missing

@@ -168,7 +168,7 @@ def _overview(found: list[Found]) -> str:
 
 def _verdicts(found: list[Found]) -> list[tuple[bool | None, str]]:
     if not found:
-        return [(None, "no data at hand")]
+        return [(None, "all data is missing")]
     short, cells, below_best, below_near, lines, best_lines = [], 0, [], [], 0, 0
     for one in found:
         same = one.data.stand_in.same_problem
@@ -220,7 +220,7 @@ def _verdicts(found: list[Found]) -> list[tuple[bool | None, str]]:
 
 def _panels(found: list[Found], plan: Plan, output: Output) -> str:
     if not found:
-        return "Nothing could be drawn: no data is at hand (see below)."
+        return "Nothing could be drawn: all data is missing (see below)."
     k = max(plan.ks)
     return (
         f"Above, accuracy by number of labels at k = {k} (panel A of the paper); below, by k at "

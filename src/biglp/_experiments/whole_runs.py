@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BigLPError
-from biglp._core.measure import private_memory
+from biglp._core.memory import private_memory
 
 METHODS = {
     "random": ["--factor", "nystrom", "--landmarks", "random"],
@@ -57,7 +57,7 @@ def run(rows: str | Path, method: str, k: int, memory: str, out: Path) -> dict[s
     -------
     facts : dict
         ``seconds``, ``cpu``, ``peak`` (bytes), ``steps`` (seconds by name), and ``accuracy``, which
-        is None for a simulation, whose truth is nowhere.
+        is None for a simulation, whose true classes are in no file.
     """
     command = [*BIGLP, "fit", str(rows), "-o", str(out), "--overwrite", "-k", str(k)]
     command += ["--memory", memory, "--alpha", "0.9", "--class-balance", "mass", "--json"]

@@ -14,34 +14,30 @@ short.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from biglp._answers import METHODS
-from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, format_bytes, rows_per_block
+from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.errors import MemoryBudgetError
-from biglp._core.memory import card_memory
+from biglp._core.memory import card_memory, format_bytes
 from biglp._core.shape import Shape
+from biglp._engines import Engine
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
-from biglp._sources.base import DECODED_BYTES
+from biglp._sources.decoding import DECODED_BYTES
 
 PROCESS_BYTES = 60 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
+SKLEARN_BYTES = 80 << 20
+"""scikit-learn, which the committee loads, and an estimator has loaded already."""
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
 BLOCK_OBJECT_BYTES = 1200
 CARD_SHARE = 0.8
 """Share of a card's free memory that blocks may take: the rest is for the library's own buffers."""
-
-
-class Workers(Protocol):
-    """What the plan asks of an engine."""
-
-    n_threads: int
-    n_sharing: int
-    library_bytes: int
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class MemoryPlan:
 
 
 def plan_memory(
-    settings: Settings, shape: Shape, engine: Workers, answer_bytes: int = 0
+    settings: Settings, shape: Shape, engine: Engine, answer_bytes: int = 0
 ) -> MemoryPlan:
     """Share out the budget of a fit.
 
@@ -102,7 +98,7 @@ def plan_memory(
         The budget and the method.
     shape : Shape
         The size of the problem.
-    engine : Workers
+    engine : Engine
         Its threads may become fewer when memory is short.
     answer_bytes : int
         What the answers take where they stay in memory.
@@ -129,7 +125,7 @@ def plan_memory(
     )
 
 
-def least_memory(settings: Settings, shape: Shape, engine: Workers, answer_bytes: int = 0) -> int:
+def least_memory(settings: Settings, shape: Shape, engine: Engine, answer_bytes: int = 0) -> int:
     """Smallest budget that works, to a hundredth."""
 
     def fits(memory: int) -> bool:
@@ -146,14 +142,14 @@ def least_memory(settings: Settings, shape: Shape, engine: Workers, answer_bytes
 
 
 def _shared_out(
-    memory: int, settings: Settings, shape: Shape, engine: Workers, answers: int
+    memory: int, settings: Settings, shape: Shape, engine: Engine, answers: int
 ) -> MemoryPlan | str:
     """Return a plan, or what did not fit."""
     graph, share = settings.graph, memory // engine.n_sharing
     costs = FACTORS[graph.factor].costs(graph, shape)
     extra = METHODS[settings.answer.method].extra(shape)
-    process = PROCESS_BYTES + extra.library + engine.library_bytes
-    process += min(shape.decoding, DECODED_BYTES)
+    process = PROCESS_BYTES + engine.library_bytes + min(shape.decoding, DECODED_BYTES)
+    process += SKLEARN_BYTES * (extra.sklearn or "sklearn" in sys.modules)
     decoding = max(shape.decoding - DECODED_BYTES, 0)
     if share < process + decoding:
         return f"Python and decoding the input alone take {format_bytes(process + decoding)}"
@@ -217,7 +213,7 @@ class ScoringPlan:
 
 
 def plan_scoring(
-    memory: int, factor: Factor, shape: Shape, engine: Workers, device: str = "cpu"
+    memory: int, factor: Factor, shape: Shape, engine: Engine, device: str = "cpu"
 ) -> ScoringPlan:
     """Share out the budget of scoring new rows with a model.
 
@@ -229,7 +225,7 @@ def plan_scoring(
     a_row = factor.row_bytes(factor.rank, shape, device)
     a_row += 3 * shape.n_classes * shape.dtype.itemsize
     parts = PART_COPIES * engine.n_threads * shape.part_bytes
-    process = PROCESS_BYTES + engine.library_bytes
+    process = PROCESS_BYTES + engine.library_bytes + SKLEARN_BYTES * ("sklearn" in sys.modules)
     process += max(shape.decoding, min(shape.decoding, DECODED_BYTES) + parts)
     least = engine.n_sharing * (process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row)
     if memory < least:

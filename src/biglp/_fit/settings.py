@@ -8,7 +8,6 @@ from typing import Any
 
 from biglp._answers.base import AnswerSettings
 from biglp._core.arrays import require_device
-from biglp._core.blocks import parse_memory
 from biglp._core.checks import (
     fraction,
     is_auto,
@@ -18,8 +17,10 @@ from biglp._core.checks import (
     seed_from,
 )
 from biglp._core.errors import ParameterError
+from biglp._core.memory import parse_memory
 from biglp._lowrank import FACTORS
 from biglp._lowrank.settings import GraphSettings
+from biglp._sources.scaling import SCALINGS
 
 DEFAULTS: dict[str, Any] = {
     "factor": "auto",
@@ -84,7 +85,7 @@ class Settings:
             n_landmarks=None if is_auto(k) else positive_integer("n_landmarks", k),
             landmarks=get["landmarks"],
             bandwidth=None if is_auto(bandwidth) else positive("bandwidth", bandwidth),
-            scaling=get["scaling"],
+            scaling=one_of("scaling", get["scaling"], SCALINGS),
             projected=method == "committee",
             device=require_device(get["device"]),
             seed=seed,

@@ -18,7 +18,8 @@ import numpy as np
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.files import atomic_write
-from biglp._core.measure import PeakMemory, StepClock, versions
+from biglp._core.measure import StepClock, versions
+from biglp._core.memory import PeakMemory
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine

@@ -27,7 +27,7 @@ from biglp._jobs.base import Job
 from biglp._jobs.inputs import LabelInput, label_input
 from biglp._jobs.results import MODEL, STAGE
 from biglp._lowrank.landmarks import STRATEGIES
-from biglp._sources.base import table_bytes
+from biglp._sources.decoding import table_bytes
 from biglp._sources.peek import peek
 
 

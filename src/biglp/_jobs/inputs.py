@@ -1,10 +1,11 @@
-"""What a run is, in words that show a change: its files, its labels, its options."""
+"""The inputs of a run: its rows and its labels, and facts that show when they changed."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
 from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._sources.formats.simulation import PREFIX
-from biglp._sources.labels.files import read_labels, read_weighted_labels
-from biglp._sources.naming import LIBSVM, TABLES, ending, find_files
+from biglp._sources.formats.base import LabelColumns
+from biglp._sources.labels.files import gather_labels
+from biglp._sources.naming import Named, ending, look_up
 
 
 @dataclass(frozen=True)
@@ -33,30 +34,30 @@ class Inputs:
         """The same for processes that have another working folder."""
         return self if self.simulated else Inputs(tuple(map(os.path.abspath, self.names)))
 
+    @cached_property
+    def named(self) -> Named:
+        """Files behind the names, and their format."""
+        return look_up(self.paths)
+
     @property
     def simulated(self) -> bool:
-        """Whether the rows are made up."""
-        return len(self.names) == 1 and self.names[0].startswith(PREFIX)
-
-    @property
-    def ending(self) -> str:
-        """Ending of the first file, which says the format; empty for a simulation."""
-        return "" if self.simulated else ending(find_files(self.paths)[0])
-
-    @property
-    def holds_labels(self) -> bool:
-        """X."""
-        return self.simulated or self.ending in LIBSVM
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return 0 if self.simulated else sum(FileStamp.of(f).size for f in find_files(self.paths))
+        """Whether the rows are made up, and in no file."""
+        return not self.named.in_files
 
     @property
     def is_table(self) -> bool:
         """Whether the rows have named columns."""
-        return self.ending in TABLES
+        return self.named.is_table
+
+    @property
+    def holds_labels(self) -> bool:
+        """Whether the input holds its labels too, in a place that need not be named."""
+        return self.named.format.holds_labels
+
+    @property
+    def ending(self) -> str:
+        """Ending of the first file; empty for a simulation."""
+        return "" if self.simulated else ending(self.named.files[0])
 
 
 @dataclass(frozen=True)
@@ -73,17 +74,10 @@ class LabelInput:
 
         Without ``n_rows`` there are as many rows as labels, given or not.
         """
-        if n_rows is None:
-            dense = read_labels(self.path, column=self.column, unlabelled=self.unlabelled)
-            n_rows = len(dense)
-        rows, values, weights = read_weighted_labels(
-            self.path,
-            n_rows,
-            column=self.column,
-            weight_column=self.weight_column,
-            unlabelled=self.unlabelled,
-        )
-        labels = labels_from_pairs(rows, values, n_rows, weights)
+        columns = LabelColumns(self.column, self.weight_column)
+        codes = gather_labels(self.path, n_rows, columns, self.unlabelled)
+        rows, values, weights = codes.labelled()
+        labels = labels_from_pairs(rows, values, n_rows or codes.count_rows(), weights)
         if labels.classes.dtype.kind == "i":
             kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
             kind = np.promote_types(kind, np.int16)
@@ -116,7 +110,7 @@ def label_input(
     """
     if labels is not None:
         return LabelInput(labels, column, unlabelled, weight_column)
-    if column is not None or inputs.simulated or inputs.ending in LIBSVM:
+    if column is not None or inputs.holds_labels:
         return LabelInput(inputs.paths, column, unlabelled, weight_column)
     raise ParameterError(
         f"nothing says where the labels of {inputs.names[0]} are: give --label-column NAME for a "
@@ -127,14 +121,13 @@ def label_input(
 
 def file_facts(paths: Any) -> dict[str, Any]:
     """Describe files so that a change shows: their size and the time they were written."""
-    if isinstance(paths, str) and paths.startswith(PREFIX):
+    named = look_up(paths)
+    if not named.in_files:
         return {"simulation": paths}
-    stamps = [FileStamp.of(file).facts() for file in find_files(paths)]
-    return {
-        stamp["path"]: f"{stamp['size']:,} bytes written {_moment(stamp['mtime_ns'])}"
-        for stamp in stamps
-    }
-
-
-def _moment(mtime_ns: int) -> str:
-    return datetime.fromtimestamp(mtime_ns / 1e9).isoformat(sep=" ", timespec="microseconds")
+    facts = {}
+    for file in named.files:
+        stamp = FileStamp.of(file)
+        written = datetime.fromtimestamp(stamp.mtime_ns / 1e9)
+        moment = written.isoformat(sep=" ", timespec="microseconds")
+        facts[os.path.abspath(file)] = f"{stamp.size:,} bytes written {moment}"
+    return facts

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from biglp._core.blocks import parse_memory
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
+from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model

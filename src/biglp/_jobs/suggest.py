@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import parse_memory
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
-from biglp._core.measure import PeakMemory, StepClock
+from biglp._core.measure import StepClock
+from biglp._core.memory import PeakMemory, parse_memory
 from biglp._core.progress import Progress
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained

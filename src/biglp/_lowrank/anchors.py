@@ -69,13 +69,11 @@ class AnchorFactor(LandmarkFactor):
         """The landmarks that a row is tied to: the farthest of them tells the bandwidth."""
         return int(settings.factor_params.get("n_nearest", NEAREST))
 
-    @classmethod
-    def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
-        """Landmarks: up to a few hundred thousand rows, more cost little beside the rest."""
+    @staticmethod
+    def default_landmarks(n_rows: int) -> int:
+        """Choose k: up to a few hundred thousand rows, more cost little beside the rest."""
         most = 4000 if n_rows <= 300_000 else 1000
-        chosen = min(max(min(n_rows // 10, 1000), n_rows // 20, 50), most)
-        k = settings.n_landmarks or chosen
-        return super().rank_for(replace(settings, n_landmarks=k), n_rows, n_features)
+        return min(max(min(n_rows // 10, 1000), n_rows // 20, 50), most)
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, dense for torch.  (b, m) → (b, k)."""

@@ -17,11 +17,13 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, namespace
 from biglp._core.blocks import Block
 from biglp._core.shape import Shape
-from biglp._lowrank.rows import TrainingRows, sample_bytes
+from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.systems import MOST_LABELLED
 
+ROWS_PER_LANDMARK = 100
+"""Rows a landmark in the sample that k-means works on; more does not help classification."""
 DENSE_COLUMNS = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
 
@@ -143,8 +145,15 @@ class Factor(ABC):
 
     @classmethod
     def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
-        """Rank that a fit will have, at most: the number of landmarks, chosen by default."""
-        return min(settings.n_landmarks or max(min(n_rows // 10, 100), 50), n_rows)
+        """Rank that a fit will have, at most: the number of landmarks, given or chosen."""
+        if not isinstance(settings.landmarks, str) and np.ndim(settings.landmarks) == 2:
+            return len(settings.landmarks)
+        return min(settings.n_landmarks or cls.default_landmarks(n_rows), n_rows)
+
+    @staticmethod
+    def default_landmarks(n_rows: int) -> int:
+        """Choose k: a share of the rows, within what is quick and what is useful."""
+        return max(min(n_rows // 10, 100), 50)
 
     @classmethod
     def rehearse(
@@ -162,12 +171,18 @@ class Factor(ABC):
     @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
         """Memory that a graph with this factor takes."""
-        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        rank, a_row = cls.rank_for(settings, shape.n_rows, shape.n_features), int(shape.row_bytes)
         square = 8 * rank**2
         chosen = 8 * min(shape.n_labelled, MOST_LABELLED) * (4 * rank + 6 * shape.n_classes)
+        # The sample behind scaling and bandwidth, before and after scaling.
+        fitting = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), shape.n_rows * a_row)
+        if cls.n_landmarks_counts:
+            fitting += 6 * 8 * rank * shape.n_features  # landmarks and their sums
+            if isinstance(settings.landmarks, str) and settings.landmarks == "kmeans":
+                fitting += min(ROWS_PER_LANDMARK * rank, shape.n_rows) * a_row * 5 // 4
         return Costs(
             row=cls.row_bytes(rank, shape, settings.device),
-            fitting=sample_bytes(shape.row_bytes, shape.n_rows),
+            fitting=fitting,
             small=8 * square + chosen,
             sums=square,
             sums_row=0,

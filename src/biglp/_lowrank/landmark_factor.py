@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -12,8 +11,7 @@ import numpy as np
 
 from biglp._core.arrays import to_dense
 from biglp._core.checks import positive
-from biglp._core.shape import Shape
-from biglp._lowrank.base import Costs, Factor, Rehearsal
+from biglp._lowrank.base import ROWS_PER_LANDMARK, Factor, Rehearsal
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.kmeans import assign_block, kmeans_start
 from biglp._lowrank.landmarks import (
@@ -21,7 +19,6 @@ from biglp._lowrank.landmarks import (
     FIRST_ITERATIONS,
     KMEANS_ITERATIONS,
     LAST_ITERATIONS,
-    ROWS_PER_LANDMARK,
     begins_with_few,
     choose_landmarks,
     landmark_spacing,
@@ -76,19 +73,6 @@ class LandmarkFactor(Factor):
         return cls.on(landmarks, sigma, settings)
 
     @classmethod
-    def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
-        """Rank that a fit will have, at most."""
-        if not isinstance(settings.landmarks, str) and np.ndim(settings.landmarks) == 2:
-            settings = replace(settings, n_landmarks=len(settings.landmarks))
-        return super().rank_for(settings, n_rows, n_features)
-
-    @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
-        """The base's, with the landmarks, their sums and the rows that k-means looks at."""
-        costs = super().costs(settings, shape)
-        return replace(costs, fitting=costs.fitting + landmark_bytes(cls, settings, shape))
-
-    @classmethod
     def rehearse(
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
@@ -124,12 +108,3 @@ class LandmarkFactor(Factor):
             "rank": self.rank,
             "bandwidth": self.bandwidth,
         }
-
-
-def landmark_bytes(cls: type[Factor], settings: GraphSettings, shape: Shape) -> int:
-    """Bytes of the landmarks with their sums, and of the rows that k-means looks at."""
-    rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-    centres = 8 * rank * shape.n_features * 6
-    if not (isinstance(settings.landmarks, str) and settings.landmarks == "kmeans"):
-        return centres
-    return centres + min(ROWS_PER_LANDMARK * rank, shape.n_rows) * int(shape.row_bytes) * 5 // 4

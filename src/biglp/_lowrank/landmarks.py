@@ -10,15 +10,13 @@ import numpy as np
 from biglp._core.arrays import Rows, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
-from biglp._lowrank.base import check_finite
+from biglp._lowrank.base import ROWS_PER_LANDMARK, check_finite
 from biglp._lowrank.kernels import nearest_landmarks, squared_norms
 from biglp._lowrank.kmeans import Lloyd, kmeans_start
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import PreparedSource, Source, as_source
 
-ROWS_PER_LANDMARK = 100
-"""Rows a landmark in the sample that k-means works on; more does not help classification."""
 KMEANS_ITERATIONS = 10
 EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 4, 2
 FEWEST_ROWS_PER_LANDMARK, FEWEST_ROWS = 5, 5000
@@ -130,11 +128,7 @@ class _SampleSource(Source):
         self.device = parent.device
         self.n_rows, self.n_features = sample.shape
         self.dtype = parent.dtype
-        self._name = f"a sample of {parent.name}"
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = f"a sample of {parent.name}"
 
     def read(self, start: int, stop: int) -> Rows:
         return to_device(self._sample[start:stop], self.device)

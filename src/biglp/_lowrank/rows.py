@@ -14,7 +14,7 @@ from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import PreparedSource, Source
-from biglp._sources.prepared import PROJECT_ABOVE
+from biglp._sources.scaling import PROJECT_ABOVE
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20
@@ -66,9 +66,3 @@ def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
         size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
         size = min(size, WIDE_SAMPLE_ROWS) if source.n_features >= PROJECT_ABOVE else size
     return sample_rows(PreparedSource(source, dtype), size, seed)
-
-
-def sample_bytes(row_bytes: float, n_rows: int) -> int:
-    """Bytes of the sample, before and after scaling."""
-    a_row = int(row_bytes)
-    return 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), n_rows * a_row)

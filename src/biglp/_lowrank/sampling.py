@@ -28,7 +28,7 @@ def sample_rows(source: Source, size: int, seed: int) -> Rows:
     They are fetched a few at a time, because preparing rows takes several times their memory.
     """
     indices = sample_indices(source.n_rows, size, seed)
-    width = max(source.n_features, getattr(source, "inner", source).n_features)
+    width = max(source.n_features, source.n_input_features)
     at_once = max(FETCH_BYTES // (width * source.dtype.itemsize), 1)
     if source.is_sparse or len(indices) <= at_once:
         return source.take(indices)

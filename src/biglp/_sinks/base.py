@@ -53,6 +53,11 @@ class FileSink(Sink):
 
     Used as a context manager it opens on entry, commits on success and aborts on an error.
 
+    Attributes
+    ----------
+    columns : dict of str to (numpy.dtype, int)
+        Name, type and width of what is kept; a width of 0 is one number a row.
+
     Parameters
     ----------
     n_rows : int
@@ -81,24 +86,25 @@ class FileSink(Sink):
         if top is not None and not 1 <= top <= len(classes):
             raise ParameterError(f"top={top} must be between 1 and the {len(classes)} classes.")
         self.n_rows = n_rows
-        self.classes = _plain_classes(classes)
+        self.classes = np.asarray(classes)
+        if self.classes.dtype.kind not in "biufU":  # files hold numbers or text, never objects
+            self.classes = np.array([str(value) for value in self.classes.tolist()])
         self.outputs = tuple(name for name in OUTPUTS if name in outputs)
         self.top = top
-
-    @property
-    def columns(self) -> dict[str, tuple[np.dtype[Any], int]]:
-        """Name, type and width of what is kept; a width of 0 is one number a row."""
+        number, label = np.dtype(np.float32), self.classes.dtype
         known = {
-            "label": {"label": (self.classes.dtype, 0)},
-            "confidence": {"confidence": (np.dtype(np.float32), 0)},
-            "probabilities": {"probabilities": (np.dtype(np.float32), len(self.classes))},
+            "label": {"label": (label, 0)},
+            "confidence": {"confidence": (number, 0)},
+            "probabilities": {"probabilities": (number, len(self.classes))},
         }
-        if self.top is not None:
+        if top is not None:
             known["probabilities"] = {
-                "top_classes": (self.classes.dtype, self.top),
-                "top_probabilities": (np.dtype(np.float32), self.top),
+                "top_classes": (label, top),
+                "top_probabilities": (number, top),
             }
-        return {name: facts for output in self.outputs for name, facts in known[output].items()}
+        self.columns = {
+            name: facts for output in self.outputs for name, facts in known[output].items()
+        }
 
     @property
     @abstractmethod
@@ -163,39 +169,26 @@ class FileSink(Sink):
             self.abort()
 
     def _column(self, name: str, given: dict[str, np.ndarray]) -> np.ndarray:
+        """Take a column as it was given, or derive it from the probabilities."""
+        if name in given and name != "probabilities":
+            return self.classes[given[name]] if name == "label" else given[name]
+        probabilities = given.get("probabilities")
+        if probabilities is None:
+            raise ParameterError(
+                f"answers hold {sorted(given)} only; the outputs asked for need probabilities."
+            )
+        if not np.isfinite(probabilities).all():
+            raise BigLPError(
+                "some class probabilities are NaN or infinite; nothing is written for such rows. "
+                "Please report this with the settings of the run."
+            )
         if name == "label":
-            codes = given.get("label")
-            return self.classes[_probabilities(given).argmax(axis=1) if codes is None else codes]
+            return self.classes[probabilities.argmax(axis=1)]
         if name == "confidence":
-            confidence = given.get("confidence")
-            return _probabilities(given).max(axis=1) if confidence is None else confidence
-        probabilities = _probabilities(given)
+            return probabilities.max(axis=1)
         if name == "probabilities":
             return probabilities
-        assert self.top is not None
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.top]
         if name == "top_classes":
             return self.classes[best]
         return np.take_along_axis(probabilities, best, axis=1)
-
-
-def _probabilities(given: dict[str, np.ndarray]) -> np.ndarray:
-    probabilities = given.get("probabilities")
-    if probabilities is None:
-        raise ParameterError(
-            f"answers hold {sorted(given)} only; the outputs asked for need probabilities."
-        )
-    if not np.isfinite(probabilities).all():
-        raise BigLPError(
-            "some class probabilities are NaN or infinite; nothing is written for such rows. "
-            "Please report this with the settings of the run."
-        )
-    return probabilities
-
-
-def _plain_classes(classes: Any) -> np.ndarray:
-    """Classes in a type that a file can hold: numbers or text, never objects."""
-    array = np.asarray(classes)
-    if array.dtype.kind in "biufU":
-        return array
-    return np.array([str(value) for value in array.tolist()])

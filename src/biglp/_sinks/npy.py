@@ -43,17 +43,13 @@ class NpySink(FileSink):
     ) -> None:
         super().__init__(n_rows, classes, outputs, top)
         self.folder = Path(folder)
+        # Final name of each column's file, and its name while it is being written.
+        self.paths = {
+            name: self.folder / f"{'labels' if name == 'label' else name}.npy"
+            for name in self.columns
+        }
+        self.parts = {name: path.with_name(path.name + PART) for name, path in self.paths.items()}
         self._begin()
-
-    @property
-    def paths(self) -> dict[str, Path]:
-        """Final name of each column's file."""
-        return {name: self.folder / f"{_plural(name)}.npy" for name in self.columns}
-
-    @property
-    def parts(self) -> dict[str, Path]:
-        """Name of each column's file while it is being written."""
-        return {name: path.with_name(path.name + PART) for name, path in self.paths.items()}
 
     @property
     def names(self) -> list[str]:
@@ -73,12 +69,14 @@ class NpySink(FileSink):
             self.folder.mkdir(parents=True, exist_ok=True)
         try:
             for name, part in self.parts.items():
-                size = self._size(name)
+                dtype, width = self.columns[name]
+                shape = (self.n_rows, width) if width else (self.n_rows,)
+                size = NPY_HEADER_BYTES + dtype.itemsize * self.n_rows * max(width, 1)
                 if resume and part.exists() and part.stat().st_size == size:
                     continue
                 with explained_writing(self.paths[name]), open(part, "wb") as file:
                     reserve(file.fileno(), size)
-                    file.write(npy_header(self.columns[name][0], self._shape(name)))
+                    file.write(npy_header(dtype, shape))
         except BaseException:
             self.abort()
             raise
@@ -87,9 +85,10 @@ class NpySink(FileSink):
         for name, values in columns.items():
             dtype, width = self.columns[name]
             block = np.ascontiguousarray(values, dtype=dtype).reshape(-1).view(np.uint8)
-            position = NPY_HEADER_BYTES + start * dtype.itemsize * max(width, 1)
+            position, done = NPY_HEADER_BYTES + start * dtype.itemsize * max(width, 1), 0
             with explained_writing(self.paths[name]):
-                write_at(self._handle(name), block, position)
+                while done < len(block):
+                    done += os.pwrite(self._handle(name), block[done:].data, position + done)
 
     def sync(self) -> None:
         """Force what was written to disk, for a run that wants to resume from here."""
@@ -110,14 +109,6 @@ class NpySink(FileSink):
         for part in self.parts.values():
             with suppress(OSError):
                 part.unlink()
-
-    def _shape(self, name: str) -> tuple[int, ...]:
-        width = self.columns[name][1]
-        return (self.n_rows, width) if width else (self.n_rows,)
-
-    def _size(self, name: str) -> int:
-        itemsize = self.columns[name][0].itemsize
-        return NPY_HEADER_BYTES + itemsize * int(np.prod(self._shape(name), dtype=np.int64))
 
     def _handle(self, name: str) -> int:
         with self._lock:
@@ -159,14 +150,3 @@ def reserve(handle: int, size: int) -> None:
         if isinstance(error, OSError) and error.errno not in unable:
             raise
         os.ftruncate(handle, size)
-
-
-def write_at(handle: int, block: np.ndarray, position: int) -> None:
-    """Write all bytes of a block at a place in a file."""
-    done = 0
-    while done < len(block):
-        done += os.pwrite(handle, block[done:].data, position + done)
-
-
-def _plural(name: str) -> str:
-    return "labels" if name == "label" else name

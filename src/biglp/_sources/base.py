@@ -2,34 +2,65 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Rows
+from biglp._core.files import FileStamp
+from biglp._sources.tables.encoding import Encoding
+
+if TYPE_CHECKING:
+    from biglp._sources.scaling import Scaling
 
 
 class Source(ABC):
     """A table of numeric rows that can be read from any row to any row.
+
+    Everything that other rooms ask of a source is declared here, with the value that fits rows in
+    memory. A source must set the first three attributes.
 
     Attributes
     ----------
     n_rows, n_features : int
         Shape of the table.
     dtype : numpy.dtype
-        Type of the stored numbers.
+        Type of the numbers.
+    name : str
+        What messages call this source.
+    is_sparse : bool
+        Whether :meth:`read` returns CSR matrices.
+    device : str
+        Where the rows are after reading.
+    stamps : tuple of FileStamp
+        The files behind it as they were when they were opened; empty for rows in memory.
+    encoding : Encoding or None
+        How columns became features, to be stored with a model and applied to new files.
+    feature_names : tuple of str or None
+        Names of the features, where the input has names.
+    part_bytes : int
+        Memory that each worker may hold beside its block while it reads.
+    decoding_bytes : int
+        Memory that decoding the input takes or took; 0 for rows that are read as they are.
+    scaling : Scaling or None
+        What was done to the features of prepared rows.
     """
 
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
-    encoding: Any = None
-    stamps: tuple[Any, ...] = ()
+    name: str = "rows"
+    is_sparse: bool = False
+    device: str = "cpu"
+    stamps: tuple[FileStamp, ...] = ()
+    encoding: Encoding | None = None
+    feature_names: tuple[str, ...] | None = None
     part_bytes: int = 0
     decoding_bytes: int = 0
-    from_files: bool = False
-    device: str = "cpu"
+    scaling: Scaling | None = None
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Rows:
@@ -40,23 +71,30 @@ class Source(ABC):
         return np.concatenate([self.read(int(i), int(i) + 1) for i in indices])
 
     @property
-    def is_sparse(self) -> bool:
-        """Whether :meth:`read` returns CSR matrices."""
-        return False
+    def n_input_features(self) -> int:
+        """Number of features before any projection."""
+        return self.n_features
 
     @property
-    def name(self) -> str:
-        """What messages call this source."""
-        return type(self).__name__
+    def from_files(self) -> bool:
+        """Whether the rows are read from files, and not from memory."""
+        return bool(self.stamps)
+
+    def check_unchanged(self) -> None:
+        """Raise when one of the files is no longer what it was."""
+        for stamp in self.stamps:
+            stamp.check()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Facts, ready for JSON, that change when the rows may have changed."""
+        some = self.take(np.unique(np.linspace(0, self.n_rows - 1, 1000).astype(np.int64)))
+        values = some.data if sparse.issparse(some) else np.ascontiguousarray(some)
+        return {
+            "kind": "memory",
+            "shape": [self.n_rows, self.n_features],
+            "dtype": np.dtype(self.dtype).str,
+            "probe": hashlib.sha256(values.tobytes()).hexdigest(),
+        }
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.n_rows:,} rows × {self.n_features:,} features, {self.dtype}>"
-
-
-DECODED_BYTES = 72 << 20
-COLUMN_BYTES = 800 << 10
-
-
-def table_bytes(n_rows: int, n_columns: int) -> int:
-    """What decoding a table takes: pieces of every column, of a small table all of it."""
-    return DECODED_BYTES + min(COLUMN_BYTES, 64 * n_rows) * n_columns

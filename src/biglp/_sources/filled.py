@@ -1,4 +1,4 @@
-"""Missing values of plain arrays replaced by their feature's mean."""
+"""Missing values of plain arrays replaced by the mean of their feature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PASS_BYTES = 8 << 20
 
 
 class FilledSource(Source):
-    """Another source's rows, with NaN replaced.
+    """Another source's rows, with NaN replaced by means.
 
     Parameters
     ----------
@@ -24,35 +24,34 @@ class FilledSource(Source):
     means : ndarray of shape (m,)
     """
 
+    encoding: Encoding
+
     def __init__(self, inner: Source, means: np.ndarray) -> None:
         self.inner = inner
         self.n_rows, self.n_features, self.dtype = inner.n_rows, inner.n_features, inner.dtype
-        self.feature_names = getattr(inner, "feature_names", None)
+        self.name, self.stamps = inner.name, inner.stamps
+        self.feature_names = inner.feature_names
+        self.part_bytes, self.decoding_bytes = inner.part_bytes, inner.decoding_bytes
         self._means = means.astype(inner.dtype)
-        filling = tuple(means.tolist())
-        self.encoding = Encoding(None, inner.n_features, self.dtype.str, means=filling)
+        self.encoding = Encoding(
+            None, inner.n_features, self.dtype.str, means=tuple(means.tolist())
+        )
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return filled rows."""
-        return self._filled(self.inner.read(start, stop))
+        """Return rows without missing values."""
+        return self._fill(self.inner.read(start, stop))
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return filled rows."""
-        return self._filled(self.inner.take(indices))
-
-    @property
-    def name(self) -> str:
-        """As the inner source."""
-        return self.inner.name
+        """Return rows without missing values."""
+        return self._fill(self.inner.take(indices))
 
     def fingerprint(self) -> dict[str, Any]:
         """As the inner source's, with the means."""
-        inner: dict[str, Any] = getattr(self.inner, "fingerprint", dict)()
-        return {**inner, "encoding": self.encoding.to_json()}
+        return {**self.inner.fingerprint(), "encoding": self.encoding.to_json()}
 
-    def _filled(self, rows: Rows) -> Rows:
-        holes = np.isnan(rows)
-        return np.where(holes, self._means, rows) if holes.any() else rows
+    def _fill(self, rows: Rows) -> Rows:
+        missing = np.isnan(rows)
+        return np.where(missing, self._means, rows) if missing.any() else rows
 
 
 def fill_missing(source: Source, options: ReadOptions) -> Source:

@@ -1,12 +1,11 @@
 """Prepared rows that are kept, because preparing them again takes longer than holding them.
 
-A projection from hundreds of features to a few dozen is the dearest step of preparing rows, and
-what comes of it is small: 20,000 images become 3 MB. Each sweep would project them anew.
+A projection from hundreds of features to a few dozen is the slowest step of preparing rows, and
+its result is small: 20,000 images become 3 MB. Otherwise each sweep would project them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ KEPT_BYTES = 16 << 20
 
 
 class KeptRows:
-    """An array that is filled as its rows are asked for, by any number of threads.
+    """An array that is filled as its rows are read, by any number of threads.
 
     Two threads may fill the same rows; they write the same numbers.
     """
@@ -25,20 +24,22 @@ class KeptRows:
         self._rows = np.empty((n_rows, n_features), dtype=dtype)
         self._filled = np.zeros(n_rows, dtype=bool)
 
-    @staticmethod
-    def fit(n_rows: int, n_features: int, dtype: np.dtype[Any]) -> bool:
-        """Whether rows of that shape are few enough."""
-        return n_rows * n_features * dtype.itemsize <= KEPT_BYTES
+    @classmethod
+    def if_small(cls, n_rows: int, n_features: int, dtype: np.dtype[Any]) -> KeptRows | None:
+        """Return room for rows of that shape, or None when they take too much."""
+        small = n_rows * n_features * dtype.itemsize <= KEPT_BYTES
+        return cls(n_rows, n_features, dtype) if small else None
 
-    def read(self, start: int, stop: int, make: Callable[[int, int], np.ndarray]) -> np.ndarray:
-        """Return rows ``start`` to ``stop`` (exclusive), made where they are missing."""
-        if not self._filled[start:stop].all():
-            self._rows[start:stop] = make(start, stop)
-            self._filled[start:stop] = True
-        part = self._rows[start:stop]
-        part.flags.writeable = False  # whoever wants to change rows has to copy them
-        return part
+    def find(self, which: slice | np.ndarray) -> np.ndarray | None:
+        """Return the rows at a slice or at indices, or None when one of them is missing."""
+        if not self._filled[which].all():
+            return None
+        rows = self._rows[which]
+        if isinstance(which, slice):  # a view: a caller that wants to change rows has to copy them
+            rows.flags.writeable = False
+        return rows
 
-    def take(self, indices: np.ndarray, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return some rows, made where one of them is missing."""
-        return self._rows[indices] if self._filled[indices].all() else make(indices)
+    def keep(self, start: int, rows: np.ndarray) -> None:
+        """Keep rows that begin at ``start``."""
+        self._rows[start : start + len(rows)] = rows
+        self._filled[start : start + len(rows)] = True

@@ -1,29 +1,80 @@
-"""From what a user names to files, and from a file's name to its format."""
+"""From what a user names to files, and from their names to a format."""
 
 from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from biglp._core.errors import BadRowsError
+from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
+from biglp._sources.formats import FORMATS, LISTINGS, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
 
-PARQUET = (".parquet", ".pq", ".parq")
-ARROW = (".arrow", ".feather", ".ipc")
-DELIMITED = (".csv", ".tsv", ".tab")
-TABLES = (*PARQUET, *ARROW, *DELIMITED)
-LIBSVM = (".libsvm", ".svm", ".svmlight", ".svml")
+if TYPE_CHECKING:
+    from biglp._sources.formats.base import Format
 
 
-def is_path(value: Any) -> bool:
-    """Whether a value names a file, or is a list of such names."""
-    if isinstance(value, (str, os.PathLike)):
-        return True
-    listed = isinstance(value, (list, tuple)) and len(value) > 0
-    return listed and all(isinstance(item, (str, os.PathLike)) for item in value)
+@dataclass(frozen=True)
+class Named:
+    """What the user named.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Names of files, or the description of rows that are in no file (``sim:…``).
+    format_name : str or None
+        Their format; None where there is none for this ending, or for several files of it.
+    is_table : bool
+        Whether the rows have named columns.
+    in_files : bool
+        Whether the rows are in files, and not made up.
+    """
+
+    files: tuple[str, ...]
+    format_name: str | None
+    is_table: bool = False
+    in_files: bool = True
+
+    @property
+    def format(self) -> Format:
+        """The format, loaded; one that refuses to read where there is none."""
+        if self.format_name is None:
+            from biglp._sources.formats.base import Format  # which imports this module
+
+            return Format()
+        try:
+            return FORMATS[self.format_name]
+        except ImportError as error:
+            raise without_pyarrow(self.files[0], error) from error
+
+
+def look_up(paths: Any) -> Named:
+    """Find the files that were named, and their format.
+
+    Raises
+    ------
+    BadRowsError
+        When there is no such file, or the files have different formats.
+    """
+    if isinstance(paths, str):
+        for listing in LISTINGS.values():
+            if listing.prefix and paths.startswith(listing.prefix):
+                return Named((paths,), listing.name, in_files=False)
+    files = tuple(find_files(paths))
+    endings = {ending(file) for file in files}
+    fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
+    if len(endings) > 1 and not fitting:
+        raise BadRowsError(
+            f"{files[0]} and the {len(files) - 1} files with it have different endings "
+            f"({', '.join(sorted(endings))}); the files of one table must have one format."
+        )
+    is_table = bool(fitting) and fitting[0].holds == "table"
+    can_read = bool(fitting) and (is_table or len(files) == 1)
+    return Named(files, fitting[0].name if can_read else None, is_table)
 
 
 def find_files(paths: Any) -> list[str]:
@@ -50,15 +101,35 @@ def ending(path: str) -> str:
 
 def _files_in(folder: str) -> list[str]:
     """Tables in a folder and its folders, without hidden files and markers (``_SUCCESS``)."""
+    tables = endings_of("table")
     found = [
         str(path)
         for path in sorted(Path(folder).rglob("*"))
         if path.is_file()
-        and ending(str(path)) in TABLES
+        and ending(str(path)) in tables
         and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     ]
     if not found:
         raise BadRowsError(
-            f"the folder {folder} holds no file that is a table; looked for {', '.join(TABLES)}."
+            f"the folder {folder} holds no file that is a table; looked for {', '.join(tables)}."
         )
     return found
+
+
+def cannot_open(files: Sequence[str]) -> BadRowsError:
+    """Explain that files are of no known format of rows, or too many."""
+    return BadRowsError(
+        f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
+        f"{' several at a time' if len(files) > 1 else ''}; use {', '.join(endings_of('rows'))} "
+        f"(one file) or {', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
+    )
+
+
+def cannot_read_labels(files: Sequence[str]) -> LabelError:
+    """Explain that files are of no known format of labels, or too many."""
+    return LabelError(
+        f"{files[0]}: labels cannot be read from files ending in {ending(files[0])!r}"
+        f"{' several at a time' if len(files) > 1 else ''}; use "
+        f"{', '.join(endings_of('rows', 'labels'))} (one file) or "
+        f"{', '.join(endings_of('table'))}."
+    )

@@ -65,39 +65,32 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Check the values and bring sequences into one form."""
-        for name in ("columns", "drop"):
-            value = getattr(self, name)
+        for name, value in (("columns", self.columns), ("drop", self.drop)):
             if isinstance(value, str):
                 raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
-        _one_of("categorical", self.categorical, ("error", "onehot"))
-        _one_of("missing", self.missing, ("error", "mean"))
-        if self.dtype is not None:
-            _one_of("dtype", np.dtype(self.dtype).name, ("float32", "float64"))
+        dtype = None if self.dtype is None else np.dtype(self.dtype).name
+        for option, given, allowed in (
+            ("categorical", self.categorical, ("error", "onehot")),
+            ("missing", self.missing, ("error", "mean")),
+            ("dtype", dtype or "float64", ("float32", "float64")),
+        ):
+            if given not in allowed:
+                choices = ", ".join(map(repr, allowed))
+                raise ParameterError(f"{option}={given!r} is not known; use one of {choices}.")
         encoding: Any = self.encoding
         if isinstance(encoding, dict):
             object.__setattr__(self, "encoding", Encoding.from_json(encoding))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ParameterError(f"delimiter={self.delimiter!r} must be a single character.")
 
-    @property
-    def cache_folder(self) -> os.PathLike[str] | str | None:
-        """The folder that was named for the cache, if any."""
-        return None if self.cache in ("auto", "never") else self.cache
-
     def refuse(self, name: str, *unused: str) -> None:
         """Raise when an option was given that means nothing for ``name``."""
-        default = ReadOptions()
-        given = [option for option in unused if getattr(self, option) != getattr(default, option)]
-        if given:
-            raise ParameterError(
-                f"{given[0]}={getattr(self, given[0])!r} means nothing for {name}, "
-                "which is not a table with named columns; leave it out."
-            )
-
-
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        choices = ", ".join(map(repr, allowed))
-        raise ParameterError(f"{name}={value!r} is not known; use one of {choices}.")
+        given, default = vars(self), vars(ReadOptions())
+        for option in unused:
+            if given[option] != default[option]:
+                raise ParameterError(
+                    f"{option}={given[option]!r} means nothing for {name}, "
+                    "which is not a table with named columns; leave it out."
+                )

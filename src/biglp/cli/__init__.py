@@ -58,14 +58,14 @@ def biglp(
 
 
 def main() -> None:
-    """Run the command line; where a launcher started several, the first one speaks of usage."""
+    """Run the command line; of several processes of a launcher, the first prints wrong usage."""
     if not any(name.endswith(("_RANK", "_PROCID")) for name in os.environ):
         app()  # by far the usual case, and engines take a while to load
-    from biglp._engines import launched_as
+    from biglp._engines import speaks_to_user
 
-    if launched_as()[0] == 0:
+    if speaks_to_user():
         app()
     try:
         sys.exit(app(standalone_mode=False))
     except Exception as error:
-        sys.exit(getattr(error, "exit_code", 1))  # typer's own; ours have been explained
+        sys.exit(getattr(error, "exit_code", 1))  # typer's own; ours have been printed

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import EXIT_CODES, explained
+from biglp.cli.options import Debug, Quiet, output_to
 
 bench = typer.Typer(
     name="bench", help="Measure biglp beside other libraries.", no_args_is_help=True
@@ -30,17 +30,10 @@ def peers(
         str, typer.Option(metavar="SIZE", help="Memory that a method may take.")
     ] = "8GB",
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for peers.md, results/ and img/.",
-            rich_help_panel=given.OUTPUT,
-        ),
+        Path, output_to(metavar="FOLDER", help="Folder for peers.md, results/ and img/.")
     ] = Path("bench-out"),
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     r"""Run the same rows and labels through biglp and its peers, until each passes a limit.
 
@@ -51,11 +44,13 @@ def peers(
     """
     import time
 
-    from biglp._core.blocks import parse_memory
     from biglp._core.errors import ParameterError
-    from biglp._experiments.peers import SIZES, Limits, run, verdict
+    from biglp._core.memory import parse_memory
+    from biglp._experiments.peer_page import verdict
+    from biglp._experiments.peer_runs import Limits
+    from biglp._experiments.peers import SIZES, run
     from biglp._experiments.report import Output
-    from biglp.cli.console import errors_console, results_console, seconds
+    from biglp.cli.console import VERDICTS, errors_console, results_console, seconds
     from biglp.cli.errors import escape
 
     try:
@@ -75,8 +70,7 @@ def peers(
     if quiet:
         return
     shown, what = verdict(outcomes)
-    mark = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
     console = results_console()
-    console.print(f"{mark[shown]}: {escape(what)}", soft_wrap=True)
+    console.print(f"{VERDICTS[shown]}: {escape(what)}", soft_wrap=True)
     console.print(f"Written: {output / 'peers.md'}", soft_wrap=True)
     console.print(f"Total: {seconds(time.perf_counter() - began)}")

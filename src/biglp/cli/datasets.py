@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import EXIT_CODES, escape, explained
+from biglp.cli.options import Debug, Json, Quiet
 
 app = typer.Typer(
     name="datasets",
@@ -23,14 +23,14 @@ _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 @app.command("list", epilog=EXIT_CODES)
 @explained
-def list_all(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
+def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
     """List the data sets, what they hold, and whether they are here.
 
     [bold]cached[/bold]: fetched and ready. [bold]here[/bold]: in the folder BIGLP_DATA.
     [bold]stand-in[/bold]: missing, but a smaller file in BIGLP_DATA can take its place.
     """
-    from biglp._core.blocks import format_bytes
-    from biglp.cli.console import results_console
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import plain_table, results_console
     from biglp.datasets.places import cache_folder
     from biglp.datasets.registry import entry, names
 
@@ -41,12 +41,8 @@ def list_all(*, as_json: given.Json = False, debug: given.Debug = False) -> None
 
         console.print_json(json.dumps(found))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
-    for name in ("name", "rows × features", "classes", "size", "state", "where"):
-        right = name in ("rows × features", "size")
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    head = ("name", "rows × features", "classes", "size", "state", "where")
+    table = plain_table(*head, right=("rows × features", "size"), space=1)
     for facts in found:
         table.add_row(
             facts["name"],
@@ -86,9 +82,9 @@ def fetch(
         bool,
         typer.Option("--discard-downloads", help="Keep the converted rows only."),
     ] = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Download data sets, check them, and convert them once.
 
@@ -101,8 +97,8 @@ def fetch(
     import time
 
     from biglp import datasets
-    from biglp._core.blocks import format_bytes
-    from biglp.cli.console import ConsoleProgress, results_console, seconds
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import progress_bars, results_console, seconds
     from biglp.datasets.registry import entry
 
     chosen = [entry(name) for name in names]  # a wrong name is found before anything is fetched
@@ -111,7 +107,7 @@ def fetch(
     console = results_console()
     for known in chosen:
         began = time.perf_counter()
-        with ConsoleProgress(quiet) as progress:
+        with progress_bars(quiet) as progress:
             place = datasets.fetch(
                 known.name,
                 mirror=mirror,
@@ -134,7 +130,7 @@ def fetch(
 
 @app.command(epilog=EXIT_CODES)
 @explained
-def where(name: Name, *, as_json: given.Json = False, debug: given.Debug = False) -> None:
+def where(name: Name, *, as_json: Json = False, debug: Debug = False) -> None:
     """Say where a data set is.
 
     Exit code 3 when it is not here, and how to get it.

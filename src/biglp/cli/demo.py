@@ -7,29 +7,29 @@ from typing import Annotated, Any
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.options import Debug, Json, output_to
 
 
 @explained
 def demo(
     *,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the files go.")
-    ] = Path("demo-out"),
+    output: Annotated[Path, output_to(metavar="FOLDER", help="Where the files go.")] = Path(
+        "demo-out"
+    ),
     labels_per_class: Annotated[
         int, typer.Option(min=1, max=100, metavar="N", help="Labels of each digit that are shown.")
     ] = 5,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which labels are shown.")] = 0,
-    as_json: given.Json = False,
-    debug: given.Debug = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Label 1,797 handwritten digits from a few labels, in seconds.
 
     The data comes with scikit-learn, whose LabelSpreading is run on the same labels.
     """
     from biglp._jobs.fit import FitJob
-    from biglp.cli.console import ConsoleProgress, results_console
+    from biglp.cli.console import progress_bars, results_console
 
     console = results_console()
     data, hidden = _write_data(output, labels_per_class, seed)
@@ -42,7 +42,7 @@ def demo(
             f"[bold]{data}[/bold]: 1,797 handwritten digits, 8 × 8 pixels; {labels_per_class} of "
             f"each digit labelled, the rest hidden.\nRunning: [dim]{command}[/dim]"
         )
-    with ConsoleProgress() as progress:
+    with progress_bars() as progress:
         summary = job.run(progress)
     found = _accuracy(output / "result" / "labels.parquet", hidden)
     rows = [("biglp fit", found, summary["seconds"])]

@@ -39,21 +39,21 @@ def explained(command: Command) -> Command:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            with _ending_politely():
+            with _terminated_like_interrupted():
                 return command(*args, **kwargs)
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
-            _together("terminated." if terminated else "interrupted.")
+            _print_once("terminated." if terminated else "interrupted.")
             raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
         except Exception as error:
             if isinstance(error, (typer.Exit, BrokenPipeError)) or hasattr(error, "exit_code"):
-                raise  # typer's own, or a reader such as head that has seen enough
+                raise  # typer's own, or a reader such as head has closed the pipe
             if kwargs.get("debug"):
                 traceback.print_exc()
             code, message = code_of(error), message_of(error)
             if message.startswith("unexpected") and not kwargs.get("debug"):
                 message += " Please report it, with what --debug shows."
-            _together(message)
+            _print_once(message)
             raise typer.Exit(code) from None
 
     return run  # type: ignore[return-value]
@@ -61,7 +61,7 @@ def explained(command: Command) -> Command:
 
 def code_of(error: BaseException) -> int:
     """Exit code of an error."""
-    from biglp import _errors as errors
+    from biglp._core import errors
 
     if isinstance(error, errors.ParameterError):
         return USAGE
@@ -103,13 +103,14 @@ def _option(parameter: str) -> str:
     return "seed" if parameter == "random_state" else parameter.replace("_", "-")
 
 
-def _together(message: str) -> None:
-    """Say it once, also where several processes fail in the same way."""
-    engines = sys.modules.get("biglp._engines")
-    if engines is None:
+def _print_once(message: str) -> None:
+    """Print it once, also where several processes fail in the same way."""
+    if "biglp._engines" not in sys.modules:  # there can be no other process
         _say(message)
-    else:
-        engines.end_together(lambda: _say(message))
+        return
+    from biglp._engines import end_together
+
+    end_together(lambda: _say(message))
 
 
 def _say(message: str) -> None:
@@ -126,7 +127,7 @@ def escape(text: str) -> str:
 
 
 @contextmanager
-def _ending_politely() -> Iterator[None]:
+def _terminated_like_interrupted() -> Iterator[None]:
     """Treat a request to end like Ctrl-C, while a command runs."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
-from biglp.cli import options as given
 from biglp.cli.errors import escape, explained
+from biglp.cli.groups import grouped, only
+from biglp.cli.options import Debug, Inputs, Json, Labels, Machine, Method, Reading
 
 MOST_COLUMNS = 12
 
 
 @explained
+@grouped
 def inspect(
-    inputs: given.Inputs,
+    inputs: Inputs,
     *,
-    labels: given.Labels = None,
-    label_column: given.LabelColumn = None,
-    weight_column: given.WeightColumn = None,
-    unlabelled: given.Unlabelled = "-1",
-    columns: given.Columns = None,
-    drop: given.Drop = None,
-    delimiter: given.Delimiter = None,
-    n_landmarks: given.Landmarks = "auto",
-    memory: given.Memory = "auto",
-    threads: given.Threads = None,
-    as_json: given.Json = False,
-    debug: given.Debug = False,
+    labels: Labels,
+    reading: Annotated[Reading, only("columns", "drop", "delimiter")],
+    method: Annotated[Method, only("n_landmarks")],
+    machine: Annotated[Machine, only("memory", "threads")],
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Say what a file is, what its labels are, and what each method would take.
 
@@ -33,21 +30,18 @@ def inspect(
 
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
-    from biglp._jobs.inputs import Inputs
+    from biglp._jobs.inputs import Inputs as Files
     from biglp._jobs.inspect.survey import Survey, survey
-    from biglp.cli.console import ConsoleProgress, results_console
+    from biglp.cli.console import progress_bars, results_console
 
-    with ConsoleProgress() as progress:
+    with progress_bars() as progress:
         asked = Survey(
-            Inputs(tuple(inputs)),
-            labels=labels,
-            label_column=label_column,
-            weight_column=weight_column,
-            unlabelled=given.whole_or_text(unlabelled),
-            reading=given.reading_options(columns, drop, delimiter=delimiter),
-            n_landmarks=given.auto_or_number("--n-landmarks", n_landmarks, int),
-            memory=memory,
-            threads=threads,
+            Files(tuple(inputs)),
+            **asdict(labels),
+            reading=reading.given(),
+            n_landmarks=method.n_landmarks,
+            memory=machine.memory,
+            threads=machine.threads,
         )
         found = survey(asked, progress)
     console = results_console()
@@ -63,7 +57,7 @@ def inspect(
 
 
 def _show_file(console: Any, found: dict[str, Any]) -> None:
-    from biglp._core.blocks import format_bytes
+    from biglp._core.memory import format_bytes
 
     name = escape(found["name"])
     about = "" if found["exact"] else "about "
@@ -80,13 +74,15 @@ def _show_file(console: Any, found: dict[str, Any]) -> None:
 def _show_columns(console: Any, found: dict[str, Any]) -> None:
     from collections import Counter
 
+    from biglp.cli.console import plain_table
+
     columns = found["columns"]
     if columns:
         kinds = Counter(column["type"] for column in columns.values())
         console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
     texts = [name for name, column in columns.items() if column["categories"]]
     holes = [name for name, column in columns.items() if column["missing"]]
-    table = _table("column", "type", "categories", "missing", right=("categories", "missing"))
+    table = plain_table("column", "type", "categories", "missing", right=("categories", "missing"))
     for name in [name for name in columns if name in texts or name in holes][:MOST_COLUMNS]:
         column = columns[name]
         counts = [f"{column[key]:,}" if column[key] else "" for key in ("categories", "missing")]
@@ -105,13 +101,15 @@ def _show_columns(console: Any, found: dict[str, Any]) -> None:
 
 
 def _show_labels(console: Any, found: dict[str, Any]) -> None:
+    from biglp.cli.console import plain_table
+
     labels = found["labels"]
     if labels is None:
         console.print("No labels were named (--label-column NAME or --labels FILE).")
         return
     total = sum(labels.values())
     console.print(f"{total:,} labelled rows, {len(labels):,} classes:")
-    table = _table("class", "labels", right=("labels",))
+    table = plain_table("class", "labels", right=("labels",))
     for name, count in sorted(labels.items(), key=lambda item: -item[1])[:MOST_COLUMNS]:
         table.add_row(escape(name), f"{count:,}")
     if len(labels) > MOST_COLUMNS:
@@ -120,11 +118,11 @@ def _show_labels(console: Any, found: dict[str, Any]) -> None:
 
 
 def _show_methods(console: Any, found: dict[str, Any]) -> None:
-    from biglp._core.blocks import format_bytes
-    from biglp.cli.console import seconds
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import plain_table, seconds
 
     right = ("landmarks", "time", "memory")
-    table = _table("method", "options of biglp fit", *right, right=right)
+    table = plain_table("method", "options of biglp fit", *right, right=right)
     for method in found["methods"]:
         if method["seconds"] is None:
             cells = ["", "does not fit", f"needs {format_bytes(method['memory'])}"]
@@ -137,15 +135,6 @@ def _show_methods(console: Any, found: dict[str, Any]) -> None:
         "(--memory):"
     )
     console.print(table)
-
-
-def _table(*names: str, right: tuple[str, ...] = ()) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
-    for name in names:
-        table.add_column(name, justify="right" if name in right else "left")
-    return table
 
 
 def _some(names: list[str]) -> str:

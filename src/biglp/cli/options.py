@@ -1,15 +1,27 @@
-"""Options that several commands share, and how their values are read."""
+"""Every option that several commands share, in the groups that the commands take.
+
+An option is declared here once. The names of the fields are those of a job's arguments and of the
+estimator's parameters, so that a new field reaches them without another line.
+"""
 
 from __future__ import annotations
 
-import shlex
-import sys
-from pathlib import Path
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from biglp._lowrank import FACTORS
+from biglp.cli.values import auto_or, balance, delimiter, names, whole_or_text
+
 READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
+_reading = partial(typer.Option, rich_help_panel=READING)
+_method = partial(typer.Option, rich_help_panel=METHOD)
+_machine = partial(typer.Option, rich_help_panel=MACHINE)
+_output = partial(typer.Option, rich_help_panel=OUTPUT)
+output_to = partial(_output, "--output", "-o")
+"""Declare ``--output``, which every command that writes has, with a help text of its own."""
 
 Inputs = Annotated[
     list[str],
@@ -20,269 +32,237 @@ Inputs = Annotated[
         show_default=False,
     ),
 ]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        "--labels",
-        metavar="FILE",
-        help="Labels: one a row (-1 or empty where there is none), or 'row,label' or "
-        "'row,label,weight'.",
-        rich_help_panel=READING,
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column that holds the labels.", rich_help_panel=READING),
-]
-WeightColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column that holds the weights of the labels.",
-        rich_help_panel=READING,
-    ),
-]
-Unlabelled = Annotated[
-    str,
-    typer.Option(
-        metavar="VALUE",
-        help="What marks a row without a label, beside empty.",
-        rich_help_panel=READING,
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,...", help="Feature columns; all by default.", rich_help_panel=READING
-    ),
-]
-Drop = Annotated[
-    str | None,
-    typer.Option(metavar="A,B,...", help="Columns that are no features.", rich_help_panel=READING),
-]
-Categorical = Annotated[
-    str,
-    typer.Option(
-        metavar="error|onehot",
-        help="What to do with text columns: refuse, or one feature a category.",
-        rich_help_panel=READING,
-    ),
-]
-Missing = Annotated[
-    str,
-    typer.Option(
-        metavar="error|mean",
-        help="What to do with missing values: refuse, or fill in the mean.",
-        rich_help_panel=READING,
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CHAR",
-        help="Delimiter of a text table; found by looking by default.",
-        rich_help_panel=READING,
-    ),
-]
-DType = Annotated[
-    str | None,
-    typer.Option(
-        metavar="float32|float64",
-        help="Precision of the rows of a table; text is float64 by default.",
-        rich_help_panel=READING,
-    ),
-]
-Cache = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER|never",
-        help="Where text and Parquet are converted to raw rows; beside the output by default.",
-        rich_help_panel=READING,
-    ),
-]
-Landmarks = Annotated[
-    str,
-    typer.Option(
-        "--n-landmarks",
-        "-k",
-        metavar="K",
-        help="Number of landmarks.",
-        rich_help_panel=METHOD,
-    ),
-]
-Memory = Annotated[
-    str,
-    typer.Option(
-        metavar="SIZE",
-        help="Memory that the whole process may take, such as 4GB; auto is half of what is free.",
-        rich_help_panel=MACHINE,
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        metavar="threads|serial|mpi|dask",
-        help="Who does the work; the answer is the same.",
-        rich_help_panel=MACHINE,
-    ),
-]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Threads; by default one a core, as far as memory allows.",
-        rich_help_panel=MACHINE,
-    ),
+    _machine(metavar="N", min=1, help="Threads; by default one a core, as far as memory allows."),
 ]
-Device = Annotated[
-    str,
-    typer.Option(metavar="cpu|cuda", help="Where the arithmetic runs.", rich_help_panel=MACHINE),
-]
-OutputFormat = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|npy|parquet",
-        help="Format of the labels; auto is Parquet for tables, else .npy.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Probabilities = Annotated[
-    bool,
-    typer.Option("--probabilities", help="Also write class probabilities.", rich_help_panel=OUTPUT),
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        metavar="K",
-        min=1,
-        help="Also write the K likeliest classes and their probabilities.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Confidence = Annotated[
-    bool,
-    typer.Option(
-        "--confidence",
-        help="Also write the probability of the chosen class.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume", help="Go on where an interrupted run stopped.", rich_help_panel=OUTPUT
-    ),
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Replace earlier results.", rich_help_panel=OUTPUT),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print the summary as JSON, for scripts.", rich_help_panel=OUTPUT),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel=OUTPUT),
-]
-Debug = Annotated[
-    bool,
-    typer.Option("--debug", help="Show where an error came from.", rich_help_panel=OUTPUT),
-]
-OutFolder = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FOLDER",
-        help="Folder for labels, model.biglp and summary.json.",
-        rich_help_panel=OUTPUT,
-        show_default=False,
-    ),
-]
+Overwrite = Annotated[bool, _output("--overwrite", help="Replace earlier results.")]
+Json = Annotated[bool, _output("--json", help="Print the summary as JSON, for scripts.")]
+Quiet = Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")]
+Debug = Annotated[bool, _output("--debug", help="Show where an error came from.")]
 
 
-def reading_options(
-    columns: str | None = None,
-    drop: str | None = None,
-    categorical: str = "error",
-    missing: str = "error",
-    delimiter: str | None = None,
-    dtype: str | None = None,
-) -> dict[str, Any]:
-    """Options of the reader, without those that were not given."""
-    given = {
-        "columns": names(columns),
-        "drop": names(drop) or (),
-        "categorical": categorical,
-        "missing": missing,
-        "delimiter": "\t" if delimiter in ("tab", "\\t") else delimiter,
-        "dtype": dtype,
-    }
-    default = {"columns": None, "drop": (), "categorical": "error", "missing": "error"}
-    return {name: value for name, value in given.items() if value != default.get(name)}
+@dataclass(frozen=True)
+class Labels:
+    """Where the labels are."""
+
+    labels: Annotated[
+        str | None,
+        _reading(
+            "--labels",
+            metavar="FILE",
+            help="Labels: one a row (-1 or empty where there is none), or 'row,label' or "
+            "'row,label,weight'.",
+        ),
+    ] = None
+    label_column: Annotated[
+        str | None, _reading(metavar="NAME", help="Column that holds the labels.")
+    ] = None
+    weight_column: Annotated[
+        str | None, _reading(metavar="NAME", help="Column that holds the weights of the labels.")
+    ] = None
+    unlabelled: Annotated[
+        Any,
+        _reading(
+            metavar="VALUE",
+            help="What marks a row without a label, beside empty.",
+            parser=whole_or_text,
+        ),
+    ] = "-1"
 
 
-def wanted_outputs(probabilities: bool, confidence: bool, top: int | None) -> tuple[str, ...]:
-    """What is written for each row."""
-    if probabilities and top is not None:
-        raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
-    more = probabilities or top is not None
-    return (
-        "label",
-        *(("confidence",) if confidence else ()),
-        *(("probabilities",) if more else ()),
+@dataclass(frozen=True)
+class Reading:
+    """How the rows are read."""
+
+    columns: Annotated[
+        Any, _reading(metavar="A,B,...", help="Feature columns; all by default.", parser=names)
+    ] = None
+    drop: Annotated[
+        Any, _reading(metavar="A,B,...", help="Columns that are no features.", parser=names)
+    ] = None
+    categorical: Annotated[
+        str,
+        _reading(
+            metavar="error|onehot",
+            help="What to do with text columns: refuse, or one feature a category.",
+        ),
+    ] = "error"
+    missing: Annotated[
+        str,
+        _reading(
+            metavar="error|mean",
+            help="What to do with missing values: refuse, or fill in the mean.",
+        ),
+    ] = "error"
+    delimiter: Annotated[
+        Any,
+        _reading(
+            metavar="CHAR",
+            help="Delimiter of a text table; found by looking by default.",
+            parser=delimiter,
+        ),
+    ] = None
+    dtype: Annotated[
+        str | None,
+        _reading(
+            metavar="float32|float64",
+            help="Precision of the rows of a table; text is float64 by default.",
+        ),
+    ] = None
+    cache: Annotated[
+        str | None,
+        _reading(
+            metavar="FOLDER|never",
+            help="Where text and Parquet are converted to raw rows; beside the output by default.",
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Options of the reader that were given; the cache is the job's affair."""
+        known = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        del known["cache"]
+        return {name: value for name, (value, default) in known.items() if value != default}
+
+
+@dataclass(frozen=True)
+class Method:
+    """Parameters of the estimator."""
+
+    factor: Annotated[
+        str,
+        _method(
+            metavar="|".join(("auto", *FACTORS)),
+            help="Low-rank graph; auto is anchors.",
+        ),
+    ] = "auto"
+    n_landmarks: Annotated[
+        Any,
+        _method(
+            "--n-landmarks", "-k", metavar="K", help="Number of landmarks.", parser=auto_or(int)
+        ),
+    ] = "auto"
+    landmarks: Annotated[
+        str,
+        _method(
+            metavar="kmeans|kmeans-full|random",
+            help="How landmarks are chosen: k-means on a sample or on all rows, or random rows.",
+        ),
+    ] = "kmeans"
+    bandwidth: Annotated[
+        Any,
+        _method(metavar="SIGMA", help="Width of the Gaussian kernel.", parser=auto_or(float)),
+    ] = "auto"
+    alpha: Annotated[
+        Any,
+        _method(
+            metavar="ALPHA", help="How far labels spread, between 0 and 1.", parser=auto_or(float)
+        ),
+    ] = "auto"
+    class_balance: Annotated[
+        Any,
+        _method(
+            metavar="auto|mass|share|centre|none|P,Q,...",
+            help="Weight of the classes: equal (mass), answers as frequent as labels (share), "
+            "labels less their mean (centre), as it comes (none), or their shares.",
+            parser=balance,
+        ),
+    ] = "auto"
+    filter: Annotated[
+        str,
+        _method(
+            metavar="auto|spreading|poisson",
+            help="How labels spread; auto is the committee, or spreading with a factor.",
+        ),
+    ] = "auto"
+    clamp: Annotated[
+        str,
+        _method(
+            metavar="soft|hard",
+            help="Whether labelled rows keep their labels (hard), or can be overruled (soft).",
+        ),
+    ] = "soft"
+    scaling: Annotated[
+        str,
+        _method(metavar="auto|none|standard|minmax|log", help="Scaling of the features."),
+    ] = "auto"
+    solver: Annotated[
+        str,
+        _method(metavar="closed_form|iterative", help="Exact solution, or the paper's iteration."),
+    ] = "closed_form"
+    random_state: Annotated[int, _method("--seed", metavar="N", min=0, help="Seed.")] = 0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the work may use."""
+
+    memory: Annotated[
+        str,
+        _machine(
+            metavar="SIZE",
+            help="Memory that the whole process may take, such as 4GB; auto is half of what is "
+            "free.",
+        ),
+    ] = "auto"
+    threads: Threads = None
+    engine: Annotated[
+        str,
+        _machine(
+            metavar="threads|serial|mpi|dask",
+            help="What runs the work; the answer is the same.",
+        ),
+    ] = "threads"
+    device: Annotated[str, _machine(metavar="cpu|cuda", help="Where the arithmetic runs.")] = "cpu"
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is written for each row, and what happens to earlier results."""
+
+    output_format: Annotated[
+        str,
+        _output(
+            metavar="auto|npy|parquet",
+            help="Format of the labels; auto is Parquet for tables, else .npy.",
+        ),
+    ] = "auto"
+    probabilities: Annotated[
+        bool, _output("--probabilities", help="Also write class probabilities.")
+    ] = False
+    top: Annotated[
+        int | None,
+        _output(
+            metavar="K",
+            min=1,
+            help="Also write the K likeliest classes and their probabilities.",
+        ),
+    ] = None
+    confidence: Annotated[
+        bool, _output("--confidence", help="Also write the probability of the chosen class.")
+    ] = False
+    resume: Annotated[bool, _output("--resume", help="Go on where an interrupted run stopped.")] = (
+        False
     )
+    overwrite: Overwrite = False
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of what is written for each row."""
+        if self.probabilities and self.top is not None:
+            raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
+        wanted = {
+            "label": True,
+            "confidence": self.confidence,
+            "probabilities": self.probabilities or self.top is not None,
+        }
+        return tuple(name for name, yes in wanted.items() if yes)
 
 
-def names(text: str | None) -> tuple[str, ...] | None:
-    """Split a list of column names; a name with a comma may stand in quotes."""
-    if text is None:
-        return None
-    import csv
+@dataclass(frozen=True)
+class Printing:
+    """What is printed."""
 
-    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
-
-
-def auto_or_number(name: str, text: str, kind: type = float) -> Any:
-    """Read a number or "auto"."""
-    if text == "auto":
-        return text
-    try:
-        return kind(text)
-    except ValueError:
-        what = "a whole number" if kind is int else "a number"
-        raise typer.BadParameter(f"{name} {text!r} is neither 'auto' nor {what}.") from None
-
-
-def balance(text: str) -> Any:
-    """Read a class balance: a word, or the classes' shares."""
-    if "," not in text:
-        return text
-    try:
-        return [float(share) for share in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(
-            f"--class-balance {text!r} is not auto, mass, share, centre or none, and not shares "
-            "such as 0.9,0.1."
-        ) from None
-
-
-def whole_or_text(text: str) -> int | str:
-    """Read a whole number where the text is one."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def typed_command() -> str:
-    """What the user typed."""
-    return shlex.join(["biglp", *sys.argv[1:]])
-
-
-def resuming_command() -> str:
-    """What the user should type to go on."""
-    words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
-    return shlex.join(["biglp", *words, "--resume"])
+    as_json: Json = False
+    quiet: Quiet = False
+    debug: Debug = False

@@ -7,44 +7,29 @@ from typing import Annotated
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.groups import grouped, only
+from biglp.cli.options import Inputs, Machine, Printing, Reading, Results, output_to
 
 
 @explained
+@grouped
 def predict(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A model.biglp file.", show_default=False)
     ],
-    inputs: given.Inputs,
+    inputs: Inputs,
     *,
-    drop: given.Drop = None,
-    delimiter: given.Delimiter = None,
-    cache: given.Cache = None,
-    memory: given.Memory = "auto",
-    threads: given.Threads = None,
-    engine: given.Engine = "threads",
-    device: given.Device = "cpu",
+    reading: Annotated[Reading, only("drop", "delimiter", "cache")],
+    machine: Machine,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="File ending in .npy or .parquet, or a folder.",
-            rich_help_panel=given.OUTPUT,
-            show_default=False,
+        output_to(
+            metavar="OUT", help="File ending in .npy or .parquet, or a folder.", show_default=False
         ),
     ],
-    output_format: given.OutputFormat = "auto",
-    probabilities: given.Probabilities = False,
-    top: given.Top = None,
-    confidence: given.Confidence = False,
-    resume: given.Resume = False,
-    overwrite: given.Overwrite = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    results: Results,
+    printing: Printing,
 ) -> None:
     """Label new rows with a saved model; the training data is not needed.
 
@@ -54,23 +39,12 @@ def predict(
     [bold]biglp predict[/bold] out/model.biglp new.parquet -o new-labels.parquet
     """
     from biglp._jobs.predict import PredictJob
-    from biglp.cli.running import run_job
+    from biglp.cli.running import job_arguments, run_resumable
 
     job = PredictJob(
-        inputs=tuple(inputs),
-        output=output,
-        reading=given.reading_options(drop=drop, delimiter=delimiter),
-        cache=cache,
-        outputs=given.wanted_outputs(probabilities, confidence, top),
-        top=top,
-        output_format=output_format,
-        engine=engine,
-        threads=threads,
-        resume=resume,
-        overwrite=overwrite,
-        command=given.typed_command(),
+        **job_arguments(inputs, output, reading, machine, results),
         model=model,
-        device=device,
-        memory=memory,
+        device=machine.device,
+        memory=machine.memory,
     )
-    run_job(job, as_json=as_json, quiet=quiet)
+    run_resumable(job, printing)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.options import Debug, Quiet, output_to
 
 
 @explained
@@ -24,14 +24,7 @@ def reproduce(
         bool, typer.Option("--quick", help="Fewer trials and rows: minutes instead of hours.")
     ] = False,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for paper.md, results/ and img/.",
-            rich_help_panel=given.OUTPUT,
-        ),
+        Path, output_to(metavar="FOLDER", help="Folder for paper.md, results/ and img/.")
     ] = Path("reproduce-out"),
     file: Annotated[
         Path | None,
@@ -43,8 +36,8 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     r"""Run the paper's experiments and set its numbers beside ours.
 
@@ -56,7 +49,7 @@ def reproduce(
     import time
 
     from biglp._experiments.all import reproduce as run
-    from biglp.cli.console import errors_console, results_console, seconds
+    from biglp.cli.console import VERDICTS, errors_console, results_console, seconds
     from biglp.cli.errors import escape
 
     progress, began = errors_console(), time.perf_counter()
@@ -71,11 +64,10 @@ def reproduce(
     if quiet:
         return
     console = results_console()
-    marks = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
     for part in parts:
         console.print(f"[bold]{escape(part.title)}[/bold]")
         for shown, what in part.verdicts:
-            console.print(f"  {marks[shown]}: {escape(what)}", soft_wrap=True)
+            console.print(f"  {VERDICTS[shown]}: {escape(what)}", soft_wrap=True)
         for line in part.missing:
             console.print(f"  left out: {escape(line)}", soft_wrap=True)
     console.print(f"Written: {output / 'paper.md'}", soft_wrap=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.options import Debug, Json, Overwrite, Quiet, Threads, output_to
 
 
 @explained
@@ -19,13 +19,10 @@ def simulate(
     features: Annotated[str, typer.Argument(metavar="FEATURES", help="Number of features.")],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
+        output_to(
             metavar="FILE.npy",
             help="File for the rows; labels and truth go beside it.",
             show_default=False,
-            rich_help_panel=given.OUTPUT,
         ),
     ],
     classes: Annotated[int, typer.Option(min=2, metavar="N", help="Classes.")] = 2,
@@ -38,11 +35,11 @@ def simulate(
         int, typer.Option(min=0, metavar="N", help="Labelled rows of a class.")
     ] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed.")] = 0,
-    threads: given.Threads = None,
-    overwrite: given.Overwrite = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Write made-up rows, some labels (-1 elsewhere) and the truth.
 
@@ -53,13 +50,13 @@ def simulate(
     import json
     import time
 
-    from biglp._core.blocks import format_bytes
     from biglp._core.errors import OutputError, ParameterError
     from biglp._core.files import free_space
+    from biglp._core.memory import format_bytes
     from biglp._engines.local import available_cores
     from biglp._sources.formats.simulated import write_simulation
     from biglp._sources.formats.simulation import Simulation
-    from biglp.cli.console import ConsoleProgress, results_console, seconds
+    from biglp.cli.console import progress_bars, results_console, seconds
 
     settings = {
         "classes": classes,
@@ -85,7 +82,7 @@ def simulate(
             "file."
         )
     began = time.perf_counter()
-    with ConsoleProgress(quiet) as progress:
+    with progress_bars(quiet) as progress:
         output.parent.mkdir(parents=True, exist_ok=True)
         paths = write_simulation(
             output, simulation, n_threads=threads or available_cores(), progress=progress

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from biglp.cli import options as given
 from biglp.cli.errors import explained
+from biglp.cli.groups import grouped, only
+from biglp.cli.options import METHOD, Labels, Machine, Printing, Reading, Results, output_to
 
 
 @explained
+@grouped
 def suggest(
     inputs: Annotated[
         list[str],
@@ -31,37 +33,25 @@ def suggest(
             min=1,
             metavar="N",
             help="Rows to suggest.",
-            rich_help_panel=given.METHOD,
+            rich_help_panel=METHOD,
         ),
     ] = 10,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A model.biglp file.", rich_help_panel=given.METHOD),
+        typer.Option(metavar="FILE", help="A model.biglp file.", rich_help_panel=METHOD),
     ] = None,
-    labels: given.Labels = None,
-    label_column: given.LabelColumn = None,
-    unlabelled: given.Unlabelled = "-1",
-    drop: given.Drop = None,
-    delimiter: given.Delimiter = None,
-    cache: given.Cache = None,
-    memory: given.Memory = "auto",
-    threads: given.Threads = None,
-    engine: given.Engine = "threads",
-    device: given.Device = "cpu",
+    labels: Annotated[Labels, only("labels", "label_column", "unlabelled")],
+    reading: Annotated[Reading, only("drop", "delimiter", "cache")],
+    machine: Machine,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
+        output_to(
             metavar="FILE",
             help="CSV file with an empty column 'label' to fill in; printed by default.",
-            rich_help_panel=given.OUTPUT,
         ),
     ] = None,
-    overwrite: given.Overwrite = False,
-    as_json: given.Json = False,
-    quiet: given.Quiet = False,
-    debug: given.Debug = False,
+    results: Annotated[Results, only("overwrite")],
+    printing: Printing,
 ) -> None:
     """Say which rows to label next: those whose labels would help most.
 
@@ -73,8 +63,9 @@ def suggest(
     """
     from biglp._core.errors import ParameterError
     from biglp._jobs.suggest import SuggestJob, earlier_run
+    from biglp.cli.running import job_arguments, run_job
 
-    known: dict[str, Any] = {"inputs": tuple(inputs), "model": model}
+    arguments = job_arguments(inputs, output or Path(), reading, machine, results)
     if model is None:
         if len(inputs) != 1 or not Path(inputs[0]).is_dir():
             raise ParameterError(
@@ -82,48 +73,26 @@ def suggest(
                 "that biglp fit wrote instead of the rows."
             )
         known = earlier_run(Path(inputs[0]))
-    chosen = {
-        "labels": labels,
-        "label_column": label_column,
-        "reading": given.reading_options(drop=drop, delimiter=delimiter),
+    else:
+        known = {"inputs": tuple(inputs), "model": model}
+    named = {
+        "labels": labels.labels,
+        "label_column": labels.label_column,
+        "reading": reading.given(),
     }
-    known |= {name: value for name, value in chosen.items() if value or name not in known}
+    known |= {name: value for name, value in named.items() if value or name not in known}
     job = SuggestJob(
-        output=output or Path(),
-        cache=cache,
-        engine=engine,
-        threads=threads,
-        overwrite=overwrite,
-        command=given.typed_command(),
+        **(arguments | {"unlabelled": labels.unlabelled} | known),
         n=n,
-        device=device,
-        memory=memory,
-        **({"unlabelled": given.whole_or_text(unlabelled)} | known),
+        device=machine.device,
+        memory=machine.memory,
     )
-    _run(job, as_json=as_json, quiet=quiet)
-
-
-def _run(job: Any, *, as_json: bool, quiet: bool) -> None:
-    import json
-
-    from biglp._engines import launched_as
-    from biglp.cli.console import ConsoleProgress, results_console
-
-    with ConsoleProgress(quiet) as progress:
-        summary = job.run(progress)
-    if job.engine == "mpi" and launched_as()[0] != 0:
-        return
-    if as_json:
-        results_console().print_json(json.dumps(summary))
-    elif not quiet:
-        _show(summary)
+    run_job(job, printing, _show)
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    from biglp._core.blocks import format_bytes
-    from biglp.cli.console import results_console, seconds
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import plain_table, results_console, seconds
     from biglp.cli.errors import escape
 
     console, found = results_console(), summary["suggestions"]
@@ -139,9 +108,8 @@ def _show(summary: dict[str, Any]) -> None:
     if summary["files"]:
         console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bold")
-    for name in ("row", "label now", "confidence", "doubt"):
-        table.add_column(name, justify="left" if name == "label now" else "right")
+    right = ("row", "confidence", "doubt")
+    table = plain_table("row", "label now", "confidence", "doubt", right=right)
     for line in found:
         table.add_row(
             str(line["row"]),

@@ -13,11 +13,13 @@ from biglp._core.errors import BadRowsError, DownloadError, ParameterError
 from biglp._core.files import atomic_write, explained_writing, lock_file
 from biglp._core.progress import LogProgress, Progress
 from biglp.datasets.deforming import DEFAULT_SEED, deformed_pieces
-from biglp.datasets.download import GoneError, digest, download, read_record, write_record
+from biglp.datasets.download import download
 from biglp.datasets.loading import load, read_stand_in
+from biglp.datasets.parts import digest, read_record, write_record
 from biglp.datasets.places import DOWNLOADS, own_folder, prepared_folder, read_meta, stand_in_file
 from biglp.datasets.preparing import prepare, write_rows
 from biglp.datasets.registry import Entry, RemoteFile, entry, mirrored
+from biglp.datasets.transfer import GoneError
 
 LOCK = ".lock"
 WAIT_SECONDS = 0.2
@@ -73,16 +75,16 @@ def fetch(
     folder = own_folder(known)
     with _alone(folder, progress):
         if rows in (None, read_meta(folder).get("rows")) and prepared_folder(known) == folder:
-            return folder  # another process was at it, and has finished
+            return folder  # another process has made it meanwhile
         if known.deformed_from is not None:
             _make(known, known.rows if rows is None else rows, folder, progress)
             return folder
         files = [_fetch_file(known, file, folder, mirror, progress) for file in known.files]
         prepare(known, files, folder, progress)
         for file in () if keep_downloads else files:
-            file.unlink()  # its record stays, to know the file by
+            file.unlink()  # its record stays, to recognise the file
         for archive in {Path(file.zip).name for file in known.files if file.zip}:
-            (folder / DOWNLOADS / archive).unlink(missing_ok=True)  # what it held is out
+            (folder / DOWNLOADS / archive).unlink(missing_ok=True)  # its content has been unpacked
     return folder
 
 

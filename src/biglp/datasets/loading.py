@@ -42,7 +42,7 @@ class Dataset:
     description : str
         What it is, where it is from, under which licence.
     stand_in_for : str or None
-        What these rows are used in the place of, and how they differ; None for the real thing.
+        What these rows are used in the place of, and how they differ; None for the data set itself.
     paper_rows : int
         Rows that the data set has in the paper; its percentages are of these.
     percents : tuple of float
@@ -82,7 +82,7 @@ class Dataset:
         """Split the rows as the paper does.
 
         A fifth of the rows, always the same, is held out as test set. Of the others ``percent`` of
-        *all* rows, drawn anew for each seed, are labelled for training. A draw without a row of
+        *all* rows, drawn again for each seed, are labelled for training. A draw without a row of
         each class is drawn again: nothing can be learnt from it.
 
         Parameters

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from biglp.datasets.download import part_of
+from biglp.datasets.parts import part_of
 from biglp.datasets.registry import Entry, entry
 
 ROWS, LABELS, META, DOWNLOADS = "rows.npy", "labels.npy", "meta.json", "downloads"
@@ -31,7 +31,7 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path | None:
-    """Folder of data that somebody else has put there, from ``BIGLP_DATA``."""
+    """Folder of data that did not come by ``fetch``, from ``BIGLP_DATA``."""
     named = os.environ.get("BIGLP_DATA")
     return Path(named).expanduser() if named else None
 

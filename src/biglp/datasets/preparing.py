@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.files import PART, explained_writing, free_space, sync_files, sync_folder
+from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
 from biglp._sources.cache.folder import RESERVE_BYTES, NpyWriter
 from biglp.datasets.places import LABELS, META, ROWS
@@ -116,7 +116,7 @@ def check_room(known: Entry, folder: Path, needed: int) -> None:
 
 
 def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
-    """Put finished files in place; ``meta.json``, which makes them valid, goes first and last."""
+    """Put finished files in place; ``meta.json``, which makes them valid, is written last."""
     (part / META).write_text(json.dumps(meta, indent=1), encoding="utf-8")
     with suppress(FileNotFoundError):
         (folder / META).unlink()
@@ -127,12 +127,12 @@ def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
 
 def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of tables whose first column is the label; columns after the features are left out."""
-    from biglp._sources.opening import open_tables
+    from biglp._sources.formats.delimited import DELIMITED
     from biglp._sources.options import ReadOptions
     from biglp._sources.tables.table import stream
 
     options = ReadOptions(delimiter=",", header=known.header)
-    tables = open_tables([str(file) for file in files], options)
+    tables = DELIMITED.open_files([str(file) for file in files], options)
     names = tables[0].schema.names[: known.features + 1]
     if len(names) <= known.features:
         raise BadRowsError(

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import require_device
-from biglp._core.blocks import parse_memory
 from biglp._core.errors import ModelFileError
+from biglp._core.memory import parse_memory
 from biglp._core.progress import LogProgress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained

@@ -16,7 +16,7 @@ import numpy as np
 
 from biglp._answers.base import Answer
 from biglp._answers.committee import MEMBERS
-from biglp._answers.committee.member import Asked, Opinion, rebuilt
+from biglp._answers.committee.member import Asked, Opinion
 from biglp._answers.committee.spread import FLOOR
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._labels.labels import OwnLabels
@@ -61,12 +61,10 @@ class CommitteeAnswer(Answer):
 
     def __post_init__(self) -> None:
         """Put side by side what is multiplied by the same features, or by the same rows."""
-        opinions = [voice.opinion for voice in self.voices]
-        graph = [columns for one in opinions if (columns := one.graph_columns()) is not None]
-        lines = [line for one in opinions if (line := one.line_columns()) is not None]
-        object.__setattr__(self, "coefficients", np.hstack(graph))
-        object.__setattr__(self, "slopes", np.hstack([slopes for slopes, _ in lines]))
-        object.__setattr__(self, "intercepts", np.hstack([levels for _, levels in lines]))
+        for name in ("coefficients", "slopes", "intercepts"):
+            columns = [getattr(voice.opinion, name) for voice in self.voices]
+            found = [column for column in columns if column is not None]
+            object.__setattr__(self, name, np.hstack(found))
 
     def outputs(
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None
@@ -113,7 +111,7 @@ class CommitteeAnswer(Answer):
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
             prefix = f"{number}."
             arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            voices.append(Voice(member, rebuilt(MEMBERS[member], arrays), scale, weight))
+            voices.append(Voice(member, MEMBERS[member].opinion(**arrays), scale, weight))
         return cls(state["bias"], tuple(voices))
 
 

@@ -21,7 +21,7 @@ from biglp._answers.committee.member import Asked, Evidence, Learned, Member, Op
 from biglp._core.arrays import Array, Rows, beside, namespace
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
-from biglp._sources.prepared import PROJECT_ABOVE
+from biglp._sources.scaling import PROJECT_ABOVE
 
 TREES = 64
 BLUR = 0.02
@@ -121,11 +121,11 @@ class ForestMember(Member):
         forest, held_out = grow_forest(
             rows.toarray() if sparse.issparse(rows) else rows,
             evidence.labelled.codes,
-            evidence.n_classes,
+            len(evidence.log_prior),
             evidence.problem.settings.seed,
             None if given is None else given.sum(axis=1),
         )
-        held_out[evidence.lone()] = np.nan
+        held_out[evidence.lone] = np.nan
         return Learned(forest, held_out, forest.of(evidence.sample_rows))
 
 

@@ -26,7 +26,7 @@ class LogisticMember(Member):
 
     def learn(self, evidence: Evidence) -> Learned:
         """Fit to all labelled rows, and to folds of them."""
-        rows, n_classes = to_float64(evidence.rows), evidence.n_classes
+        rows, n_classes = to_float64(evidence.rows), len(evidence.log_prior)
         codes, given = evidence.labelled.codes, evidence.labelled.given
         standard = evidence.standard(one_scale=evidence.one_scale)
         opinion = fit_logistic(rows, codes, n_classes, standard, given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -41,7 +41,19 @@ class Asked:
 
 
 class Opinion(ABC):
-    """What a member has learnt: arrays that give logits for any block of rows."""
+    """What a member has learnt: arrays that give logits for any block of rows.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, c) or None
+        Features times this are the next of ``Asked.densities``.
+    slopes, intercepts : ndarrays of shape (m, c) and (c,) or None
+        Rows times slopes, plus intercepts, are the next of ``Asked.lines``.
+    """
+
+    coefficients: np.ndarray | None = None
+    slopes: np.ndarray | None = None
+    intercepts: np.ndarray | None = None
 
     @abstractmethod
     def logits(self, asked: Asked) -> Array:
@@ -50,14 +62,6 @@ class Opinion(ABC):
     def state(self) -> dict[str, np.ndarray]:
         """The arrays it is made of."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-
-    def graph_columns(self) -> np.ndarray | None:
-        """What features are multiplied by for the next of ``Asked.densities``, if anything."""
-        return None
-
-    def line_columns(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Slopes and intercepts of the next of ``Asked.lines``, if there are any."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,6 @@ class LinearOpinion(Opinion):
     def logits(self, asked: Asked) -> Array:
         """Take the product that is ready."""
         return next(asked.lines)
-
-    def line_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and intercepts."""
-        return self.slopes, self.intercepts
 
     def of(self, rows: Rows) -> np.ndarray:
         """Logits of rows, in float64.  (b, m) → (b, c)."""
@@ -124,6 +124,12 @@ class Evidence:
         Features before mixing, and rows, of a random sample of all rows.
     log_prior : ndarray of shape (c,)
         Logarithm of the class prior, centred.
+    targets : ndarray of shape (l, c)
+        w·Y of the labelled rows.
+    lone : ndarray of shape (l,)
+        Whether a labelled row is the only one of its class.
+    one_scale : bool
+        Whether the rows' features share one scale, as principal components do.
     """
 
     problem: Problem[Labels]
@@ -133,6 +139,9 @@ class Evidence:
     sample_features: Rows
     sample_rows: Rows
     log_prior: np.ndarray
+    targets: np.ndarray
+    lone: np.ndarray
+    one_scale: bool
 
     @classmethod
     def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> Evidence:
@@ -142,39 +151,23 @@ class Evidence:
         rows = graph.source.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
         sample = sample_rows(graph.source, SAMPLE, problem.settings.seed)
+        labelled = LabelledRows(features, part.codes, part.given)
         return cls(
             problem=problem,
             part=part,
-            labelled=LabelledRows(features, part.codes, part.given),
+            labelled=labelled,
             rows=to_numpy(rows),
             sample_features=to_numpy(graph.features.of_rows(sample)),
             sample_rows=to_numpy(sample),
             log_prior=log_prior,
+            targets=labelled.targets(len(log_prior)),
+            lone=np.bincount(part.codes)[part.codes] < 2,
+            one_scale=graph.source.scaling.projection is not None,
         )
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes c."""
-        return len(self.log_prior)
-
-    @property
-    def targets(self) -> np.ndarray:
-        """w·Y of the labelled rows.  (l, c)."""
-        return self.labelled.targets(self.n_classes)
-
-    @property
-    def one_scale(self) -> bool:
-        """Whether the rows' features share one scale, as principal components do."""
-        return self.problem.graph.source.scaling.projection is not None
 
     def standard(self, *, one_scale: bool) -> Standard:
         """Centre and spread of the features over all rows, which a few labels do not tell."""
         return centre_and_spread(to_float64(self.sample_rows), one_scale=one_scale)
-
-    def lone(self) -> np.ndarray:
-        """Labelled rows that are the only one of their class."""
-        codes = self.part.codes
-        return np.asarray(np.bincount(codes, minlength=self.n_classes)[codes] < 2)
 
 
 class Member(ABC):
@@ -216,8 +209,3 @@ class Member(ABC):
     @abstractmethod
     def learn(self, evidence: Evidence) -> Learned:
         """Learn from the evidence."""
-
-
-def rebuilt(member: type[Member], arrays: dict[str, Any]) -> Opinion:
-    """Rebuild an opinion from its arrays."""
-    return member.opinion(**arrays)

@@ -19,10 +19,8 @@ from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
 from biglp._propagate.poisson import mean_label
 from biglp._sources.kept import KEPT_BYTES
-from biglp._sources.prepared import PROJECT_ABOVE
+from biglp._sources.scaling import PROJECT_ABOVE
 
-LIBRARY_BYTES = 80 << 20
-"""scikit-learn, which the committee loads."""
 IMAGINED_LABELS = 5.0
 """Labels of each class that are added to those given when the shares of the classes are guessed
 from them: a dozen labels say little of them."""
@@ -40,9 +38,9 @@ class CommitteeMethod(Method):
         members = [MEMBERS[name].extra(shape) for name in MEMBERS]
         kept = KEPT_BYTES if shape.n_features >= PROJECT_ABOVE else 0
         return Extra(
-            library=LIBRARY_BYTES,
             small=kept + sum(extra.small for extra in members),
             block=sum(extra.block for extra in members),
+            sklearn=True,
         )
 
     @classmethod

@@ -112,7 +112,7 @@ class NearestMember(Member):
         place = np.minimum(np.searchsorted(chosen.rows, part.rows), len(chosen.rows) - 1)
         own = np.where(chosen.rows[place] == part.rows, place, -1)
         held_out = opinion.of(evidence.rows, own)
-        held_out[evidence.lone()] = np.nan
+        held_out[evidence.lone] = np.nan
         return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
 
 

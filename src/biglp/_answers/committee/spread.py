@@ -42,33 +42,24 @@ class GraphOpinion(Opinion):
         """Logarithm of the densities that are ready."""
         return graph_logits(next(asked.densities))
 
-    def graph_columns(self) -> np.ndarray:
-        """The coefficients."""
-        return self.coefficients
 
-
+@dataclass(frozen=True)
 class SpreadMember(Member):
-    """Label spreading at one α.
+    """Label spreading at one α."""
 
-    Parameters
-    ----------
-    alpha : float
-    start : float
-        Starting weight.
-    """
+    name: str
+    alpha: float
+    start: float
 
     uses_graph = True
     opinion = GraphOpinion
-
-    def __init__(self, alpha: float, start: float) -> None:
-        self.name, self.alpha, self.start = f"spread {alpha:g}", alpha, start
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
         """One for each α."""
         given = evidence.problem.settings.alpha
         starts = STARTS if given is None else {given: GIVEN_START}
-        return [cls(alpha, start) for alpha, start in starts.items()]
+        return [cls(f"spread {alpha:g}", alpha, start) for alpha, start in starts.items()]
 
     def learn(self, evidence: Evidence) -> Learned:
         """Propagate, and leave each label out."""

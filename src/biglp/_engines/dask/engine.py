@@ -1,4 +1,4 @@
-"""Dask: workers anywhere read and work on the blocks, the client adds up what they send.
+"""Dask: workers on any machine read and work on the blocks, the client adds up what they send.
 
 A sweep is a few tasks for each worker, each a batch of runs; blocks travel as row numbers, the
 function once a batch (once in all when it is large). Batches are added exactly on the workers, and
@@ -9,35 +9,28 @@ are. A batch goes to the worker that did the same blocks before, or elsewhere wh
 from __future__ import annotations
 
 import logging
+import os
+import socket
+import sys
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 from biglp._core.blocks import Block, Plan
-from biglp._core.errors import EngineError, MissingExtraError, ParameterError
+from biglp._core.errors import EngineError, ParameterError
 from biglp._core.progress import Task
-from biglp._engines.base import BlockFunction, Engine, count_rows, cut_runs
+from biglp._engines.base import BlockFunction, Engine, cut_runs
+from biglp._engines.dask.cluster import connect, explained, load_distributed
 from biglp._engines.dask.owners import PlanState
-from biglp._engines.dask.worker import Batch, Outcome, do_batch, dumps, forget, merge
+from biglp._engines.dask.worker import Batch, Outcome, Sweep, do_batch, dumps, forget, merge
 from biglp._engines.local import available_cores
 
-try:
-    from distributed import Client, LocalCluster, get_worker, wait
-    from distributed.comm import CommClosedError
-    from distributed.scheduler import KilledWorker
-except ImportError as _error:
-    raise MissingExtraError(
-        'engine="dask" needs Dask\'s distributed scheduler, which is not installed; '
-        'install it with: pip install "biglp[dask]"'
-    ) from _error
-
-CONNECT_SECONDS = 5
 WORKER_SECONDS = 30
 """How long a sweep waits for a worker when there is none."""
 _SMALL = 1 << 16  # bytes that travel within every task; more becomes a task of its own
@@ -56,14 +49,17 @@ class DaskEngine(Engine):
         Worker processes of that cluster (one per core) and threads of each (one).
     """
 
+    library_bytes = 24 << 20  # measured with distributed 2026.8: 22 MB in a worker or client
+    also_accepted = ("'dask://host:port'", "a distributed.Client")
+
     def __init__(
         self, scheduler: Any = None, *, n_workers: int | None = None, n_threads: int = 1
     ) -> None:
-        super().__init__()
+        dask = load_distributed()
         self._cluster: Any = None
-        self._owns_client = not isinstance(scheduler, Client)
+        self._owns_client = not isinstance(scheduler, dask.Client)
         if scheduler is None:
-            self._cluster = LocalCluster(
+            self._cluster = dask.LocalCluster(
                 n_workers=n_workers or available_cores(),
                 threads_per_worker=n_threads,
                 host="127.0.0.1",
@@ -71,9 +67,9 @@ class DaskEngine(Engine):
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,  # what matters reaches the client as an error
             )
-            self.client = Client(self._cluster, set_as_default=False)
+            self.client = dask.Client(self._cluster, set_as_default=False)
         elif self._owns_client:
-            self.client = _connect(scheduler)
+            self.client = connect(scheduler)
         else:
             self.client = scheduler
         if self.client.asynchronous:
@@ -81,7 +77,33 @@ class DaskEngine(Engine):
                 "engine is an asynchronous distributed.Client; give one with asynchronous=False."
             )
         self._plans: dict[str, PlanState] = {}
-        self._sweeps = 0
+        self._n_sweeps = 0
+        self._most_at_once = sys.maxsize  # batches, in a worker
+
+    @classmethod
+    def accepts(cls, value: object) -> bool:
+        """Accept the clients of distributed, and addresses of schedulers."""
+        if isinstance(value, str):
+            return "://" in value
+        return type(value).__module__.partition(".")[0] == "distributed"
+
+    @property
+    def n_threads(self) -> int:
+        """Blocks that are worked on at once in one worker, the one with most threads."""
+        return max(self._threads().values())
+
+    @n_threads.setter
+    def n_threads(self, n_threads: int) -> None:
+        self._most_at_once = n_threads  # sent along with each batch, for workers yet to come too
+
+    @property
+    def n_sharing(self) -> int:  # type: ignore[override]  # counted anew: workers come and go
+        """Processes on the machine with most of them: workers, and this one if it is there."""
+        self._threads()  # waits for a worker
+        hosts, numbers = self.client.run(socket.gethostname), self.client.run(os.getpid)
+        processes = {(hosts[worker], numbers[worker]) for worker in hosts.keys() & numbers.keys()}
+        processes.add((socket.gethostname(), os.getpid()))
+        return max(Counter(host for host, _ in processes).values())
 
     def sum_blocks(
         self, func: BlockFunction, blocks: Sequence[Block], label: str = "sum"
@@ -117,18 +139,19 @@ class DaskEngine(Engine):
         """Send out batches and return what they, or their merged sums, gave."""
         if not blocks:
             return [], []
-        self._sweeps += 1
+        self._n_sweeps += 1
         began = time.monotonic()
         runs = cut_runs(blocks)
         plan = blocks[0].plan or Plan(len(blocks))
         state = self._state(plan, blocks[0])
         with (
-            self.progress.task(label, count_rows(blocks)) as task,
+            self.progress.task(label, sum(run.n_rows for run in runs)) as task,
             self.client.as_current(),
-            _explained(self.client),
+            explained(self.client),
         ):
-            shares = state.share(runs, self._threads())
-            owned = state.batches(plan, shares, self._sweeps, adds)
+            threads = self._threads()
+            sweep = Sweep(self._n_sweeps, plan, adds, self._most_at_once)
+            owned = state.batches(sweep, state.share(runs, threads))
             batches = [batch for _, batch in owned]
             function = self._parcel(dumps(func))
             futures = [
@@ -141,18 +164,19 @@ class DaskEngine(Engine):
                 futures = [self._submit(f"merge {label}", merge, group) for group in groups]
                 self._await(futures)
             outcomes = self.client.gather(futures)
-        state.remember(batches, outcomes, self._sweeps, time.monotonic() - began)
+        state.remember(batches, outcomes, time.monotonic() - began)
         return outcomes, batches
 
     def _await(
         self, futures: list[Any], rows: Sequence[int] = (), task: Task | None = None
     ) -> None:
         """Wait for all futures; raise the first error and drop the rest."""
+        dask = load_distributed()
         weights = dict(zip(futures, rows, strict=True)) if rows else {}
         waiting, alone_since = set(futures), None
         while waiting:
             try:
-                done, waiting = wait(waiting, timeout=1, return_when="FIRST_COMPLETED")
+                done, waiting = dask.wait(waiting, timeout=1, return_when="FIRST_COMPLETED")
             except TimeoutError:
                 alone_since = None if self.client.nthreads() else alone_since or time.monotonic()
                 if alone_since and time.monotonic() - alone_since > WORKER_SECONDS:
@@ -185,7 +209,7 @@ class DaskEngine(Engine):
         return packed if len(packed) < _SMALL else self._submit("send", bytes, packed)
 
     def _threads(self) -> dict[str, int]:
-        """Threads of each worker; wait for one when there is none."""
+        """Blocks that each worker may work on at once; wait for a worker when there is none."""
         threads = self.client.nthreads()
         if not threads:
             try:
@@ -193,7 +217,7 @@ class DaskEngine(Engine):
             except TimeoutError as error:
                 raise _no_workers(self.client) from error
             threads = self.client.nthreads()
-        return dict(threads)
+        return {worker: min(n, self._most_at_once) for worker, n in threads.items()}
 
     def _state(self, plan: Plan, block: Block) -> PlanState:
         if plan.token not in self._plans:
@@ -210,7 +234,7 @@ class DaskEngine(Engine):
 
 
 def _do_batch(batch: Batch, function: bytes, source: bytes) -> Outcome:
-    return do_batch(batch, function, source, get_worker().address)
+    return do_batch(batch, function, source, load_distributed().get_worker().address)
 
 
 def _plan_died(engine: weakref.ref[DaskEngine], token: str) -> None:
@@ -218,45 +242,6 @@ def _plan_died(engine: weakref.ref[DaskEngine], token: str) -> None:
     alive = engine()
     if alive is not None and token in alive._plans:
         threading.Thread(target=alive._forget, args=([token],), daemon=True).start()
-
-
-def _connect(address: str) -> Any:
-    """Connect to a scheduler, or say within seconds that it cannot be reached."""
-    address = address.replace("dask://", "tcp://", 1)
-    try:
-        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise EngineError(
-            f"no Dask scheduler answers at {address} ({error}). Check the address, and that "
-            "the scheduler runs: start one with `dask scheduler` and workers with "
-            f"`dask worker {address}`."
-        ) from error
-
-
-@contextmanager
-def _explained(client: Any) -> Iterator[None]:
-    """Say in our own words what went wrong in the cluster."""
-    try:
-        yield
-    except KilledWorker as error:
-        raise EngineError(
-            f"several workers died one after the other while working on the same blocks ({error}); "
-            "this is mostly for lack of memory. Give a smaller memory=, or workers with more."
-        ) from error
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "biglp":
-            raise
-        raise EngineError(
-            "a worker has no biglp; install it on every worker with: pip install biglp"
-        ) from error
-    except (CancelledError, OSError) as error:
-        # Workers send no OSError (see remote.py): this one is about the connection.
-        if client.status == "running" and not isinstance(error, (CancelledError, CommClosedError)):
-            raise
-        raise EngineError(
-            f"the connection to the Dask scheduler at {client.scheduler.addr} was lost during a "
-            f"sweep ({error}); see that it still runs."
-        ) from error
 
 
 def _no_workers(client: Any) -> EngineError:

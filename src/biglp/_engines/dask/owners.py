@@ -1,4 +1,4 @@
-"""Who works on what, as the client of remote workers sees it.
+"""Which worker works on what, as the client of remote workers sees it.
 
 The client remembers which worker did each run and in which sweep, so that a block goes back to the
 worker that holds its memory, and an old memory is never taken for a new one.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from biglp._core.blocks import Block, Plan
+from biglp._core.blocks import Block
 from biglp._engines.base import Run
-from biglp._engines.dask.worker import NEVER, Batch, Outcome, Piece
+from biglp._engines.dask.worker import NEVER, Batch, Outcome, Piece, Sweep
 
 _MOST_BATCHES = 16
 _SECONDS_PER_BATCH = 1.0
@@ -20,7 +20,7 @@ _SECONDS_PER_BATCH = 1.0
 
 @dataclass
 class PlanState:
-    """What the client knows of one plan: its source, and who did what in which sweep."""
+    """What the client knows of one plan: its source, and which worker did what in which sweep."""
 
     source: Any
     owners: dict[int, str] = field(default_factory=dict)  # run → worker
@@ -47,7 +47,7 @@ class PlanState:
         return shares
 
     def batches(
-        self, plan: Plan, shares: dict[tuple[str, int], list[Run]], sweep: int, adds: bool
+        self, sweep: Sweep, shares: dict[tuple[str, int], list[Run]]
     ) -> list[tuple[str, Batch]]:
         """Cut each worker's share into a few batches; return them with their owners."""
         batches: list[tuple[str, Batch]] = []
@@ -57,17 +57,16 @@ class PlanState:
                 part = runs[i * len(runs) // count : (i + 1) * len(runs) // count]
                 numbers = [run.number for run in part]
                 pieces = [[self._piece(block) for block in run.blocks] for run in part]
-                batch = Batch(len(batches), plan, sweep, adds, numbers, pieces)
+                batch = Batch(len(batches), sweep, numbers, pieces)
                 batches.append((owner, batch))
         return batches
 
-    def remember(
-        self, batches: list[Batch], outcomes: list[Outcome], sweep: int, seconds: float
-    ) -> None:
-        """Note who holds which memories after a sweep, and how finely to cut the next one."""
+    def remember(self, batches: list[Batch], outcomes: list[Outcome], seconds: float) -> None:
+        """Note where the memories are after a sweep, and how finely to cut the next one."""
         places = {number: place for o in outcomes for number, place in o.places.items()}
         for batch in batches:
             self.owners.update(dict.fromkeys(batch.run_numbers, places[batch.number]))
+            sweep = batch.sweep.number
             self.last_sweeps.update((piece.number, sweep) for piece in batch.pieces)
         # Short sweeps are best in one batch a thread; long ones show progress, lose less with a
         # worker and can be shared out again when they are cut.

@@ -15,7 +15,8 @@ import mmap
 import pickle
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,16 +43,32 @@ class Piece(NamedTuple):
 
 
 @dataclass
+class Sweep:
+    """What all batches of one sweep have in common.
+
+    Attributes
+    ----------
+    adds : bool
+        Whether results are added up, or collected.
+    most_at_once : int
+        Batches that one worker process may work on at once.
+    """
+
+    number: int
+    plan: Plan
+    adds: bool
+    most_at_once: int
+    version: str = __version__
+
+
+@dataclass
 class Batch:
     """Runs that one worker works on in one task."""
 
     number: int
-    plan: Plan
-    sweep: int
-    adds: bool
+    sweep: Sweep
     run_numbers: list[int]
     runs: list[list[Piece]]
-    version: str = __version__
 
     @property
     def pieces(self) -> list[Piece]:
@@ -102,16 +119,41 @@ class _Store:
 
 
 _stores: dict[str, _Store] = {}
+_batch_ended = threading.Condition()
+_n_at_work = 0  # batches, in this process
+
+
+@contextmanager
+def _at_most(most_at_once: int) -> Iterator[None]:
+    """Wait until fewer batches are at work in this process: they share its memory."""
+    # Not a semaphore of threading: sweeps of several clients may allow different numbers.
+    global _n_at_work
+    with _batch_ended:
+        _batch_ended.wait_for(lambda: _n_at_work < most_at_once)
+        _n_at_work += 1
+    try:
+        yield
+    finally:
+        with _batch_ended:
+            _n_at_work -= 1
+            _batch_ended.notify_all()
 
 
 def do_batch(batch: Batch, function: bytes, source: bytes, worker: str) -> Outcome:
     """Work on a batch, on the worker with the address ``worker``."""
-    if batch.version != __version__:
+    sweep = batch.sweep
+    if sweep.version != __version__:
         raise EngineError(
             f"worker {worker} ({socket.gethostname()}) has biglp {__version__}, but the client has "
-            f"{batch.version}; install the same version everywhere."
+            f"{sweep.version}; install the same version everywhere."
         )
-    store = _stores.setdefault(batch.plan.token, _Store())
+    with _at_most(sweep.most_at_once):
+        return _work_on(batch, function, source, worker)
+
+
+def _work_on(batch: Batch, function: bytes, source: bytes, worker: str) -> Outcome:
+    sweep = batch.sweep
+    store = _stores.setdefault(sweep.plan.token, _Store())
     rows = store.source(source, worker)
     func: Callable[[Block], Any] = pickle.loads(function)
     outcome = Outcome({batch.number: worker})
@@ -119,10 +161,10 @@ def do_batch(batch: Batch, function: bytes, source: bytes, worker: str) -> Outco
         with one_blas_thread():
             for pieces in batch.runs:
                 blocks = [
-                    Block(rows, *piece[:3], store.memory(piece, batch.sweep), batch.plan)
+                    Block(rows, *piece[:3], store.memory(piece, sweep.number), sweep.plan)
                     for piece in pieces
                 ]
-                if batch.adds:
+                if sweep.adds:
                     outcome.total.add(sum_run(Run(0, 1, blocks), func))
                 else:
                     outcome.results += [func(block) for block in blocks]

@@ -30,18 +30,18 @@ class Report:
     rows: str = ""
     name: str = ""  # not compared: nodes may have the same file under different paths
     fingerprint: str = ""
-    finding: Any = None
+    result: Any = None
     failure: Any = None
     rows_done: int = 0
 
 
 @dataclass
-class Verdict:
-    """What rank 0 tells all ranks when every share is done."""
+class Conclusion:
+    """What rank 0 tells all ranks when every share is done; ``rank`` and ``host`` of a failure."""
 
-    finding: Any = None
+    result: Any = None
     failure: Any = None
-    culprit: int = 0
+    rank: int = 0
     host: str = ""
 
 
@@ -68,24 +68,24 @@ class Watch:
             self._unsent, self._last = 0, time.monotonic()
         return bool(self._comm.iprobe(source=0, tag=_STOP))
 
-    def conclude(self, report: Report) -> Verdict:
-        """Report, wait for every rank, and return the verdict."""
-        verdict = None
+    def conclude(self, report: Report) -> Conclusion:
+        """Report, wait for every rank, and return what rank 0 concludes."""
+        conclusion = None
         if self._comm.rank == 0:
             self._take(0, report)
             poll(self._all_reported)
-            verdict = _judge([self._reports[rank] for rank in range(self._comm.size)])
+            conclusion = _compare([self._reports[rank] for rank in range(self._comm.size)])
         else:
             report.rows_done = self._unsent
             self._send(report, 0, _REPORT)
         # Sleeping until all are there leaves the cores to the ranks that still work; a plain
         # broadcast would spin.
         poll(self._comm.Ibarrier().Test)
-        verdict, stopped = self._comm.bcast((verdict, self._stopped), root=0)
+        conclusion, stopped = self._comm.bcast((conclusion, self._stopped), root=0)
         if stopped and self._comm.rank != 0:
             self._comm.recv(source=0, tag=_STOP)
         self._mpi.Request.Waitall(self._requests)
-        return verdict
+        return conclusion
 
     def _all_reported(self) -> bool:
         self._receive()
@@ -113,12 +113,12 @@ class Watch:
         self._requests.append(self._comm.isend(message, dest=rank, tag=tag))
 
 
-def _judge(reports: list[Report]) -> Verdict:
-    """Decide from all reports whether the sweep went well."""
+def _compare(reports: list[Report]) -> Conclusion:
+    """Conclude from all reports whether the sweep went well."""
     first = reports[0]
     for rank, report in enumerate(reports):
         if report.failure is not None:
-            return Verdict(None, report.failure, rank, report.host)
+            return Conclusion(None, report.failure, rank, report.host)
     for rank, report in enumerate(reports):
         one, other = f"rank 0 ({first.host})", f"rank {rank} ({report.host})"
         if report.step != first.step:
@@ -139,13 +139,15 @@ def _judge(reports: list[Report]) -> Verdict:
             f"the ranks do not agree: {problem}. Every rank must make the same calls with the same "
             "file and parameters; biglp shares out the rows itself."
         )
-        return Verdict(None, (error, ""), rank, report.host)
-    found = [rank for rank, report in enumerate(reports) if report.finding is not None]
-    for rank in found:
-        if reports[rank].finding != reports[found[0]].finding:
-            unlike = cannot_be_added(reports[found[0]].finding, reports[rank].finding)
-            return Verdict(None, (unlike, ""), rank, reports[rank].host)
-    return Verdict(reports[found[0]].finding if found else None)
+        return Conclusion(None, (error, ""), rank, report.host)
+    result = None  # a rank that had no blocks has none
+    for rank, report in enumerate(reports):
+        if result is None:
+            result = report.result
+        elif report.result not in (None, result):
+            unlike = cannot_be_added(result, report.result)
+            return Conclusion(None, (unlike, ""), rank, report.host)
+    return Conclusion(result)
 
 
 def pack(error: Exception) -> tuple[Exception, str]:

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from biglp._core.errors import EngineError
+from biglp._core.errors import EngineError, MissingExtraError
 
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 _RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 _PATIENCE = 2.0
 """Seconds a rank that fails waits for the others to fail in the same way."""
 
-_HEARD = 0.5
-"""Seconds for the launcher to pass the message on: an aborted job's last words may be dropped."""
+_SECONDS_TO_PRINT = 0.5
+"""Time for the launcher to print the message: it may drop what an aborted job wrote last."""
 
-_together: tuple[Any, Any] | None = None  # MPI and the communicator of the engine made last
+_job: tuple[Any, Any] | None = None  # MPI and the communicator of the engine made last
 
 
 def launched_as() -> tuple[int, int]:
@@ -26,6 +26,41 @@ def launched_as() -> tuple[int, int]:
     size = next((int(os.environ[name]) for name in _SIZES if _is_number(name)), 1)
     rank = next((int(os.environ[name]) for name in _RANKS if _is_number(name)), 0)
     return (rank, size) if size > 1 else (0, 1)
+
+
+def load_mpi() -> Any:
+    """Load mpi4py and the MPI library behind it."""
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        # mpi4py without an MPI library raises RuntimeError
+        what = "mpi4py is not installed" if isinstance(error, ImportError) else str(error)
+        raise MissingExtraError(
+            f'engine="mpi" needs mpi4py and an MPI library ({what.splitlines()[0]}); install them '
+            'with: pip install "biglp[mpich]" on a laptop, or pip install "biglp[mpi]" on a '
+            "cluster that has its own MPI."
+        ) from error
+    return MPI
+
+
+def private_copies(mpi: Any, comm: Any) -> tuple[Any, Any]:
+    """Return two copies of a communicator for our messages alone, made once and kept with it."""
+    global _copies_key
+    if _copies_key is None:
+        _copies_key = mpi.Comm.Create_keyval(delete_fn=_free_copies)
+    copies = comm.Get_attr(_copies_key)
+    if copies is None:
+        copies = comm.Dup(), comm.Dup()
+        comm.Set_attr(_copies_key, copies)
+    return copies
+
+
+_copies_key: int | None = None
+
+
+def _free_copies(comm: Any, key: int, copies: tuple[Any, Any]) -> None:
+    for copy in copies:
+        copy.Free()
 
 
 def check_launcher(world_size: int) -> None:
@@ -40,15 +75,24 @@ def check_launcher(world_size: int) -> None:
         )
 
 
-def speaks_for_launcher(world: Any) -> bool:
-    """Whether this process may print: not when it is one of several jobs of one rank."""
-    return bool(world.Get_size() > 1 or launched_as()[0] == 0)
+def speaks_to_user() -> bool:
+    """Whether this process is the one of its job that prints.
+
+    An engine's ``is_root`` says the same. Before there is an MPI engine, the launcher's own numbers
+    decide: what is wrong then is wrong in every process.
+    """
+    if _job is None or _job[0].Is_finalized():
+        return launched_as()[0] == 0
+    mpi, comm = _job
+    if mpi.COMM_WORLD.Get_size() == 1:  # perhaps one of several jobs of one rank
+        return launched_as()[0] == 0
+    return bool(comm.Get_rank() == 0)
 
 
 def end_together_on_errors(mpi: Any, comm: Any) -> None:
-    """Make an error that nobody catches end every rank, with one message."""
-    global _together
-    first, _together = _together is None, (mpi, comm)
+    """Make an error that is not caught end every rank, with one message."""
+    global _job
+    first, _job = _job is None, (mpi, comm)
     if not first:
         return
     previous = sys.excepthook
@@ -63,33 +107,27 @@ def end_together(say: Callable[[], None]) -> None:
     """End the job with one message.
 
     When all ranks are ending, rank 0 says why and every process may exit as usual. When this one is
-    alone, it says why and stops the job, because the others would wait for it for ever.
+    the only one, it says why and stops the job, because the others would wait for it for ever.
 
     Parameters
     ----------
     say : callable
         Prints the message.
     """
-    if _together is None or _together[0].Is_finalized():
-        if launched_as()[0] == 0:  # what is wrong before MPI begins is wrong on every rank
-            say()
-        return
-    mpi, comm = _together
-    if comm.Get_size() == 1:
-        if speaks_for_launcher(mpi.COMM_WORLD):
-            say()
-        if mpi.COMM_WORLD.Get_size() > 1:
-            _abort(mpi)
-        return
-    if comm.Get_rank() == 0:
+    if speaks_to_user():
         say()
         _flush()
-    if not poll(comm.Ibarrier().Test, _PATIENCE):
-        if comm.Get_rank() != 0:
-            say()
-        _abort(mpi)
-    elif comm.Get_size() < mpi.COMM_WORLD.Get_size():
-        _abort(mpi)  # ranks outside the communicator would wait for these
+    if _job is None or _job[0].Is_finalized():
+        return
+    mpi, comm = _job
+    # All ranks of the communicator are ending when they meet here within a short time.
+    together = poll(comm.Ibarrier().Test, _PATIENCE)
+    if not together and not speaks_to_user():
+        say()
+    if not together or comm.Get_size() < mpi.COMM_WORLD.Get_size():
+        _flush()
+        time.sleep(_SECONDS_TO_PRINT)
+        mpi.COMM_WORLD.Abort(1)  # the other ranks would wait for these
 
 
 def poll(ready: Callable[[], bool], patience: float = float("inf")) -> bool:
@@ -101,12 +139,6 @@ def poll(ready: Callable[[], bool], patience: float = float("inf")) -> bool:
         time.sleep(pause)
         pause = min(1.3 * pause, 1e-3)
     return True
-
-
-def _abort(mpi: Any) -> None:
-    _flush()
-    time.sleep(_HEARD)
-    mpi.COMM_WORLD.Abort(1)
 
 
 def _flush() -> None:

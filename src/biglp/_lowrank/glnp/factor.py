@@ -38,7 +38,6 @@ from biglp._lowrank.glnp.iterate import Iterate, Start
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
 from biglp._lowrank.glnp.nnls import nonnegative_least_squares
 from biglp._lowrank.kernels import products
-from biglp._lowrank.landmark_factor import landmark_bytes
 from biglp._lowrank.landmarks import choose_landmarks
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
@@ -190,12 +189,10 @@ class GlnpFactor(Factor):
         """The base's, with the rows of F, which stay with their blocks and are not stored."""
         costs = super().costs(settings, shape)
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        iterates = ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
-        iterates += SPARE_BYTES + 6 * 8 * rank * shape.n_features
-        landmarks = landmark_bytes(cls, replace(settings, landmarks="kmeans"), shape)
+        iterates = SPARE_BYTES + ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
         return replace(
             costs,
-            fitting=costs.fitting + max(landmarks, iterates),
+            fitting=costs.fitting + iterates,
             sums=max(costs.sums, 8 * rank * shape.n_features),
             stored_row=0,
         )

@@ -1,4 +1,4 @@
-"""A folder of converted inputs: temporary, or named by the user and used again.
+"""Folders of converted inputs: temporary, or named by the user and used again.
 
 Each input has a folder of its own, made under another name and renamed when it is whole, with a
 ``meta.json`` that says what it was made from. An input that changed has other facts, hence another
@@ -18,24 +18,26 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import OutputError
 from biglp._core.files import (
     NPY_HEADER_BYTES,
     PART,
+    FileStamp,
     explained_writing,
     free_space,
     npy_header,
     sync_files,
 )
+from biglp._core.memory import format_bytes
+from biglp._sources.options import ReadOptions
+from biglp._sources.tables.encoding import Encoding
 
 logger = logging.getLogger("biglp")
 
@@ -47,28 +49,33 @@ RESERVE_BYTES = 256 << 20
 """Disk space that a conversion leaves to others."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One converted input: its folder and what is known about it."""
-
-    folder: Path
-    meta: dict[str, Any]
-
-
 class CacheStore:
-    """Where converted inputs are kept.
+    """Where the converted rows of one input are kept.
 
     Parameters
     ----------
-    folder : path, optional
-        A folder that is kept. By default a temporary one (``TMPDIR`` says where), which is removed
-        when the last source that reads from it is gone, or when Python ends.
+    name : str
+        What messages call the input.
+    stamps : tuple of FileStamp
+        Its files.
+    options : ReadOptions
+        How they are read. ``cache`` may name a folder that is kept; otherwise a temporary one is
+        made (``TMPDIR`` says where), which is removed when the last source that reads from it is
+        gone, or when Python ends.
+
+    Attributes
+    ----------
+    path : Path
+        The folder of all inputs.
+    folder : Path
+        The folder of this one, which may not be there yet.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self.kept = folder is not None
-        if folder is not None:
-            self.path = Path(folder)
+    def __init__(self, name: str, stamps: tuple[FileStamp, ...], options: ReadOptions) -> None:
+        self.name = name
+        self.kept = options.cache != "auto"
+        if self.kept:
+            self.path = Path(options.cache)
             with explained_writing(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
         else:
@@ -77,39 +84,52 @@ class CacheStore:
                 self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
                 lock = _lock(self.path)
             weakref.finalize(self, _remove, self.path, lock, os.getpid())
+        # Everything that the converted rows depend on.
+        facts = {
+            "version": VERSION,
+            "files": [stamp.facts() for stamp in stamps],
+            "columns": options.columns,
+            "left_out": [options.label_column, *options.drop],
+            "categorical": options.categorical,
+            "missing": options.missing,
+            "dtype": options.dtype and np.dtype(options.dtype).str,
+            "encoding": options.encoding and options.encoding.to_json(),
+            "layout": [options.delimiter, options.header, options.zero_based, options.n_features],
+        }
+        text = json.dumps(facts, sort_keys=True)
+        self._facts = json.loads(text)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self.folder = self.path / f"{Path(name).name.partition('.')[0]}-{digest[:16]}"
 
-    def find(self, name: str, facts: dict[str, Any]) -> Entry | None:
-        """Return the conversion of an input with these facts, if it is there."""
-        folder = self._folder(name, facts)
+    def find(self) -> Encoding | None:
+        """Return how the rows were converted, if that was done earlier."""
         try:
-            meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+            meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        if meta.get("facts") != json.loads(json.dumps(facts)):
+        if meta.get("facts") != self._facts:
             return None
-        logger.info("%s: using the rows converted earlier in %s", name, folder)
-        return Entry(folder, meta)
+        logger.info("%s: using the rows converted earlier in %s", self.name, self.folder)
+        return Encoding.from_json(meta["encoding"])
 
-    def build(
-        self, name: str, facts: dict[str, Any], convert: Callable[[Path], dict[str, Any]]
-    ) -> Entry:
-        """Convert an input; ``convert`` fills a folder and returns what should be remembered."""
-        folder = self._folder(name, facts)
-        part = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}{PART}")
+    def build(self, convert: Callable[[Path], Encoding]) -> Encoding:
+        """Convert the input; ``convert`` fills a folder and returns how it did that."""
+        part = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}{PART}")
         try:
             with explained_writing(part):
                 part.mkdir(parents=True)
-                meta = {"facts": facts, **convert(part)}
+                encoding = convert(part)
                 if self.kept:  # a temporary folder need not outlive a power cut
                     sync_files(part)
+                meta = {"facts": self._facts, "encoding": encoding.to_json()}
                 (part / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
-                if folder.exists():  # another process was quicker, or an old one is damaged
-                    shutil.rmtree(folder, ignore_errors=True)
-                os.rename(part, folder)
+                if self.folder.exists():  # another process was quicker, or an old one is damaged
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                os.rename(part, self.folder)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-        return Entry(folder, meta)
+        return encoding
 
     def shortage(self, needed: int) -> str | None:
         """Say how much space is missing for ``needed`` bytes, or None when there is enough."""
@@ -121,10 +141,6 @@ class CacheStore:
             f"about {format_bytes(needed)} are needed in {where} and {format_bytes(free)} are free"
         )
 
-    def _folder(self, name: str, facts: dict[str, Any]) -> Path:
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return self.path / f"{Path(name).name.partition('.')[0]}-{digest[:16]}"
-
 
 def no_room(name: str, shortage: str) -> OutputError:
     """Explain that a text file cannot be converted for lack of space."""
@@ -134,7 +150,7 @@ def no_room(name: str, shortage: str) -> OutputError:
     )
 
 
-class NpyWriter:
+class NpyWriter(AbstractContextManager["NpyWriter"]):
     """A ``.npy`` file that grows entry by entry; its header is written last.
 
     Parameters
@@ -157,9 +173,6 @@ class NpyWriter:
         entries = np.ascontiguousarray(entries, dtype=self.dtype)
         self._file.write(entries.reshape(-1).view(np.uint8).data)
         self.length += len(entries)
-
-    def __enter__(self) -> NpyWriter:
-        return self
 
     def __exit__(
         self,
@@ -196,7 +209,7 @@ def remove_abandoned(place: Path) -> None:
 
 
 def _lock(folder: Path) -> int:
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with suppress(OSError):  # a file system without locks: its folders are never taken for dead
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return handle

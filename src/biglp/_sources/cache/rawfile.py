@@ -5,7 +5,7 @@ arithmetic on each block): from the cache the two take the same time; from disk,
 request for the next 32 MB takes about half the time of mapping, because the disk works while the
 processor does. Mapping also counts every page it touched as resident, 3.9 GB against 60 MB here.
 Fresh memory for each block costs nothing that can be measured below 32 MB (the allocator hands the
-same pages back) and, unlike a reused buffer, can never change under somebody who kept a block.
+same pages back) and, unlike a reused buffer, never changes a block that a caller has kept.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class RawFile:
     Attributes
     ----------
     shape : tuple of int
+    ndim : int
     dtype : numpy.dtype
     stamp : FileStamp
     """
@@ -52,11 +53,14 @@ class RawFile:
             raise BadRowsError(f"{os.fspath(path)} is an archive of arrays; give one .npy array.")
         self.shape: tuple[int, ...] = mapped.shape
         self.dtype: np.dtype[Any] = mapped.dtype
+        self.ndim = len(self.shape)
         self._offset = int(mapped.offset)
+        self._entry_bytes = int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
+        self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
         self._handle: int | None = None
         self._mapped: np.ndarray | None = None
-        self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
-        self._begin()
+        self._ends: deque[int] = deque(maxlen=32)
+        self._asked = 0
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return entries ``start`` to ``stop`` (exclusive) of the first axis."""
@@ -102,15 +106,6 @@ class RawFile:
         lows, highs = indices[bounds[:-1]], indices[bounds[1:] - 1] + 1
         return bounds.tolist(), lows.tolist(), highs.tolist()
 
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def _entry_bytes(self) -> int:
-        return int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
-
     def _fill(self, view: memoryview, position: int) -> None:
         """Read bytes from ``position`` on until ``view`` is full."""
         handle, done = self._open(), 0
@@ -136,7 +131,7 @@ class RawFile:
 
     def _open(self) -> int:
         if self._handle is None:
-            handle = os.open(self.stamp.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            handle = os.open(self.stamp.path, os.O_RDONLY | os.O_CLOEXEC)
             self._handle = handle
             weakref.finalize(self, os.close, handle)
         return self._handle
@@ -146,21 +141,10 @@ class RawFile:
             self._mapped = np.load(self.stamp.path, mmap_mode="r", allow_pickle=False)
         return self._mapped
 
-    def _begin(self) -> None:
-        self._handle = None
-        self._mapped = None
-        self._ends: deque[int] = deque(maxlen=32)
-        self._asked = 0
-
     def __getstate__(self) -> dict[str, Any]:
-        """Leave open files behind."""
-        private = ("_handle", "_mapped", "_ends", "_asked")
-        return {name: value for name, value in self.__dict__.items() if name not in private}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Open nothing yet."""
-        self.__dict__.update(state)
-        self._begin()
+        """Leave open files behind, and what was read of them."""
+        ends: deque[int] = deque(maxlen=32)
+        return {**self.__dict__, "_handle": None, "_mapped": None, "_ends": ends, "_asked": 0}
 
 
 def _will_need(handle: int, position: int, length: int) -> None:

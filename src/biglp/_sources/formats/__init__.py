@@ -1,1 +1,95 @@
-"""One file for each format of rows."""
+"""One file for each format of rows, and one line here.
+
+To add a format, write a file with a :class:`~biglp._sources.formats.base.Format` and register it
+below: its name, where it is, what it holds, and the endings of its files. Names and endings are
+known at once; a format's module, and whatever it imports, is loaded when a file of it is opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from biglp._core.errors import MissingExtraError
+from biglp._core.registry import Registry
+
+if TYPE_CHECKING:
+    from biglp._sources.formats.base import Format
+
+Holds = Literal["rows", "table", "labels"]
+"""Rows without names; a table with named columns, in one file or several; or labels only."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is known of a format before it is loaded.
+
+    Attributes
+    ----------
+    name : str
+    holds : {"rows", "table", "labels"}
+    endings : tuple of str
+        Endings of its files.
+    prefix : str
+        How its descriptions begin, for rows that are in no file; else empty.
+    """
+
+    name: str
+    holds: Holds
+    endings: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+LISTINGS: dict[str, Listing] = {}
+FORMATS: Registry[Format] = Registry({})
+
+
+def register(name: str, format_or_place: Format | str, holds: Holds, *marks: str) -> None:
+    """Make a format known.
+
+    Parameters
+    ----------
+    name : str
+    format_or_place : Format or str
+        The format, or ``"module:object"``.
+    holds : {"rows", "table", "labels"}
+    *marks : str
+        Endings of its files (``.npy``), or what its descriptions begin with (``sim:``).
+    """
+    endings = tuple(mark for mark in marks if mark.startswith("."))
+    prefix = next((mark for mark in marks if mark.endswith(":")), "")
+    FORMATS[name] = format_or_place
+    LISTINGS[name] = Listing(name, holds, endings, prefix)
+
+
+def unregister(name: str) -> None:
+    """Forget a format."""
+    del LISTINGS[name], FORMATS[name]
+
+
+def endings_of(*holds: Holds) -> tuple[str, ...]:
+    """Endings of all formats that hold one of these."""
+    return tuple(
+        ending
+        for listing in LISTINGS.values()
+        if listing.holds in holds
+        for ending in listing.endings
+    )
+
+
+def without_pyarrow(name: str, error: ImportError) -> MissingExtraError:
+    """Explain that something cannot be read here."""
+    return MissingExtraError(
+        f"{name} is read through pyarrow, which cannot be loaded here ({error}); install it "
+        "with: pip install pyarrow. Arrays and .npy files do not need it."
+    )
+
+
+_HERE = "biglp._sources.formats"
+register("npy", f"{_HERE}.npy:NPY", "rows", ".npy")
+register("Parquet", f"{_HERE}.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
+register("Arrow", f"{_HERE}.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
+register("CSV", f"{_HERE}.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
+register("LIBSVM", f"{_HERE}.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlight", ".svml")
+register("simulated", f"{_HERE}.simulated:SIMULATED", "rows", "sim:")
+register("lines", f"{_HERE}.lines:LINES", "labels", ".txt")

@@ -1,8 +1,7 @@
-"""Rows that are already in memory, or mapped into it from a ``.npy`` file."""
+"""Rows that are already in memory."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ class ArraySource(Source):
     """A dense two-dimensional array."""
 
     def __init__(self, array: np.ndarray, name: str = "array") -> None:
-        self._array = _checked_shape(array, name)
+        self._array = check_shape(array, name)
         self.n_rows, self.n_features = array.shape
         self.dtype = array.dtype
-        self._name = name
+        self.name = name
 
     def read(self, start: int, stop: int) -> Rows:
         """Return a view of the rows."""
@@ -30,20 +29,17 @@ class ArraySource(Source):
         """Return a copy of the rows."""
         return np.asarray(self._array[indices])
 
-    @property
-    def name(self) -> str:
-        """What messages call this source."""
-        return self._name
-
 
 class CsrSource(Source):
     """A sparse matrix in compressed row form; blocks stay sparse."""
 
+    is_sparse = True
+
     def __init__(self, matrix: Any, name: str = "sparse matrix") -> None:
-        self._matrix = _checked_shape(matrix, name).tocsr()
+        self._matrix = check_shape(matrix, name).tocsr()
         self.n_rows, self.n_features = matrix.shape
         self.dtype = matrix.dtype
-        self._name = name
+        self.name = name
 
     def read(self, start: int, stop: int) -> Rows:
         """Return the rows as a CSR matrix."""
@@ -53,30 +49,9 @@ class CsrSource(Source):
         """Return the rows as a CSR matrix."""
         return self._matrix[indices]
 
-    @property
-    def is_sparse(self) -> bool:
-        """Blocks are CSR matrices."""
-        return True
 
-    @property
-    def name(self) -> str:
-        """What messages call this source."""
-        return self._name
-
-
-def open_npy(path: Path) -> ArraySource:
-    """Map a ``.npy`` file into memory; rows are read from disk when they are used."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise BadRowsError(
-            f"{path} cannot be read as a .npy array: {error}. "
-            "Write it with numpy.save and a numeric type."
-        ) from error
-    return ArraySource(array, name=str(path))
-
-
-def _checked_shape(array: Any, name: str) -> Any:
+def check_shape(array: Any, name: str) -> Any:
+    """Return an array that can be a table of numbers; refuse others."""
     if array.ndim != 2:
         raise BadRowsError(
             f"X must be two-dimensional, rows × features; {name} has shape {tuple(array.shape)}. "

@@ -18,7 +18,7 @@ from distributed import get_worker, worker_client
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._sources.base import Source
-from biglp._sources.formats.arrays import _checked_shape
+from biglp._sources.formats.arrays import check_shape
 
 CHUNKS_KEPT = 4
 
@@ -60,10 +60,12 @@ def _array_from_frame(frame: Any) -> Any:
 class DaskSource(Source):
     """A two-dimensional dask array with known chunks."""
 
+    name = "dask array"
+
     def __init__(self, array: Any) -> None:
         if any(np.isnan(size) for size in array.shape):
             array = array.compute_chunk_sizes()
-        array = _checked_shape(array, "dask array")
+        array = check_shape(array, "dask array")
         if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         self.n_rows, self.n_features = array.shape
@@ -71,11 +73,6 @@ class DaskSource(Source):
         self._bounds = np.concatenate([[0], np.cumsum(array.chunks[0])])
         self._chunks = list(array.to_delayed()[:, 0])
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
-
-    @property
-    def name(self) -> str:
-        """What messages call this source."""
-        return "dask array"
 
     def read(self, start: int, stop: int) -> Rows:
         """Return rows ``start`` to ``stop`` (exclusive)."""

@@ -5,7 +5,6 @@ Text cannot be read from the middle, so these files are streamed once into a blo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +13,8 @@ import pyarrow.csv
 
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
+from biglp._sources.formats.base import LabelColumns
+from biglp._sources.formats.lines import append_lines
 from biglp._sources.formats.textfiles import (
     MISSING_TEXTS,
     guess_rows,
@@ -21,9 +22,11 @@ from biglp._sources.formats.textfiles import (
     look_at,
     numbered_lines,
 )
+from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.arrow_columns import is_category, is_number
+from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.encoding import Encoding
+from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import TableFile, check_names
 
 BLOCK_BYTES = 1 << 20
@@ -39,21 +42,17 @@ class DelimitedTable(TableFile):
     path : path
     options : ReadOptions
         Delimiter, header, and the encoding that says which columns are text, if one is known.
-    like : DelimitedTable, optional
+    like : TableFile, optional
         First file of the same table, whose columns this one has.
     """
 
     kind = "CSV"
     part_word = "line"
     slow = True
+    typed = False
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        options: ReadOptions,
-        like: DelimitedTable | None = None,
-    ) -> None:
-        self.name = os.fspath(path)
+    def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
+        self.name = path
         self.stamp = FileStamp.of(path)
         self._layout = look_at(self.name, options.delimiter, options.header)
         check_names(pa.schema([(name, pa.null()) for name in self._layout.names]), self.name)
@@ -83,6 +82,11 @@ class DelimitedTable(TableFile):
             skip = False
         return ""
 
+    def read_as_text(self, column: str) -> None:
+        """Read a column as it is written from now on."""
+        place = self.schema.get_field_index(column)
+        self.schema = self.schema.set(place, pa.field(column, pa.string()))
+
     def _find_types(self, encoding: Encoding | None) -> Any:
         """Numbers are float64; a column that begins with anything else is text.
 
@@ -101,7 +105,7 @@ class DelimitedTable(TableFile):
             kind = pa.string()  # dates too: a user must say what number they are
             if pa.types.is_boolean(field.type):
                 kind = pa.bool_()
-            elif is_number(field.type) or pa.types.is_null(field.type):
+            elif content_of(field.type) in ("number", "nothing"):
                 kind = pa.float64()
             if encoding is not None and encoding.columns and field.name in encoding.columns:
                 wanted_text = field.name in encoding.categories
@@ -134,12 +138,12 @@ class DelimitedTable(TableFile):
         )
 
     def _explained(self, error: Exception, types: dict[str, Any]) -> BadRowsError:
-        """Look for the line that the parser stumbled over, and say what is wrong there."""
+        """Find the line that the parser could not read, and say what is wrong there."""
         width = len(self._layout.names)
         numbers = [
             (self._layout.names.index(name), name)
             for name, kind in types.items()
-            if not is_category(kind)
+            if content_of(kind) != "text"
         ]
         skip = self._layout.header
         for line, row in numbered_lines(self.name, self._layout.delimiter):
@@ -166,5 +170,22 @@ class DelimitedTable(TableFile):
         return self.unreadable(error)
 
 
+class DelimitedFormat(TableFormat):
+    """Delimited text; a file of one column may also be labels, one a line."""
+
+    name = DelimitedTable.kind
+    table = DelimitedTable
+
+    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
+        """Append a column of labels, or the lines of a file that has one column."""
+        if columns.label is None and len(look_at(files[0]).names) == 1:
+            append_lines(codes, files[0])
+        else:
+            super().read_labels(codes, files, columns)
+
+
 def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+DELIMITED = DelimitedFormat()

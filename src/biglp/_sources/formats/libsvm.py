@@ -9,78 +9,104 @@ from __future__ import annotations
 
 import io
 import logging
-import os
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from biglp._core.blocks import format_bytes
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.files import FileStamp
+from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
-from biglp._sources.cache.cached import CachedSource, conversion_facts
+from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
-from biglp._sources.files import check_not_empty
+from biglp._sources.decoding import SPARSE_BYTES
+from biglp._sources.files import no_rows
+from biglp._sources.formats.arrays import CsrSource
+from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.formats.textfiles import PACKED, guess_rows, open_text
+from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
+from biglp._sources.peek import FileFacts
+from biglp._sources.probe import RAW_BYTES_PER_SECOND, Probe
 from biglp._sources.tables.encoding import Encoding
 
 logger = logging.getLogger("biglp")
 
 CHUNK_BYTES = 8 << 20
+PROBE_BYTES = 4 << 20
 
 
-@dataclass
-class _Found:
-    """What is known about a file's features after reading it."""
+class LibsvmFormat(Format):
+    """Sparse rows as text; each line begins with the label."""
 
-    least: int | None = None
-    largest: int = -1
+    name = "LIBSVM"
+    holds_labels = True
 
-    def add(self, indices: np.ndarray) -> None:
-        if indices.size:
-            low, high = int(indices.min()), int(indices.max())
-            self.least = low if self.least is None else min(self.least, low)
-            self.largest = max(self.largest, high)
+    def open(self, files: Sequence[str], options: ReadOptions) -> CachedSource:
+        """Convert one file to sparse raw rows and open these."""
+        (name,) = files
+        options.refuse(name, "columns", "label_column", "drop", "categorical", "missing")
+        if options.cache == "never":
+            raise ParameterError(
+                f"cache='never' cannot be used with {name}: LIBSVM text cannot be read from the "
+                "middle and must be converted once; use cache='auto' or name a folder."
+            )
+        stamp = FileStamp.of(name)
+        store = CacheStore(name, (stamp,), options)
+        encoding = store.find()
+        if encoding is None:
+            dtype = np.dtype(options.dtype or np.float64)
+            # A short entry such as " 7:1" is 4 bytes of text and becomes an index and a value.
+            packed = Path(name).suffix.lower() in PACKED
+            needed = stamp.size * (4 if packed else 1) // 5 * (4 + dtype.itemsize)
+            shortage = store.shortage(needed)
+            if shortage is not None:
+                raise no_room(name, shortage)
+            where = (name, format_bytes(needed), store.path)
+            logger.info("%s: converting to sparse rows (up to %s) in %s", *where)
+            encoding = store.build(lambda folder: _convert(stamp, folder, options, dtype))
+            stamp.check()
+        return CachedSource(store, self.name, (stamp,), encoding)
 
+    def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
+        """Estimate the number of rows from the length of the first lines."""
+        size = FileStamp.of(files[0]).size
+        n_rows = guess_rows(files[0], size)
+        return FileFacts(self.name, tuple(files), size, n_rows, False, {}, None, "float64", True)
 
-def open_libsvm(path: str | os.PathLike[str], options: ReadOptions) -> CachedSource:
-    """Convert a LIBSVM file to sparse raw rows and open these."""
-    name = os.fspath(path)
-    options.refuse(name, "columns", "label_column", "drop", "categorical", "missing")
-    if options.cache == "never":
-        raise ParameterError(
-            f"cache='never' cannot be used with {name}: LIBSVM text cannot be read from the middle "
-            "and must be converted once; use cache='auto' or name a folder."
+    def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
+        """Parse the first lines, to estimate how long parsing all of them takes."""
+        with open_text(files[0]) as file:
+            text = file.read(PROBE_BYTES)
+        text = text[: text.rfind(b"\n") + 1] or text
+        began = time.perf_counter()
+        rows, _ = _parse(text, 1, files[0], np.dtype(np.float64))
+        seconds = time.perf_counter() - began
+        if rows.nnz and rows.indices.min() > 0:
+            rows = rows[:, 1:]  # counted from 1
+        n_rows = guess_rows(files[0], FileStamp.of(files[0]).size)
+        scale = n_rows / rows.shape[0]
+        size = scale * rows.nnz * 12
+        return Probe(
+            source=CsrSource(rows),
+            n_rows=n_rows,
+            exact=False,
+            looked_at=rows.shape[0],
+            convert_seconds=scale * seconds + size / RAW_BYTES_PER_SECOND,
+            read_seconds=size / RAW_BYTES_PER_SECOND,
+            decoding=SPARSE_BYTES,
         )
-    stamp = FileStamp.of(path)
-    store = CacheStore(options.cache_folder)
-    facts = conversion_facts((stamp,), options)
-    entry = store.find(name, facts)
-    if entry is None:
-        dtype = np.dtype(options.dtype or np.float64)
-        # A short entry such as " 7:1" is 4 bytes of text and becomes an index and a value.
-        packed = Path(name).suffix.lower() in PACKED
-        needed = stamp.size * (4 if packed else 1) // 5 * (4 + dtype.itemsize)
-        shortage = store.shortage(needed)
-        if shortage is not None:
-            raise no_room(name, shortage)
-        logger.info(
-            "%s: converting to sparse rows (up to %s) in %s", name, format_bytes(needed), store.path
-        )
-        entry = store.build(name, facts, lambda folder: _convert(stamp, folder, options, dtype))
-        stamp.check()
-    return CachedSource(entry, "LIBSVM", (stamp,), store)
 
-
-def label_chunks(path: str) -> Iterator[list[str]]:
-    """Yield the labels (first words) of the rows, without parsing features."""
-    for chunk, _ in _chunks(path):
-        lines = (line.split(b"#", 1)[0].split(None, 1) for line in chunk.splitlines())
-        yield [words[0].decode("ascii", errors="replace") for words in lines if words]
+    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
+        """Append the first word of each line, without parsing features."""
+        for chunk, _ in _chunks(files[0]):
+            lines = (line.split(b"#", 1)[0].split(None, 1) for line in chunk.splitlines())
+            labels = [words[0].decode("ascii", errors="replace") for words in lines if words]
+            codes.append(labels, text=True)
+        codes.refuse_plus_minus_one()
 
 
 def row_chunks(
@@ -118,38 +144,43 @@ def _is_wanted(word: bytes, labels: Container[float]) -> bool:
 
 def _convert(
     stamp: FileStamp, folder: Path, options: ReadOptions, dtype: np.dtype[Any]
-) -> dict[str, Any]:
+) -> Encoding:
+    """Write the rows as three CSR arrays, features counted from 0."""
     known = options.encoding
     zero_based = options.zero_based if known is None else known.zero_based
     width = options.n_features if known is None else known.n_inputs
-    found, rows = _Found(), 0
+    least, largest = np.iinfo(np.int32).max, -1
+    n_rows = guess_rows(stamp.path, stamp.size)
     with (
         NpyWriter(folder / "data.npy", dtype) as data,
         NpyWriter(folder / "indices.npy", np.int32) as indices,
         NpyWriter(folder / "indptr.npy", np.int64) as indptr,
-        NpyWriter(folder / "labels.npy", np.float64) as labels,
-        (options.progress or Progress()).task(
-            f"converting {stamp.path}", guess_rows(stamp.path, stamp.size)
-        ) as task,
+        (options.progress or Progress()).task(f"converting {stamp.path}", n_rows) as task,
     ):
         indptr.append(np.zeros(1))
-        for matrix, y in row_chunks(stamp.path, dtype):
-            found.add(matrix.indices)
+        for matrix, _ in row_chunks(stamp.path, dtype):
+            if matrix.nnz:
+                least = min(least, int(matrix.indices.min()))
+                largest = max(largest, int(matrix.indices.max()))
             indptr.append(matrix.indptr[1:] + data.length)
             data.append(matrix.data)
             indices.append(matrix.indices)
-            labels.append(y)
-            rows += len(y)
-            task.advance(len(y))
-    check_not_empty(rows, stamp.path)
+            task.advance(matrix.shape[0])
+    if indptr.length == 1:
+        raise no_rows(stamp.path)
     if zero_based is None:
-        zero_based = found.least == 0
+        zero_based = least == 0
     if not zero_based:
-        _count_from_zero(folder / "indices.npy", found, stamp.path)
-    width = _checked_width(width, found.largest + 1 - (not zero_based), stamp.path)
+        if least == 0:
+            raise BadRowsError(
+                f"{stamp.path} has a feature 0, but its features were to be counted from 1 "
+                "(zero_based=False); give zero_based=True, or a file made like the one that the "
+                "model was fitted on."
+            )
+        _count_from_zero(folder / "indices.npy")
+    width = _checked_width(width, largest + 1 - (not zero_based), stamp.path)
     np.save(folder / "width.npy", np.array(width))
-    encoding = Encoding(None, width, dtype.str, zero_based=bool(zero_based))
-    return {"encoding": encoding.to_json()}
+    return Encoding(None, width, dtype.str, zero_based=bool(zero_based))
 
 
 def _chunks(path: str) -> Iterator[tuple[bytes, int]]:
@@ -195,13 +226,8 @@ def _parse(
         raise BadRowsError(f"{path}, from line {first_line}: {error}.") from error
 
 
-def _count_from_zero(path: Path, found: _Found, name: str) -> None:
-    if found.least == 0:
-        raise BadRowsError(
-            f"{name} has a feature 0, but its features were to be counted from 1 "
-            "(zero_based=False); give zero_based=True, or a file made like the one that the model "
-            "was fitted on."
-        )
+def _count_from_zero(path: Path) -> None:
+    """Take one from every index of a file, a piece at a time."""
     indices = np.load(path, mmap_mode="r+")
     for start in range(0, len(indices), 1 << 22):
         indices[start : start + (1 << 22)] -= 1
@@ -219,3 +245,6 @@ def _checked_width(wanted: int | None, found: int, name: str) -> int:
             "n_features=); give a file with the same features."
         )
     return wanted
+
+
+LIBSVM = LibsvmFormat()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biglp._core.files import FileStamp
+from biglp._sources.options import ReadOptions
+from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names
 
 STREAM_BYTES = 1 << 16
@@ -22,9 +23,10 @@ class ParquetTable(TableFile):
     kind = "Parquet"
     part_word = "row group"
     slow = True
+    stamp: FileStamp
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name = os.fspath(path)
+    def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
+        self.name = path
         self.stamp = FileStamp.of(path)
         self._metadata: Any = None
         try:
@@ -35,15 +37,20 @@ class ParquetTable(TableFile):
             raise self.unreadable(error) from error
         groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         self.part_rows = [group.num_rows for group in groups]
-        width = sum(_byte_width(field.type) for field in self.schema)
+        width = 0
+        for field in self.schema:
+            try:
+                width += max(int(field.type.bit_width) // 8, 1)
+            except ValueError:  # text: a guess
+                width += 16
         sizes = [max(group.total_byte_size, group.num_rows * width) for group in groups]
-        self._group_bytes = max(sizes, default=0)
+        self.part_bytes = max(sizes, default=0)
         self.n_rows_guess = metadata.num_rows
         self._metadata = metadata
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Decode the columns of one row group."""
-        self.check_unchanged()
+        self.stamp.check()
         try:
             with self._open() as file:
                 # One thread: several row groups are decoded at once by the engine's workers.
@@ -62,10 +69,6 @@ class ParquetTable(TableFile):
                 except (pa.ArrowException, OSError) as error:
                     raise self.unreadable(error, part) from error
 
-    def part_bytes(self) -> int:
-        """Memory of the largest row group, all columns."""
-        return int(self._group_bytes)
-
     def _open(self, buffer_bytes: int = 0) -> Any:
         # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
         # the columns of a whole row group at once: 590 MB instead of 80 for 1 M rows × 100.
@@ -82,9 +85,11 @@ class ParquetTable(TableFile):
         return {**self.__dict__, "_metadata": None}
 
 
-def _byte_width(kind: Any) -> int:
-    """Bytes of one decoded value, guessed for text."""
-    try:
-        return max(int(kind.bit_width) // 8, 1)
-    except ValueError:
-        return 16
+class ParquetFormat(TableFormat):
+    """Parquet files."""
+
+    name = ParquetTable.kind
+    table = ParquetTable
+
+
+PARQUET = ParquetFormat()

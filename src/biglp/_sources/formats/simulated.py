@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Philox
@@ -29,7 +29,10 @@ from biglp._core.arrays import Rows
 from biglp._core.files import atomic_write, npy_header
 from biglp._core.progress import Progress
 from biglp._sources.base import Source
+from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.formats.simulation import PREFIX, Simulation
+from biglp._sources.labels.codes import LabelCodes
+from biglp._sources.options import ReadOptions
 
 WORDS_PER_COUNT = 16
 """Sixteen-bit words that one step of the Philox counter gives."""
@@ -39,13 +42,10 @@ WRITE_BYTES = 4 << 20
 class SimulatedSource(Source):
     """Rows of a simulation, float32, made when they are read."""
 
-    kind: ClassVar[str] = "simulated"
-    feature_names = None
-    encoding = None
-
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
         self.n_rows, self.n_features = simulation.n_rows, simulation.n_features
+        self.name = f"{PREFIX}{self.n_rows}x{self.n_features}"
         self.dtype = np.dtype(np.float32)
         self._key = _digest("noise", simulation.seed, 16)
         self._hash_key = np.uint64(_digest("clusters", simulation.seed, 8))
@@ -83,14 +83,9 @@ class SimulatedSource(Source):
         out[chosen[low:high] - start] = self.classes_of(chosen[low:high])
         return out
 
-    @property
-    def name(self) -> str:
-        """The description it was made from."""
-        return f"{PREFIX}{self.n_rows}x{self.n_features}"
-
     def fingerprint(self) -> dict[str, Any]:
         """All settings: they are the rows."""
-        return {"kind": self.kind, **asdict(self.simulation)}
+        return {"kind": "simulated", **asdict(self.simulation)}
 
     def _bits(self, start: int, stop: int) -> np.ndarray:
         """Sixteen random bits for each number of the rows.  (rows, features)."""
@@ -220,3 +215,25 @@ def _mix(values: np.ndarray) -> np.ndarray:
 def _digest(word: str, seed: int, size: int) -> int:
     digest = hashlib.blake2b(f"{word} {seed}".encode(), digest_size=size).digest()
     return int.from_bytes(digest, "little")
+
+
+class SimulatedFormat(Format):
+    """Rows, labels and classes made from a description, ``sim:…``."""
+
+    name = "simulated"
+    holds_labels = True
+    in_files = False
+
+    def open(self, files: Sequence[str], options: ReadOptions) -> SimulatedSource:
+        """Make rows as the description says."""
+        named = ("columns", "label_column", "drop", "categorical", "missing", "dtype")
+        options.refuse(files[0], *named)
+        return SimulatedSource(Simulation.parse(files[0]))
+
+    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
+        """Append the labels of all rows."""
+        source = SimulatedSource(Simulation.parse(files[0]))
+        codes.append_all(source.n_rows, source.labels)
+
+
+SIMULATED = SimulatedFormat()

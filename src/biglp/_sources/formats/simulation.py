@@ -50,15 +50,16 @@ class Simulation:
     def __post_init__(self) -> None:
         """Refuse what cannot be made."""
         least = {"n_rows": 1, "n_features": 1, "classes": 1, "clusters": 1, "labels": 0, "seed": 0}
+        given = vars(self)
         for name, value in least.items():
-            if getattr(self, name) < value:
+            if given[name] < value:
                 raise ParameterError(
-                    f"simulation: {name}={getattr(self, name)} must be at least {value}; {_USAGE}."
+                    f"simulation: {name}={given[name]} must be at least {value}; {_USAGE}."
                 )
         for name in ("separation", "noise"):
-            if not 0 <= getattr(self, name) < np.inf:
+            if not 0 <= given[name] < np.inf:
                 raise ParameterError(
-                    f"simulation: {name}={getattr(self, name)} must be 0 or more; {_USAGE}."
+                    f"simulation: {name}={given[name]} must be 0 or more; {_USAGE}."
                 )
 
     @classmethod

@@ -30,7 +30,7 @@ def guess_rows(path: str, size: int) -> int:
     try:
         with open_text(path) as file:
             look = file.read(_LOOK_BYTES)
-    except (OSError, EOFError):  # whoever parses the file will say what is wrong with it
+    except (OSError, EOFError):  # parsing will say what is wrong with the file
         return 1
     if os.path.splitext(path)[1].lower() in PACKED:
         size *= 4  # what text is usually packed by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
-from biglp._sources.tables.missing import MissingTally
+from biglp._sources.tables.missing import MissingValues
 
 
 def encode(
@@ -18,7 +18,7 @@ def encode(
     batch: Any,
     out: np.ndarray,
     rows: int | np.ndarray,
-    missing: MissingTally,
+    missing: MissingValues,
 ) -> None:
     """Fill a (features, rows) buffer from a batch of Arrow columns.
 
@@ -32,7 +32,7 @@ def encode(
     out : ndarray of shape (features, rows)
     rows : int or ndarray
         Number of the first row, or the numbers of all.
-    missing : MissingTally
+    missing : MissingValues
     """
     place = 0
     for index, (name, width) in enumerate(
@@ -48,23 +48,19 @@ def encode(
         elif column.null_count and out.dtype.kind != "f":
             missing.add(name, _numbered(rows, column.is_null()))
         else:
-            _encode_numbers(name, column, part[0])
-            holes = np.isnan(part[0]) if out.dtype.kind == "f" else np.zeros(1, dtype=bool)
-            if holes.any() and filling is None:
-                missing.add(name, _numbered(rows, holes))
-            elif holes.any():
-                part[0][holes] = filling
+            try:
+                part[0] = numbers(column)
+            except (TypeError, ValueError, pa.ArrowException) as error:
+                raise BadRowsError(
+                    f"column {name!r} must hold numbers and holds {column.type}: {error}. "
+                    "Give the same kind of table as the model was fitted on."
+                ) from error
+            empty = np.isnan(part[0]) if out.dtype.kind == "f" else np.zeros(1, dtype=bool)
+            if empty.any() and filling is None:
+                missing.add(name, _numbered(rows, empty))
+            elif empty.any():
+                part[0][empty] = filling
         place += width
-
-
-def _encode_numbers(name: str, column: Any, out: np.ndarray) -> None:
-    try:
-        out[:] = numbers(column)
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise BadRowsError(
-            f"column {name!r} must hold numbers and holds {column.type}: {error}. "
-            "Give the same kind of table as the model was fitted on."
-        ) from error
 
 
 def _encode_categories(column: Any, categories: tuple[str, ...], out: np.ndarray) -> None:
@@ -88,7 +84,7 @@ def numbers(column: Any) -> np.ndarray:
         column = column.cast(pa.uint8())
     elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.float64())
-    elif not is_number(column.type):
+    elif content_of(column.type) != "number":
         raise TypeError("not a number type")
     if isinstance(column, pa.ChunkedArray):
         return column.to_numpy()
@@ -100,23 +96,21 @@ def text(column: Any) -> Any:
     return column.cast(pa.string())
 
 
-def is_number(kind: Any) -> bool:
-    """Whether an Arrow type holds numbers (truth values and decimals too)."""
+def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
+    """What an Arrow type holds: numbers (truth values and decimals too), text or categories."""
     types = pa.types
-    return bool(
+    if (
         types.is_integer(kind)
         or types.is_floating(kind)
         or types.is_boolean(kind)
         or types.is_decimal(kind)
-    )
-
-
-def is_category(kind: Any) -> bool:
-    """Whether an Arrow type holds text or categories."""
-    types = pa.types
-    return bool(
+    ):
+        return "number"
+    if (
         types.is_string(kind)
         or types.is_large_string(kind)
         or str(kind) == "string_view"  # its test came with pyarrow 16
         or types.is_dictionary(kind)
-    )
+    ):
+        return "text"
+    return "nothing" if types.is_null(kind) else "other"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.arrow_columns import is_category, is_number, numbers, text
+from biglp._sources.tables.arrow_columns import content_of, numbers, text
 from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.table import TableFile, stream
 
@@ -25,23 +25,29 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
     A pass over the rows is made only when categories or means have to be found.
     """
     known = options.encoding
+    first = files[0]
     if known is not None and known.columns is not None:
-        columns = known.columns_of(files[0].schema.names, files[0].name)
-        _check_all_have(files, columns)
-        _check_kinds(files, [column for column in columns if column not in known.categories])
+        columns = known.columns_of(first.schema.names, first.name)
+        numeric = [column for column in columns if column not in known.categories]
+        _check_files(files, columns, numeric)
         return known
-    columns = _chosen(files[0], options)
-    _check_all_have(files, columns)
+    columns = _chosen(first, options)
     if known is not None:
-        _check_kinds(files, columns)
-        return _by_position(known, columns, files[0].name)
-    types = [[file.schema.field(column).type for file in files] for column in columns]
-    texts = [column for column, kinds in zip(columns, types, strict=True) if is_category(kinds[0])]
-    _refuse_unusable(files[0], columns, texts, options)
-    plain = [kinds for column, kinds in zip(columns, types, strict=True) if column not in texts]
-    _check_kinds(files, [column for column in columns if column not in texts])
-    categories, means = _scan(files, columns, texts, options)
-    dtype = _common_dtype([kind for kinds in plain for kind in kinds], options)
+        _check_files(files, columns, columns)
+        return _by_position(known, columns, first.name)
+    contents = {column: content_of(first.schema.field(column).type) for column in columns}
+    texts = [column for column in columns if contents[column] == "text"]
+    other = [column for column in columns if contents[column] == "other"]
+    numeric = [column for column in columns if contents[column] != "text"]
+    _check_files(files, columns, numeric)
+    if other or (texts and options.categorical == "error"):
+        raise _not_numbers(first, texts, other)
+    categories: dict[str, tuple[str, ...]] = {}
+    means = None
+    if texts or options.missing == "mean":
+        categories, means = _scan(files, columns, texts, options)
+    types = [file.schema.field(column).type for column in numeric for file in files]
+    dtype = _common_dtype(types, options)
     return Encoding(columns, len(columns), dtype.str, categories, means)
 
 
@@ -72,20 +78,18 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
     return chosen
 
 
-def _check_all_have(files: Sequence[TableFile], columns: Sequence[str]) -> None:
-    for file in files[1:]:
+def _check_files(
+    files: Sequence[TableFile], columns: Sequence[str], numeric: Sequence[str]
+) -> None:
+    """Every file must have all columns, and numbers in those that are numbers."""
+    for file in files:
         absent = [column for column in columns if column not in file.schema.names]
         if absent:
             raise BadRowsError(
                 f"{file.name} has no column {some(absent)}, which {files[0].name} has; "
                 "the files of one table need the same columns."
             )
-
-
-def _check_kinds(files: Sequence[TableFile], columns: Sequence[str]) -> None:
-    """Every file must hold numbers in the columns that are numbers."""
-    for file in files:
-        wrong = [column for column in columns if is_category(file.schema.field(column).type)]
+        wrong = [c for c in numeric if content_of(file.schema.field(c).type) == "text"]
         if wrong:
             raise BadRowsError(
                 f"{file.name}: columns {some(wrong)} hold text where numbers are expected; give "
@@ -102,35 +106,24 @@ def _by_position(known: Encoding, columns: tuple[str, ...], name: str) -> Encodi
     return replace(known, columns=columns)
 
 
-def _refuse_unusable(
-    file: TableFile, columns: Sequence[str], texts: Sequence[str], options: ReadOptions
-) -> None:
-    def kinds(names: Sequence[str]) -> str:
-        shown = [
-            f"{name!r} ({file.schema.field(name).type}{file.text_example(name)})"
-            for name in names[:8]
-        ]
-        return ", ".join(shown) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-    other = [
-        column
-        for column in columns
-        if column not in texts
-        and not is_number(file.schema.field(column).type)
-        and not pa.types.is_null(file.schema.field(column).type)
-    ]
+def _not_numbers(file: TableFile, texts: Sequence[str], other: Sequence[str]) -> BadRowsError:
+    """Explain that columns hold text, or neither numbers nor text."""
+    names = other or texts
+    shown = ", ".join(
+        f"{name!r} ({file.schema.field(name).type}{file.text_example(name)})" for name in names[:8]
+    )
+    shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
     if other:
-        raise BadRowsError(
-            f"{file.name}: columns {kinds(other)} hold neither numbers nor text. Leave them out "
+        return BadRowsError(
+            f"{file.name}: columns {shown} hold neither numbers nor text. Leave them out "
             "(drop=, --drop), choose the feature columns (columns=, --columns), or turn them into "
             "numbers first."
         )
-    if texts and options.categorical == "error":
-        raise BadRowsError(
-            f"{file.name}: columns {kinds(texts)} hold text, and features must be numbers. Turn "
-            "each category into a feature of its own with categorical='onehot' "
-            "(--categorical onehot), or leave the columns out (drop=, --drop)."
-        )
+    return BadRowsError(
+        f"{file.name}: columns {shown} hold text, and features must be numbers. Turn "
+        "each category into a feature of its own with categorical='onehot' "
+        "(--categorical onehot), or leave the columns out (drop=, --drop)."
+    )
 
 
 def _scan(
@@ -139,8 +132,6 @@ def _scan(
     """Find categories and means in one pass over the columns that need it."""
     fill = options.missing == "mean"
     needed = columns if fill else texts
-    if not needed:
-        return {}, None
     found: dict[str, set[str]] = {column: set() for column in texts}
     sums = dict.fromkeys(columns, 0.0)
     counts = dict.fromkeys(columns, 0)
@@ -148,8 +139,13 @@ def _scan(
         for column in needed:
             values = batch.column(column)
             if column in found:
-                found[column].update(_distinct(values, column, files[0].name))
-                _check_few(found[column], column, files[0].name)
+                found[column].update(pc.unique(text(values)).drop_null().to_pylist())
+                if len(found[column]) > MAX_CATEGORIES:
+                    raise BadRowsError(
+                        f"{files[0].name}: column {column!r} has more than {MAX_CATEGORIES:,} "
+                        "different texts, too many for a feature each; it may be a name or a "
+                        "number of the row. Leave it out (drop=, --drop)."
+                    )
                 continue
             array = numbers(values).astype(np.float64, copy=False)
             there = ~np.isnan(array)
@@ -167,38 +163,18 @@ def _scan(
     return categories, tuple(sums[column] / max(counts[column], 1) for column in columns)
 
 
-def _distinct(values: Any, column: str, name: str) -> list[str]:
-    distinct = pc.unique(text(values)).drop_null()
-    if len(distinct) > MAX_CATEGORIES:
-        _too_many(column, name)
-    return distinct.to_pylist()
-
-
-def _check_few(found: set[str], column: str, name: str) -> None:
-    if len(found) > MAX_CATEGORIES:
-        _too_many(column, name)
-
-
-def _too_many(column: str, name: str) -> None:
-    raise BadRowsError(
-        f"{name}: column {column!r} has more than {MAX_CATEGORIES:,} different texts, too many for "
-        "a feature each; it may be a name or a number of the row. Leave it out (drop=, --drop)."
-    )
-
-
-def _common_dtype(kinds: Sequence[Any], options: ReadOptions) -> np.dtype[Any]:
+def _common_dtype(types: Sequence[Any], options: ReadOptions) -> np.dtype[Any]:
     """The narrowest type that holds every number column, and NaN where means are asked for."""
     if options.dtype is not None:
         return np.dtype(options.dtype)
-    dtypes = [_numpy_dtype(kind) for kind in kinds] or [np.dtype(np.float32)]
-    if options.missing == "mean":
-        dtypes.append(np.dtype(np.float32))
+    dtypes: list[np.dtype[Any]] = (
+        [np.dtype(np.float32)] if options.missing == "mean" or not types else []
+    )
+    for kind in types:
+        if pa.types.is_boolean(kind):
+            dtypes.append(np.dtype(np.uint8))
+        elif pa.types.is_decimal(kind) or pa.types.is_null(kind):
+            dtypes.append(np.dtype(np.float64))
+        else:
+            dtypes.append(np.dtype(kind.to_pandas_dtype()))
     return np.result_type(*dtypes)
-
-
-def _numpy_dtype(kind: Any) -> np.dtype[Any]:
-    if pa.types.is_boolean(kind):
-        return np.dtype(np.uint8)
-    if pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return np.dtype(np.float64)
-    return np.dtype(kind.to_pandas_dtype())

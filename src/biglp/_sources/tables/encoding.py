@@ -34,6 +34,12 @@ class Encoding:
         What missing values become, one number a column; None when they are refused.
     zero_based : bool or None
         Whether a LIBSVM file counts its features from 0.
+    widths : tuple of int
+        Features of each column.
+    n_features : int
+        Number of features.
+    feature_names : tuple of str or None
+        Names of the features: a column's name, or ``column=category``.
     """
 
     columns: tuple[str, ...] | None
@@ -42,31 +48,22 @@ class Encoding:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     means: tuple[float, ...] | None = None
     zero_based: bool | None = None
+    widths: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    n_features: int = field(init=False, repr=False, compare=False)
+    feature_names: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
 
-    @property
-    def widths(self) -> list[int]:
-        """Features of each column."""
-        if self.columns is None:
-            return [1] * self.n_inputs
-        one = [""]
-        return [len(self.categories.get(name, one)) for name in self.columns]
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        more = sum(len(values) - 1 for values in self.categories.values())
-        return self.n_inputs + more
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features: a column's name, or ``column=category``."""
-        if self.columns is None:
-            return None
+    def __post_init__(self) -> None:
+        """Work out the features, which every block of rows asks for."""
         names: list[str] = []
-        for column in self.columns:
+        widths: list[int] = []
+        for column in self.columns or ():
             values = self.categories.get(column)
             names += [column] if values is None else [f"{column}={value}" for value in values]
-        return tuple(names)
+            widths.append(1 if values is None else len(values))
+        named = self.columns is not None
+        object.__setattr__(self, "widths", tuple(widths) if named else (1,) * self.n_inputs)
+        object.__setattr__(self, "n_features", sum(self.widths))
+        object.__setattr__(self, "feature_names", tuple(names) if named else None)
 
     def columns_of(self, available: Sequence[str], name: str) -> tuple[str, ...]:
         """Find this encoding's columns in a new table, by name.

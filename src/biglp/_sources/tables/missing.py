@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from biglp._core.errors import BadRowsError
@@ -9,12 +11,12 @@ from biglp._core.errors import BadRowsError
 FIRST_ROWS = 5
 
 
-class MissingTally:
-    """Missing values seen so far, by column."""
+@dataclass
+class MissingValues:
+    """Missing values seen so far: how many in each column, and the first rows that have one."""
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.first_rows: list[int] = []
+    counts: dict[str, int] = field(default_factory=dict)
+    first_rows: list[int] = field(default_factory=list)
 
     def add(self, column: str, rows: np.ndarray) -> None:
         """Count the missing values of one column at ``rows``."""
@@ -22,8 +24,8 @@ class MissingTally:
         known = sorted({*self.first_rows, *(int(row) for row in rows[:FIRST_ROWS])})
         self.first_rows = known[:FIRST_ROWS]
 
-    def check(self, name: str, whole: bool = True) -> None:
-        """Raise when anything was missing.
+    def error(self, name: str, whole: bool = True) -> BadRowsError:
+        """Say how many values are missing and where.
 
         Parameters
         ----------
@@ -32,13 +34,11 @@ class MissingTally:
         whole : bool
             Whether all rows have been looked at, so that the count is the count of the table.
         """
-        if not self.counts:
-            return
         total = sum(self.counts.values())
         worst = sorted(self.counts, key=lambda column: -self.counts[column])
         columns = ", ".join(f"{column!r} ({self.counts[column]:,})" for column in worst[:5])
         more = f" and {len(worst) - 5} more columns" if len(worst) > 5 else ""
-        raise BadRowsError(
+        return BadRowsError(
             f"{name} has {'' if whole else 'at least '}{total:,} missing values, in "
             f"{columns}{more}; first in rows {', '.join(f'{row:,}' for row in self.first_rows)} "
             "(counted from 0). Fill them with missing='mean' (--missing mean), leave those columns "

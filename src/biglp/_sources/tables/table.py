@@ -29,6 +29,8 @@ class TableFile(ABC):
         Names of the format and of its parts.
     slow : bool
         Whether decoding costs more than reading raw rows, so that converting once pays.
+    typed : bool
+        Whether the columns have declared types; labels in other formats are read as written.
     name : str
         What messages call the file.
     stamp : FileStamp or None
@@ -39,16 +41,20 @@ class TableFile(ABC):
         Rows of each part; empty when the file can only be streamed.
     n_rows_guess : int
         Number of rows, exact when there are parts.
+    part_bytes : int
+        Memory that the largest part takes when it is read; 0 when it is not copied.
     """
 
     kind: ClassVar[str]
     part_word: ClassVar[str] = "part"
     slow: ClassVar[bool] = False
+    typed: ClassVar[bool] = True
     name: str
     stamp: FileStamp | None
     schema: Any
     part_rows: list[int]
     n_rows_guess: int
+    part_bytes: int = 0
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -58,18 +64,13 @@ class TableFile(ABC):
         """Return one part as an Arrow table of these columns."""
         raise LookupError(f"{self.name} can only be read from its start to its end")
 
-    def part_bytes(self) -> int:
-        """Memory that the largest part takes when it is read; 0 when it is not copied."""
-        return 0
-
     def text_example(self, column: str) -> str:
         """Say where a column holds text, for formats whose columns have no declared type."""
         return ""
 
-    def check_unchanged(self) -> None:
-        """Raise when the file is no longer what it was."""
-        if self.stamp is not None:
-            self.stamp.check()
+    def read_as_text(self, column: str) -> None:
+        """Read a column as it is written from now on; for columns without declared types."""
+        raise LookupError(f"{self.name} declares the type of column {column!r}")
 
     def unreadable(self, error: Exception, part: int | None = None) -> BadRowsError:
         """Explain an error of the format's reader."""
@@ -97,9 +98,17 @@ def check_names(schema: Any, name: str) -> Any:
 def stream(files: Sequence[TableFile], columns: Sequence[str]) -> Iterator[Any]:
     """Yield all rows of all files in order, none of the batches empty."""
     for file in files:
-        file.check_unchanged()
+        if file.stamp is not None:
+            file.stamp.check()
         try:
             yield from (batch for batch in file.batches(columns) if batch.num_rows)
         except (pa.ArrowException, OSError) as error:
             raise file.unreadable(error) from error
-        file.check_unchanged()
+        if file.stamp is not None:
+            file.stamp.check()
+
+
+def pieces(batch: Any) -> Iterator[Any]:
+    """Cut a batch into slices of bounded size that share its memory."""
+    for start in range(0, batch.num_rows, BATCH_ROWS):
+        yield batch.slice(start, BATCH_ROWS)

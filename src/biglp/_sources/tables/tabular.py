@@ -1,24 +1,25 @@
 """A table's rows as numbers, read from any row to any row.
 
-Columns are copied into the rows of a (features, rows) buffer, which is then turned: that is faster
-than filling a (rows, features) buffer by columns, and the rows have the same layout, hence the same
-sums to the last bit, as those of a ``.npy`` file.
+Columns are copied into the rows of a (features, rows) buffer, which is then transposed: that is
+faster than filling a (rows, features) buffer by columns, and the rows have the same layout, hence
+the same sums to the last bit, as those of a ``.npy`` file.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from biglp._core.arrays import Rows
-from biglp._sources.files import FileSource, check_not_empty, describe_files
+from biglp._sources.decoding import table_bytes
+from biglp._sources.files import FileSource
 from biglp._sources.tables.arrow_columns import encode
 from biglp._sources.tables.encoding import Encoding
-from biglp._sources.tables.missing import MissingTally
+from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile
 
 
@@ -31,13 +32,17 @@ class TabularSource(FileSource):
         Files of one table, in order.
     encoding : Encoding
         How columns become features.
+    name : str
+        What messages call the table.
     """
 
-    kind: ClassVar[str] = "table"
+    kind = "table"
+    encoding: Encoding
 
-    def __init__(self, files: Sequence[TableFile], encoding: Encoding) -> None:
+    def __init__(self, files: Sequence[TableFile], encoding: Encoding, name: str) -> None:
+        self.name = name
         self._files = tuple(files)
-        self.encoding: Encoding = encoding
+        self.encoding = encoding
         self.feature_names = encoding.feature_names
         self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
         self._parts = [
@@ -51,44 +56,38 @@ class TabularSource(FileSource):
         self.n_rows = int(self._bounds[-1])
         self.n_features = encoding.n_features
         self.dtype = np.dtype(encoding.dtype)
+        self.part_bytes = max(file.part_bytes for file in files)
+        if self.stamps:  # a data frame is in memory and is not decoded
+            self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs)
         self._held = PartCache()
-        check_not_empty(self.n_rows, self.name)
-
-    @property
-    def name(self) -> str:
-        """The path, or the first of the paths."""
-        return describe_files(self.stamps) if self.stamps else self._files[0].name
 
     def read(self, start: int, stop: int) -> Rows:
         """Decode rows ``start`` to ``stop`` (exclusive)."""
         out = column_buffer(self.n_features, stop - start, self.dtype)
-        missing = MissingTally()
+        missing = MissingValues()
         for part, low, high in self._spans(start, stop):
             first = int(self._bounds[part])
             batch = self._part(part).slice(low - first, high - low)
             encode(self.encoding, batch, out[:, low - start : high - start], low, missing)
             del batch  # let go of this part before the next one is decoded
-        missing.check(self.name, whole=False)
+        if missing.counts:
+            raise missing.error(self.name, whole=False)
         return np.ascontiguousarray(out.T)
 
     def take(self, indices: np.ndarray) -> Rows:
         """Decode the rows at increasing ``indices``, each part once."""
         indices = np.asarray(indices, dtype=np.int64)
         out = column_buffer(self.n_features, len(indices), self.dtype)
-        missing = MissingTally()
+        missing = MissingValues()
         cuts = np.searchsorted(indices, self._bounds)
         for part in np.flatnonzero(np.diff(cuts)):
             low, high = int(cuts[part]), int(cuts[part + 1])
             batch = self._part(int(part)).take(indices[low:high] - self._bounds[part])
             encode(self.encoding, batch, out[:, low:high], indices[low:high], missing)
             del batch
-        missing.check(self.name, whole=False)
+        if missing.counts:
+            raise missing.error(self.name, whole=False)
         return np.ascontiguousarray(out.T)
-
-    @property
-    def part_bytes(self) -> int:
-        """Memory that each worker may hold beside its block: the largest row group."""
-        return max(file.part_bytes() for file in self._files)
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1
@@ -121,7 +120,7 @@ class PartCache:
 
     def get(self, key: int, load: Callable[[], Any]) -> Any:
         """Return the part ``key``, loading it where no thread holds it."""
-        held = getattr(self._own, "held", None)
+        held = self._own.__dict__.get("held")  # nothing yet in a thread that has not read
         if held is not None and held[0] == key:
             return held[1]
         self._own.held = held = None
@@ -142,9 +141,9 @@ class PartCache:
 
 
 def column_buffer(n_features: int, n_rows: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return an empty (features, rows) array that is quick to turn.
+    """Return an empty (features, rows) array that is quick to transpose.
 
-    Columns whose distance is a power of two would all fall on the same few cache lines; a little
-    air between them makes turning the array six times as fast.
+    Columns whose distance is a power of two would all fall on the same few cache lines; a small
+    gap between them makes transposing the array six times as fast.
     """
     return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]

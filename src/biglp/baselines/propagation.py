@@ -1,108 +1,40 @@
-"""What low-rank propagation is compared with: exact propagation, and nearest neighbours.
-
-:class:`DensePropagation` is label propagation on the whole n × n graph (Eq. 2.1 and 2.3 of the
-paper): the method that :class:`biglp.LowRankLabelPropagation` approximates, for as many rows as fit
-in memory. :class:`NearestNeighbours` looks at the labelled rows only.
+"""Exact label propagation on the dense n × n graph (Eq. 2.1 and 2.3 of the paper).
 
 Notation: W the graph, D its degrees, S = D^(−1/2)·W·D^(−1/2), Y the labels, F the scores.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._answers.spreading import as_probabilities
-from biglp._core.arrays import Rows, to_numpy
-from biglp._core.blocks import format_bytes, parse_memory
+from biglp._core.arrays import Rows
 from biglp._core.checks import fraction, is_auto, one_of, positive, positive_integer
-from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
-from biglp._fit.bad_rows import explain_bad_rows
+from biglp._core.errors import MemoryBudgetError, StoppedShortWarning, warn_caller
+from biglp._core.memory import format_bytes, parse_memory
 from biglp._fit.settings import SOLVERS
-from biglp._labels.labels import Labels, encode_labels
+from biglp._labels.labels import Labels
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.shift import shifted
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
-from biglp._sources import PreparedSource, as_source
+from biglp.baselines.base import Baseline
+from biglp.baselines.neighbours import neighbour_distance
 
 KERNELS = ("rbf", "linear")
 BALANCES = ("mass", "share", "none")
-NEIGHBOUR = 7
 BANDWIDTH_SHARE = 0.3
-"""The automatic bandwidth is this share of the typical distance to that neighbour: the best of
-0.15 to 1 on digits, MNIST and Fashion-MNIST."""
-BANDWIDTH_ROWS = 500
-"""Rows behind the automatic bandwidth."""
+"""The automatic bandwidth is this share of the typical distance to the seventh neighbour: the best
+of 0.15 to 1 on digits, MNIST and Fashion-MNIST."""
 ROWS_AT_ONCE = 1000
 """New rows that are scored together."""
 
 
-class _Baseline(ClassifierMixin, BaseEstimator):
-    """What the baselines share: reading rows, naming classes, answering for new rows."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from all rows and the labels of some.
-
-        Parameters
-        ----------
-        X : array, CSR matrix, data frame or path of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-            Labels of any type; -1, None, NaN or "" where unknown.
-        """
-        rows = self._rows(X, reset=True)
-        labels = encode_labels(y, rows.shape[0])
-        if labels.distribution is not None:
-            raise LabelError(
-                "y holds label distributions, which the baselines do not take; give one label a "
-                "row, or use LowRankLabelPropagation."
-            )
-        self.classes_ = labels.classes
-        self.label_distributions_ = self._fit(rows, labels)
-        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row.  (n_rows,)."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
-        check_is_fitted(self)
-        return self._score(self._rows(X, reset=False))
-
-    @abstractmethod
-    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
-        """Learn, and return the class probabilities of the training rows."""
-
-    @abstractmethod
-    def _score(self, rows: Rows) -> np.ndarray:
-        """Class probabilities of new rows."""
-
-    def _rows(self, X: Any, *, reset: bool) -> Rows:
-        """All rows in float64, checked."""
-        source = as_source(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        rows = to_numpy(PreparedSource(source, np.dtype(np.float64)).read(0, source.n_rows))
-        if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
-            explain_bad_rows(source)
-        return rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class DensePropagation(_Baseline):
+class DensePropagation(Baseline):
     """Exact label propagation on the dense n × n graph.
 
     Memory grows with n² and time with n³ (closed form) or n² an iteration.
@@ -183,7 +115,7 @@ class DensePropagation(_Baseline):
         elif self.class_balance == "mass":
             self._weights = 1.0 / self.scores_.sum(axis=0)
         elif self.class_balance == "share":
-            # A label's own score would be taken for what the graph says of its row.
+            # Without the label's own score, which says nothing about the graph around its row.
             spread = (self.scores_ - (1.0 - self.alpha) * targets) * roots[:, None]
             self._offsets = share_offsets(spread, self._prior)
         return self._probabilities(self.scores_, self._degrees)
@@ -269,50 +201,6 @@ class DensePropagation(_Baseline):
             )
 
 
-class NearestNeighbours(_Baseline):
-    """Vote of the nearest labelled rows, through scikit-learn; unlabelled rows teach nothing.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Labelled rows that vote; all of them when there are fewer.
-    n_jobs : int, optional
-        Processes of scikit-learn.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    transduction_ : ndarray of shape (n_rows,)
-        Label of every training row; a labelled row keeps its own.
-    label_distributions_ : ndarray of shape (n_rows, n_classes)
-        Share of the votes.
-    """
-
-    def __init__(self, n_neighbors: int = 5, n_jobs: int | None = None) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_jobs = n_jobs
-
-    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
-        count = min(positive_integer("n_neighbors", self.n_neighbors), len(labels.rows))
-        self._voters = KNeighborsClassifier(count, n_jobs=self.n_jobs)
-        self._voters.fit(rows[labels.rows], labels.codes)
-        shares = self._score(rows)
-        shares[labels.rows] = labels.one_hot(labels.codes)
-        return shares
-
-    def _score(self, rows: Rows) -> np.ndarray:
-        return self._voters.predict_proba(rows)
-
-
-def neighbour_distance(rows: Rows) -> float | None:
-    """Typical distance of a row to its seventh neighbour; None where all rows are the same."""
-    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
-    step = max(1, rows.shape[0] // BANDWIDTH_ROWS)
-    distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself
-    apart = distances[distances > 0]
-    return float(np.sqrt(np.mean(apart**2))) if apart.size else None
-
-
 def _column_minimums(rows: Rows) -> np.ndarray:
     if sparse.issparse(rows):
         return np.asarray(rows.min(axis=0).toarray()).ravel()
@@ -320,5 +208,5 @@ def _column_minimums(rows: Rows) -> np.ndarray:
 
 
 def _positive_degrees(degrees: np.ndarray) -> np.ndarray:
-    """Degrees, with 1 for a row that is tied to nothing: its scores are 0 whatever it is."""
+    """Degrees, with 1 for a row without any neighbour: its scores are 0 whatever its degree is."""
     return np.where(degrees > 0, degrees, 1.0)

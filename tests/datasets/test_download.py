@@ -1,4 +1,4 @@
-"""Downloads against a real server: broken off, resumed, changed, damaged, refused."""
+"""Downloads (download, transfer, parts) against a real server that breaks off, changes, refuses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import biglp.datasets.download as download_module
+import biglp.datasets.transfer as transfer
 from biglp._core.errors import DownloadError, OutputError
 from biglp._core.progress import Progress, Task
-from biglp.datasets.download import digest, download, part_of, read_record, record_of
+from biglp.datasets.download import download
+from biglp.datasets.parts import digest, part_of, read_record, record_of
 from dataset_server import Site, closed_port, serving
 
 BODY = np.random.default_rng(0).bytes(20_011)
@@ -25,7 +26,7 @@ SHA = hashlib.sha256(BODY).hexdigest()
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(download_module, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_SECONDS", 0.0)
     monkeypatch.setenv("no_proxy", "*")
 
 
@@ -85,7 +86,7 @@ def test_broken_off_at_any_byte(site, cuts, piece, ranges, tags, known):
     site.ranges, site.tags, site.drops, site.asked, site.sent = ranges, tags, [], [], 0
     folder = Path(tempfile.mkdtemp())
     path = folder / "x.gz"
-    old_piece, download_module.PIECE_BYTES = download_module.PIECE_BYTES, piece
+    old_piece, transfer.PIECE_BYTES = transfer.PIECE_BYTES, piece
     try:
         for how, after in cuts:
             if how == "stop" and not path.exists():
@@ -100,7 +101,7 @@ def test_broken_off_at_any_byte(site, cuts, piece, ranges, tags, known):
         if ranges and all(how == "drop" for how, _ in cuts):
             assert site.sent == len(BODY)  # not a byte was sent twice
     finally:
-        download_module.PIECE_BYTES = old_piece
+        transfer.PIECE_BYTES = old_piece
         shutil.rmtree(folder)
 
 
@@ -128,7 +129,7 @@ def test_resumed_by_another_process(site, tmp_path, cut, tags):
 @pytest.mark.parametrize("longer", [True, False])
 def test_file_changed_in_between(site, tmp_path, monkeypatch, tags, longer, heeds):
     """Two versions are never glued together, whether or not the server helps to avoid it."""
-    monkeypatch.setattr(download_module, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 1000)
     site.tags, site.heeds_if_range = tags, heeds
     path = tmp_path / "x.gz"
     site.files["/x.gz"] = b"old" * (9000 if longer else 2000)
@@ -221,7 +222,7 @@ def test_first_download_fixes_the_checksum(site, tmp_path):
 
 
 def test_no_room(site, tmp_path, monkeypatch):
-    monkeypatch.setattr(download_module, "free_space", lambda folder: 70 << 20)
+    monkeypatch.setattr(transfer, "free_space", lambda folder: 70 << 20)
     download(f"{site.url}/x.gz", tmp_path / "x.gz")
     with pytest.raises(OutputError, match=r"needed in .* and 70 MB are free.*BIGLP_CACHE"):
         download(f"{site.url}/x.gz", tmp_path / "y.gz", room_for=10 << 20)

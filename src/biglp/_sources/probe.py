@@ -1,0 +1,102 @@
+"""Some rows of an input, and how long reading all of them would take."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from biglp._core.arrays import Rows
+from biglp._sources.base import Source
+
+SAMPLE_BYTES = 64 << 20
+"""Rows in memory that methods are tried on; four times as much where they stay in their file."""
+PASS_BYTES = 4 << 20
+FETCHED_ROWS = 200
+RAW_BYTES_PER_SECOND = 1.5e9
+"""Writing and reading back converted rows."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Some rows of an input, and what reading all of them costs.
+
+    Attributes
+    ----------
+    source : Source
+        Rows to try methods on.
+    n_rows : int
+        Rows of the whole input; an estimate unless ``exact``.
+    exact : bool
+    looked_at : int
+        Rows that ``missing`` and ``categories`` were counted in.
+    convert_seconds : float
+        Time of the conversion before the first sweep.
+    read_seconds : float
+        Time of one pass over the rows when they are not in memory.
+    fetch_seconds : float
+        Time to fetch one row from anywhere.
+    decoding : int
+        Memory that decoding takes.
+    missing : dict of str to int
+        Missing values of each column in the first ``looked_at`` rows.
+    categories : dict of str to int
+        Different texts of each text column in these rows.
+    """
+
+    source: Source
+    n_rows: int
+    exact: bool
+    looked_at: int
+    convert_seconds: float = 0.0
+    read_seconds: float = 0.0
+    fetch_seconds: float = 0.0
+    decoding: int = 0
+    missing: dict[str, int] = field(default_factory=dict)
+    categories: dict[str, int] = field(default_factory=dict)
+
+
+def probe_rows(source: Source, wanted: int) -> Probe:
+    """Read a part of rows that are read where they are; all of them take as much longer."""
+    most = max(SAMPLE_BYTES * 4 // (source.n_features * source.dtype.itemsize), 1)
+    n_rows = min(source.n_rows, wanted, most)
+    part = Slice(source, (source.n_rows - n_rows) // 2, n_rows)
+    each = max(PASS_BYTES // (source.n_features * source.dtype.itemsize), 1)
+    began, missing = time.perf_counter(), 0
+    for start in range(0, n_rows, each):
+        rows = part.read(start, min(start + each, n_rows))
+        if start == 0 and rows.dtype.kind == "f" and not source.is_sparse:
+            missing = int(np.isnan(rows).sum())
+    read = time.perf_counter() - began
+    chosen = np.unique(np.random.default_rng(0).integers(source.n_rows, size=FETCHED_ROWS))
+    began = time.perf_counter()
+    source.take(chosen)
+    fetch = (time.perf_counter() - began) / len(chosen)
+    return Probe(
+        source=part,
+        n_rows=source.n_rows,
+        exact=True,
+        looked_at=min(each, n_rows),
+        read_seconds=read * source.n_rows / n_rows,
+        fetch_seconds=fetch,
+        decoding=source.decoding_bytes,
+        missing={"values": missing} if missing else {},
+    )
+
+
+class Slice(Source):
+    """Consecutive rows of another source."""
+
+    def __init__(self, inner: Source, first: int, n_rows: int) -> None:
+        self._inner, self._first = inner, first
+        self.n_rows, self.n_features, self.dtype = n_rows, inner.n_features, inner.dtype
+        self.name, self.is_sparse = inner.name, inner.is_sparse
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Read from the middle of the other source."""
+        return self._inner.read(self._first + start, self._first + stop)
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Read from the middle of the other source."""
+        return self._inner.take(np.asarray(indices) + self._first)

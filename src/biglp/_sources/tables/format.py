@@ -1,0 +1,93 @@
+"""Formats of tables: what Parquet, Arrow and delimited text have in common."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from biglp._core.errors import ParameterError
+from biglp._sources.cache.cached import CachedSource
+from biglp._sources.cache.folder import CacheStore
+from biglp._sources.files import FileSource, no_rows
+from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.labels.codes import LabelCodes
+from biglp._sources.labels.table import append_columns
+from biglp._sources.options import ReadOptions
+from biglp._sources.peek import FileFacts
+from biglp._sources.probe import Probe
+from biglp._sources.tables.columns import make_encoding
+from biglp._sources.tables.convert import convert
+from biglp._sources.tables.head import probe_table
+from biglp._sources.tables.table import TableFile
+from biglp._sources.tables.tabular import TabularSource
+
+logger = logging.getLogger("biglp")
+
+
+class TableFormat(Format):
+    """A format with named columns.
+
+    Attributes
+    ----------
+    table : type of TableFile
+        Opens one file; called with its path, the options, and the first file of the same table.
+    """
+
+    table: Callable[..., TableFile]
+
+    def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
+        """Open the files of one table."""
+        first = self.table(files[0], options)
+        return [first, *(self.table(file, options, first) for file in files[1:])]
+
+    def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
+        """Open a table, converting it first where that pays and the disk has room."""
+        tables = self.open_files(files, options)
+        stamps = tuple(table.stamp for table in tables if table.stamp is not None)
+        name, in_parts = tables[0].name, bool(tables[0].part_rows)
+        if len(tables) > 1:
+            name += f" and {len(tables) - 1} more"
+        n_rows = sum(table.n_rows_guess for table in tables)
+        if n_rows == 0:
+            raise no_rows(name)
+        if in_parts and (options.cache == "never" or not tables[0].slow):
+            return TabularSource(tables, make_encoding(tables, options), name)
+        if options.cache == "never":
+            raise ParameterError(
+                f"cache='never' cannot be used with {name}: {self.name} cannot be read from the "
+                "middle and must be converted once; use cache='auto' or name a folder."
+            )
+        store = CacheStore(name, stamps, options)
+        encoding, problem = store.find(), None
+        if encoding is None:
+            encoding = make_encoding(tables, options)
+            problem = convert(store, tables, encoding, options.progress)
+        open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
+        if problem is not None and open_original is not None:
+            logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
+            return open_original()
+        return CachedSource(store, self.name, stamps, encoding, open_original)
+
+    def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
+        """Say what files hold: their columns and number of rows."""
+        tables = self.open_files(files, options)
+        return FileFacts(
+            kind=self.name,
+            files=tuple(files),
+            size=sum(table.stamp.size for table in tables if table.stamp is not None),
+            n_rows=sum(table.n_rows_guess for table in tables),
+            exact=bool(tables[0].part_rows),
+            columns={field.name: str(field.type) for field in tables[0].schema},
+            n_features=None,
+            dtype=None,
+            converted=tables[0].slow,
+        )
+
+    def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
+        """Decode the first rows, to estimate how long decoding all of them takes."""
+        return probe_table(self.open_files(files, options), options)
+
+    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
+        """Append a column of labels, of which only this column is read."""
+        append_columns(codes, self.open_files(files, ReadOptions()), columns.label, columns.weight)

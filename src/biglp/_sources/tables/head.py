@@ -1,0 +1,97 @@
+"""The first rows of a table, decoded without converting it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biglp._sources.decoding import table_bytes
+from biglp._sources.formats.arrays import ArraySource
+from biglp._sources.options import ReadOptions
+from biglp._sources.probe import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
+from biglp._sources.tables.arrow_columns import encode
+from biglp._sources.tables.columns import make_encoding
+from biglp._sources.tables.missing import MissingValues
+from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
+
+HEAD_ROWS = 50_000
+
+
+class Head(TableFile):
+    """The first rows of a table file, as a table file."""
+
+    kind = "table"
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        self.name, self.stamp, self.schema = file.name, file.stamp, file.schema
+        self.part_rows, self.n_rows_guess = [], file.n_rows_guess
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the first batches."""
+        return islice(self._file.batches(columns), -(-HEAD_ROWS // BATCH_ROWS) + 1)
+
+    def text_example(self, column: str) -> str:
+        """Say where a column holds text."""
+        return self._file.text_example(column)
+
+
+def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
+    """Decode the first rows of the first file; all rows take as much longer.
+
+    Parameters
+    ----------
+    files : sequence of TableFile
+    options : ReadOptions
+        Which columns are features, and how they become numbers.
+    """
+    head = Head(files[0])
+    encoding = make_encoding([head], options)
+    columns, width = encoding.columns or (), encoding.n_features
+    most = max(SAMPLE_BYTES // (8 * width), 1)
+    counts = dict.fromkeys(columns, 0)
+    parts: list[np.ndarray] = []
+    done = 0
+    began = time.perf_counter()
+    for batch in stream([head], columns):
+        batch = batch.slice(0, most - done)
+        buffer = np.empty((width, batch.num_rows), dtype=encoding.dtype)
+        encode(encoding, batch, buffer, done, MissingValues())
+        for name in columns:
+            counts[name] += _missing_in(batch.column(name))
+        parts.append(np.ascontiguousarray(buffer.T))
+        done += batch.num_rows
+        if done >= min(most, HEAD_ROWS):
+            break
+    seconds = time.perf_counter() - began
+    rows = np.concatenate(parts)
+    if rows.dtype.kind == "f":
+        rows = np.nan_to_num(rows, copy=False)
+    n_rows = sum(file.n_rows_guess for file in files)
+    size = n_rows * width * rows.dtype.itemsize
+    decode = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
+    return Probe(
+        source=ArraySource(rows),
+        n_rows=n_rows,
+        exact=bool(files[0].part_rows),
+        looked_at=done,
+        convert_seconds=decode if files[0].slow else 0.0,
+        read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decode,
+        decoding=table_bytes(n_rows, encoding.n_inputs),
+        missing={name: count for name, count in counts.items() if count},
+        categories={name: len(values) for name, values in encoding.categories.items()},
+    )
+
+
+def _missing_in(column: Any) -> int:
+    """Missing values of an Arrow column: null or NaN."""
+    count = int(column.null_count)
+    if pa.types.is_floating(column.type):
+        count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
+    return count

@@ -1,0 +1,118 @@
+"""What is printed about a run: the plan before it (``--dry-run``), the summary after it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from biglp._core.memory import format_bytes
+from biglp.cli.console import errors_console, plain_table, results_console, seconds
+from biglp.cli.errors import escape
+
+if TYPE_CHECKING:
+    from biglp._jobs.fit import FitJob
+
+MOST_CLASSES = 12
+
+
+def show_plan(job: FitJob, as_json: bool) -> None:
+    """Check a job and say what it would do."""
+    from biglp._jobs.inspect.survey import plan
+
+    found = plan(job)
+    console = results_console()
+    if as_json:
+        console.print_json(json.dumps(found))
+        return
+    labels = found["labels"]
+    kept = "stored between sweeps" if found["stored"] else "computed again in each sweep"
+    console.print(
+        f"[bold]{escape(found['input'])}[/bold]: {found['format']}, {found['rows']:,} rows × "
+        f"{found['features']:,} features, {sum(labels.values()):,} labels of "
+        f"{len(labels):,} classes"
+    )
+    console.print(
+        f"{found['settings']['factor']}, {found['landmarks']:,} landmarks; "
+        f"{found['threads']} threads, {found['rows_a_block']:,} rows a block; features {kept}"
+    )
+    console.print(
+        f"About {seconds(found['seconds'])} and {format_bytes(found['memory'])} of memory. "
+        f"Would write to {escape(found['output'])}; nothing was written."
+    )
+
+
+def show_summary(summary: dict[str, Any]) -> None:
+    """Print the summary of a run."""
+    console, warn = results_console(), errors_console()
+    for message in summary["warnings"]:
+        warn.print(f"[bold yellow]warning:[/bold yellow] {escape(message)}", soft_wrap=True)
+    if summary.get("nothing_to_do"):
+        console.print("This run has already ended; nothing was done again.")
+    console.print(
+        f"[bold green]{summary['rows']:,} rows labelled[/bold green] in "
+        f"{seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
+        f"{format_bytes(summary['peak_memory'])} of memory"
+    )
+    if "settings" in summary:
+        console.print(_method(summary["settings"]))
+        for line in _evidence(summary["settings"]):
+            console.print(line)
+    console.print(_classes(summary))
+    files = list(summary["files"].values())
+    if "settings" in summary:
+        files.append(str(Path(files[0]).with_name("summary.json")))
+    console.print(f"Written: {', '.join(files)}", soft_wrap=True)
+
+
+def _classes(summary: dict[str, Any]) -> Any:
+    """Rows of each class; the largest classes where there are many."""
+    given, found = summary.get("given"), summary["found"]
+    right = ("labels given", "rows found", "share")
+    table = plain_table("class", *(right if given is not None else right[1:]), right=right)
+    many = len(found) > MOST_CLASSES
+    names = sorted(found, key=lambda name: -found[name]) if many else list(found)
+    for name in names[:MOST_CLASSES]:
+        counts = [f"{given[name]:,}"] if given is not None else []
+        share = found[name] / summary["rows"]
+        table.add_row(escape(name), *counts, f"{found[name]:,}", f"{share:.1%}")
+    if many:
+        table.add_row(f"and {len(names) - MOST_CLASSES} more")
+    return table
+
+
+def _method(settings: dict[str, Any]) -> str:
+    """One line on what was chosen."""
+    parts = [str(settings["factor"])]
+    if "landmarks" in settings:
+        parts.append(f"{settings['landmarks']:,} landmarks")
+    if "bandwidth" in settings:
+        parts.append(f"bandwidth {settings['bandwidth']:.3g}")
+    if settings.get("alpha") is not None:
+        parts.append(f"alpha {settings['alpha']:g}")
+    parts.append(f"scaling {settings['scaling']}")
+    if settings.get("leave_one_out_accuracy") is not None:
+        parts.append(f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found")
+    return ", ".join(parts)
+
+
+def _evidence(settings: dict[str, Any]) -> list[str]:
+    """Lines on the weights of the committee's members and its accuracy on held-out labels."""
+    if "members" not in settings:
+        return []
+    weights = {item["member"]: item["weight"] for item in settings["members"]}
+    total = sum(weights.values()) or 1.0
+    graph = sum(weight for name, weight in weights.items() if name.startswith("spread"))
+    shares = {"graph": graph} | {
+        name: weight for name, weight in weights.items() if not name.startswith("spread")
+    }
+    weighed = ", ".join(f"{name} {weight / total:.0%}" for name, weight in shares.items())
+    if settings["held_out_accuracy"] is None:
+        return [f"weights: {weighed}; too few labels to hold some out"]
+    found = f"{settings['held_out_accuracy']:.1%} of held-out labels found"
+    if not settings["trustworthy"]:
+        labels = settings["held_out_labels"]
+        return [f"weights: {weighed}; {found}, of only {labels}: more labels would tell more"]
+    helped = "helped" if settings["unlabelled_rows_helped"] else "did not help"
+    alone = f"{settings['supervised_accuracy']:.1%} without the graph"
+    return [f"weights: {weighed}; {found} ({alone}: the unlabelled rows {helped})"]

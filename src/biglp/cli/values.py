@@ -1,0 +1,55 @@
+"""How the values of options are read: from text to numbers, names and shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+
+def auto_or(kind: type) -> Callable[[str], Any]:
+    """Return a reader of numbers that also takes "auto"."""
+    what = "a whole number" if kind is int else "a number"
+
+    def read(text: str) -> Any:
+        if text == "auto":
+            return text
+        try:
+            return kind(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is neither 'auto' nor {what}.") from None
+
+    return read
+
+
+def balance(text: str) -> Any:
+    """Read a class balance: a word, or the classes' shares."""
+    if "," not in text:
+        return text
+    try:
+        return [float(share) for share in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not auto, mass, share, centre or none, and not shares such as 0.9,0.1."
+        ) from None
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Split a list of column names; a name with a comma may stand in quotes."""
+    import csv
+
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
+
+
+def whole_or_text(text: str) -> int | str:
+    """Read a whole number where the text is one."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def delimiter(text: str) -> str:
+    """Read a delimiter; a tab may be written as a word or as in Python."""
+    return "\t" if text in ("tab", "\\t") else text

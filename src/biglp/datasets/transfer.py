@@ -1,0 +1,199 @@
+"""Bringing a file here over an unreliable network: attempts that go on where the last one ended.
+
+To go on, the rest is asked for on the condition that the version is still the one whose beginning
+is here (If-Range), so that the bytes of two versions are never joined. A server that cannot send a
+rest sends the whole file: then the part is begun again.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from biglp._core.errors import DownloadError, OutputError
+from biglp._core.files import explained_writing, free_space
+from biglp._core.memory import format_bytes
+from biglp._core.progress import Progress, Task
+from biglp._core.version import __version__
+from biglp.datasets.parts import Beginning, length, whole_of
+
+TRIES = 5
+"""Attempts in a row that bring nothing new before a download is given up."""
+FIRST_PAUSE_SECONDS = 0.5
+TIMEOUT_SECONDS = 60.0
+PIECE_BYTES = 1 << 18
+RESERVE_BYTES = 64 << 20
+"""Disk space that a download leaves to others."""
+_TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
+"""Answers of a server that may be different a moment later."""
+
+
+class GoneError(DownloadError):
+    """The server says that there is no such file."""
+
+
+class _BrokenOffError(Exception):
+    """The connection ended too early, or was never made; worth another attempt."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One file on its way.
+
+    Parameters
+    ----------
+    url : str
+    part : Path
+        Where the bytes go.
+    size : int or None
+        Length that the file must have, where it is known.
+    room_for : int
+        Bytes that must be free besides those of the file.
+    progress : Progress
+    """
+
+    url: str
+    part: Path
+    size: int | None
+    room_for: int
+    progress: Progress
+
+    def run(self) -> None:
+        """Fill the part until it is whole; only attempts that bring nothing new are counted."""
+        best, failures = length(self.part), 0
+        while True:
+            try:
+                self._attempt()
+                return
+            except _BrokenOffError as error:
+                reached = length(self.part)
+                failures = 0 if reached > best else failures + 1
+                best = max(best, reached)
+                if failures >= TRIES:
+                    kept = f" {format_bytes(reached)} are kept, to go on from." if reached else ""
+                    raise DownloadError(
+                        f"{self.url} could not be fetched: {error} ({TRIES} attempts).{kept} "
+                        "Check the network and run the same command again, or name a mirror in "
+                        "BIGLP_MIRROR."
+                    ) from error
+                self.progress.say(f"{self.url}: {error}; trying again")
+                if failures:
+                    time.sleep(FIRST_PAUSE_SECONDS * 2 ** (failures - 1))
+
+    def _attempt(self) -> None:
+        have, begun = length(self.part), Beginning.of(self.part, self.url)
+        if have and begun is not None and have == begun.total:
+            return  # broke off between the last byte and the check
+        with self._ask(have, begun) as answer:
+            offset, total = _place(answer)
+            found = Beginning(self.url, total, _version(answer))
+            self._check(offset, have, begun, found)
+            with explained_writing(self.part):
+                # Emptied before the note changes: the note must never describe other bytes.
+                with open(self.part, "ab") as file:
+                    file.truncate(offset)
+                found.write(self.part)
+            name = whole_of(self.part).name
+            task = self.progress.start_bytes(f"fetching {name}", total or 1)
+            task.advance(offset)
+            self._append(answer, task)
+        done = length(self.part)
+        if total is not None and done < total:
+            raise _BrokenOffError(f"the connection ended after {done:,} of {total:,} bytes")
+        task.finish()
+
+    def _ask(self, have: int, begun: Beginning | None) -> Any:
+        """Ask for the file, or for the rest of it where its version is known."""
+        headers = {"User-Agent": f"biglp/{__version__}", "Accept-Encoding": "identity"}
+        # Without a version nothing says what the part is the beginning of: ask for the whole file.
+        if have and begun is not None and begun.version is not None:
+            headers |= {"Range": f"bytes={have}-", "If-Range": begun.version}
+        request = urllib.request.Request(self.url, headers=headers)
+        try:
+            return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+        except urllib.error.HTTPError as error:
+            error.close()
+            self._refused(error)
+        except (OSError, http.client.HTTPException) as error:
+            raise _BrokenOffError(_reason(error)) from error
+
+    def _refused(self, error: urllib.error.HTTPError) -> None:
+        """Say what an error code of the server means: try again, or give up."""
+        says = f"the server answers {error.code} {error.reason}"
+        if error.code == 416:  # the part is longer than the file: not its beginning
+            self.part.unlink(missing_ok=True)
+            raise _BrokenOffError("the file has become shorter") from error
+        if error.code in _TEMPORARY:
+            raise _BrokenOffError(says) from error
+        kind = GoneError if error.code in (404, 410) else DownloadError
+        raise kind(
+            f"{self.url} could not be fetched: {says}. The address may have changed; name a mirror "
+            f"in BIGLP_MIRROR, or put the file in its place by hand: {whole_of(self.part)}."
+        ) from error
+
+    def _check(self, offset: int, have: int, begun: Beginning | None, found: Beginning) -> None:
+        """Refuse an answer that does not continue the part, or is too large for the disk."""
+        if offset not in (0, have):
+            raise _BrokenOffError(f"the server sends bytes from {offset:,}, not from {have:,}")
+        if offset and begun is not None and found != begun:
+            self.part.unlink()  # the server did not respect the condition
+            raise _BrokenOffError("the file has changed since its first part was fetched")
+        if found.total is None:
+            return
+        if self.size is not None and found.total != self.size:
+            raise DownloadError(
+                f"{self.url} is not the file that was expected: it has {found.total:,} bytes and "
+                f"should have {self.size:,}. Nothing was fetched; the server's copy is damaged or "
+                "changed."
+            )
+        needed, free = found.total - offset + self.room_for, free_space(self.part.parent)
+        if needed + RESERVE_BYTES > free:
+            raise OutputError(
+                f"{self.url} cannot be fetched: {format_bytes(needed)} are needed in "
+                f"{self.part.parent} and {format_bytes(free)} are free. Make room, or name a "
+                "folder on another disk in BIGLP_CACHE."
+            )
+
+    def _append(self, answer: Any, task: Task) -> None:
+        """Write what arrives; what has arrived stays, whatever happens next."""
+        with explained_writing(self.part), open(self.part, "ab") as file:
+            while True:
+                try:
+                    piece = answer.read1(PIECE_BYTES)
+                except (OSError, http.client.HTTPException) as error:
+                    raise _BrokenOffError(_reason(error)) from error
+                if not piece:
+                    return
+                file.write(piece)
+                task.advance(len(piece))
+
+
+def _place(answer: Any) -> tuple[int, int | None]:
+    """First byte of an answer and length of the whole file, None where the server does not say."""
+    if answer.status == 206:
+        found = re.match(r"bytes (\d+)-\d+/(\d+|\*)", answer.headers.get("Content-Range", ""))
+        if found is None:
+            raise _BrokenOffError("the server sends a part and does not say which")
+        return int(found[1]), None if found[2] == "*" else int(found[2])
+    size = answer.headers.get("Content-Length")
+    return 0, int(size) if size is not None and size.isdigit() else None
+
+
+def _version(answer: Any) -> str | None:
+    """The server's mark of a version; a weak one does not promise the same bytes."""
+    tag = answer.headers.get("ETag")
+    if tag and not tag.startswith("W/"):
+        return str(tag)
+    return answer.headers.get("Last-Modified")
+
+
+def _reason(error: BaseException) -> str:
+    """Say what the network did, in the system's words."""
+    cause = getattr(error, "reason", error)
+    return str(getattr(cause, "strerror", None) or cause or type(cause).__name__)

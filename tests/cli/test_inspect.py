@@ -1,0 +1,47 @@
+"""``biglp inspect``: what it finds in files, and how near its estimates are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli_tools import done
+from row_files import FEATURES, ROWS, write
+
+
+def test_inspect_table(here, connections):
+    facts = json.loads(done("inspect", connections, "--label-column", "class", "--json").stdout)
+    assert facts["format"] == "Parquet"
+    assert facts["rows"] == 2000
+    assert facts["columns"]["service"]["categories"] == 4
+    assert facts["columns"]["bytes"]["missing"] == 21
+    assert set(facts["labels"]) == {"normal.", "smurf.", "neptune."}
+    text = done("inspect", connections, "--label-column", "class").stdout
+    assert "--categorical onehot" in text
+    assert "--missing mean" in text
+    assert "2,000 rows × 7 features" in text
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "libsvm"])
+def test_inspect_other_formats(here, rows, kind):
+    values, shown, _ = rows
+    facts = json.loads(done("inspect", *write(kind, values, shown), "--json").stdout)
+    assert facts["rows"] == ROWS
+    assert facts["features"] == FEATURES
+    assert sum(facts["labels"].values()) == (shown >= 0).sum()
+    assert all(method["seconds"] > 0 for method in facts["methods"])
+
+
+def test_estimates_are_near(here):
+    """Loosely, because other programs may be at work on this machine."""
+    done("simulate", "200K", "20", "-o", "sim.npy", "-q")
+    arguments = ("sim.npy", "--labels", "sim.labels.npy", "-k", "60")
+    facts = json.loads(done("inspect", *arguments, "--json").stdout)
+    estimates = {method["options"]: method for method in facts["methods"]}
+    for options in ("--factor anchors", "--factor nystrom"):
+        summary = json.loads(
+            done("fit", *arguments, *options.split(), "-o", options, "--json").stdout
+        )
+        ratio = estimates[options]["seconds"] / summary["seconds"]
+        assert 0.15 < ratio < 7

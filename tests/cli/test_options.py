@@ -1,0 +1,55 @@
+"""Options: declared once, with the defaults of the estimator."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from biglp.cli.options import Reading, Results
+from biglp.cli.values import names
+from cli_tools import run
+
+
+def test_defaults_are_the_estimators():
+    import inspect
+
+    from biglp import LowRankLabelPropagation
+    from biglp._jobs.fit import DEFAULTS
+    from biglp.cli.fit import fit
+
+    parameters = LowRankLabelPropagation().get_params()
+    assert DEFAULTS.items() <= parameters.items()
+    assert set(parameters) - set(DEFAULTS) == {"engine", "verbose"}
+    options = inspect.signature(fit).parameters
+    for name in set(DEFAULTS) & set(options) - {"random_state"}:  # --seed is fixed: same answers
+        assert options[name].default == DEFAULTS[name]
+
+
+def test_a_list_of_columns_may_hold_a_name_with_a_comma():
+    assert names('a, b,"c, d"') == ("a", "b", "c, d")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--alpha", "x", "'x' is neither 'auto' nor a number"),
+        ("-k", "2.5", "'2.5' is neither 'auto' nor a whole number"),
+        ("--class-balance", "0.9,y", "not shares such as 0.9,0.1"),
+    ],
+)
+def test_values_that_cannot_be_read(here, option, value, message):
+    result = run("fit", "rows.npy", "-o", "out", option, value)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.replace("│", " ").split())
+
+
+def test_only_options_that_were_given_reach_the_reader():
+    assert Reading().given() == {}
+    given = Reading(drop=("a",), missing="mean", cache="never").given()
+    assert given == {"drop": ("a",), "missing": "mean"}
+
+
+def test_probabilities_of_all_classes_or_of_the_likeliest():
+    assert Results(confidence=True, top=3).outputs == ("label", "confidence", "probabilities")
+    with pytest.raises(typer.BadParameter, match="--top K"):
+        _ = Results(probabilities=True, top=3).outputs

@@ -1,0 +1,44 @@
+"""``biglp predict``: new rows, and model files that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from cli_tools import done, failed
+from row_files import write
+
+
+def test_whole_numbers_then_fractions(here):
+    """A model of whole-number columns must not cut off the fractions of new rows."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, (500, 2)) * 10
+    shown = np.where(np.arange(500) < 40, values[:, 0] // 10, -1)
+    table = {"a": values[:, 0], "b": values[:, 1], "y": shown}
+    pq.write_table(pa.table(table), "whole.parquet")
+    done("fit", "whole.parquet", "--label-column", "y", "-o", "out", "-k", "4")
+    pq.write_table(pa.table({"a": [0.4, 9.7], "b": [0.0, 0.0]}), "new.parquet")
+    done("predict", "out/model.biglp", "new.parquet", "-o", "n.npy", "--probabilities")
+    pq.write_table(pa.table({"a": [0.0, 9.0], "b": [0.0, 0.0]}), "cut.parquet")
+    done("predict", "out/model.biglp", "cut.parquet", "-o", "c.npy", "--probabilities")
+    assert (np.load("n.probabilities.npy") != np.load("c.probabilities.npy")).any()
+
+
+def test_model_files(here, rows):
+    values, shown, _ = rows
+    done("fit", *write("npy", values, shown), "-o", "out")
+    Path("not.biglp").write_bytes(b"nothing")
+    predict = ("rows.npy", "-o", "new.npy")
+    assert "not.biglp is not a whole biglp model" in failed(5, "predict", "not.biglp", *predict)
+    assert "no model file gone.biglp" in failed(5, "predict", "gone.biglp", *predict)
+    np.save("narrow.npy", values[:, :4])
+    message = failed(3, "predict", "out/model.biglp", "narrow.npy", "-o", "new.npy")
+    assert "narrow.npy has 4 features" in message
+    assert not Path("new.npy").exists()
+    done("predict", "out/model.biglp", *predict)
+    assert "already holds results" in failed(2, "predict", "out/model.biglp", *predict)
+    done("predict", "out/model.biglp", *predict, "--overwrite")

@@ -1,0 +1,57 @@
+"""What is printed about a run: the summary, its warnings, and the plan of a dry run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from cli_tools import done, failed
+from row_files import FEATURES, ROWS, write
+
+
+def test_summary(here, rows):
+    values, shown, _ = rows
+    result = done("fit", *write("npy", values, shown), "-o", "out", "--json", "-k", "30")
+    summary = json.loads(result.stdout)
+    assert summary == json.loads(Path("out/summary.json").read_text())
+    assert summary["rows"] == ROWS
+    assert summary["features"] == FEATURES
+    assert summary["labelled_rows"] == (shown >= 0).sum()
+    assert summary["given"] == {str(c): int((shown == c).sum()) for c in range(3)}
+    found = np.load("out/labels.npy")
+    assert summary["found"] == {str(c): int((found == c).sum()) for c in range(3)}
+    assert {step["step"] for step in summary["steps"]} >= {"k-means", "Gram", "labels"}
+    assert all(step["seconds"] > 0 for step in summary["steps"])
+    assert summary["settings"]["landmarks"] == 30
+    assert summary["peak_memory"] > 1 << 20
+    assert summary["files"]["labels"] == "out/labels.npy"
+    assert summary["command"].startswith("biglp")
+    assert summary["versions"]["numpy"] == np.__version__
+    assert summary["warnings"] == []
+    assert summary["run"]["option"]["n_landmarks"] == 30
+
+
+def test_warnings_reach_the_user(here):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((400, 2))
+    shown = np.where(np.arange(400) < 30, np.arange(400) % 2, -1)
+    arguments = write("npy", values, shown)
+    fit = ("fit", *arguments, "-o", "out", "--factor", "nystrom", "-k", "5", "--bandwidth", "0.05")
+    result = done(*fit)
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert summary["warnings"]
+    assert f"warning: {summary['warnings'][0][:40]}" in result.stderr
+
+
+def test_dry_run(here, rows):
+    values, shown, _ = rows
+    arguments = write("csv", values, shown)
+    plan = json.loads(done("fit", *arguments, "-o", "out", "--dry-run", "--json").stdout)
+    assert plan["rows"] == ROWS
+    assert plan["labels"] == {str(c): int((shown == c).sum()) for c in range(3)}
+    assert plan["seconds"] > 0
+    assert "nothing was written" in done("fit", *arguments, "-o", "out", "--dry-run").stdout
+    assert not Path("out").exists()
+    assert "0, 1" in failed(2, "fit", *arguments, "-o", "out", "--dry-run", "--alpha", "7")

@@ -1,0 +1,125 @@
+"""Amounts of memory: read from text, written for people, measured."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from biglp._core.errors import ParameterError
+from biglp._core.memory import (
+    PeakMemory,
+    available_memory,
+    card_memory,
+    format_bytes,
+    parse_memory,
+    private_memory,
+)
+
+GB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("given_memory", "expected"),
+    [
+        ("4GB", 4 * GB),
+        ("4 gb", 4 * GB),
+        ("0.5GiB", GB // 2),
+        ("512MB", 512 * 2**20),
+        ("512 MiB", 512 * 2**20),
+        ("10k", 10 * 2**10),
+        ("2T", 2 * 2**40),
+        ("123", 123),
+        (4096, 4096),
+        (1e6, 10**6),
+        (np.int64(77), 77),
+    ],
+)
+def test_amounts_of_memory(given_memory, expected):
+    assert parse_memory(given_memory) == expected
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "lots",
+        "-4GB",
+        "4 XB",
+        "4GBB",
+        "1.2.3GB",
+        "0",
+        0,
+        -1,
+        True,
+        None,
+        np.nan,
+        np.inf,
+        [],
+        "GB",
+    ],
+)
+def test_what_is_not_an_amount_of_memory_is_refused(bad):
+    with pytest.raises(ParameterError, match=r"memory=.* is not an amount of memory; use 'auto'"):
+        parse_memory(bad)
+
+
+def test_automatic_memory_is_half_of_what_is_free():
+    free = available_memory()
+    assert free >= 2**26
+    assert parse_memory("auto") == pytest.approx(free // 2, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1536, "1.5 KB"),
+        (3 * GB, "3 GB"),
+        (2**50, "1.02e+03 TB"),
+    ],
+)
+def test_bytes_are_written_for_people(amount, text):
+    assert format_bytes(amount) == text
+
+
+def test_private_memory_counts_arrays_and_leaves_out_file_pages(tmp_path):
+    before = private_memory()
+    array = np.ones(2**23)
+    assert private_memory() - before == pytest.approx(array.nbytes, rel=0.1)
+    array.tofile(tmp_path / "rows")
+    before = private_memory()
+    np.memmap(tmp_path / "rows", mode="r").sum()
+    assert private_memory() - before < array.nbytes / 4
+
+
+def test_the_peak_is_seen_while_it_lasts():
+    with PeakMemory() as memory:
+        before = memory.peak
+        np.ones(2**24).sum()
+    assert memory.peak - before > 2**26
+
+
+def test_a_process_that_has_ended_uses_no_memory():
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    assert private_memory(process.pid) == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_a_processor_has_no_memory_of_a_card(device):
+    assert card_memory(device) is None
+
+
+def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
+    class Cuda:
+        mem_get_info = staticmethod(lambda device: (5 * GB, 80 * GB))
+        memory_reserved = staticmethod(lambda device: 4 * GB)
+        memory_allocated = staticmethod(lambda device: 1 * GB)
+
+    class Torch:
+        cuda = Cuda
+
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    assert card_memory("cuda:1") == card_memory("torch:cuda") == 8 * GB

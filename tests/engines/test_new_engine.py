@@ -1,0 +1,76 @@
+"""A new engine is one file and one line: here the file is this test."""
+
+import numpy as np
+import pytest
+
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import ParameterError
+from biglp._engines import ENGINES, make_engine
+from biglp._engines.local import LocalEngine
+from cli_tools import done, failed
+
+
+class BackwardsEngine(LocalEngine):
+    """One block after another, the last one first."""
+
+    also_accepted = ("a range",)
+    n_made = 0
+
+    def __init__(self, steps=None):
+        self.steps = steps
+        type(self).n_made += 1
+
+    @classmethod
+    def accepts(cls, value):
+        return isinstance(value, range)
+
+    def results(self, func, items):
+        results = [func(item) for item in reversed(items)]
+        yield from reversed(results)
+
+
+@pytest.fixture
+def toy():
+    BackwardsEngine.n_made = 0
+    ENGINES["toy"] = BackwardsEngine
+    yield BackwardsEngine
+    del ENGINES["toy"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 2000)
+    rows = (rng.normal(size=(2000, 6)) + 2 * truth[:, None]).astype(np.float32)
+    return rows, np.where(np.arange(2000) < 60, truth, -1)
+
+
+def test_through_the_estimator(toy, data):
+    labels = [LowRankLabelPropagation(engine=name).fit(*data) for name in ("toy", "serial")]
+    assert toy.n_made == 1
+    np.testing.assert_array_equal(labels[0].transduction_, labels[1].transduction_)
+
+
+def test_through_the_command_line(toy, data, tmp_path):
+    rows, labels = data
+    np.save(tmp_path / "rows.npy", rows)
+    np.save(tmp_path / "labels.npy", labels)
+    for name in ("toy", "serial"):
+        files = (tmp_path / "rows.npy", "--labels", tmp_path / "labels.npy")
+        done("fit", *files, "-o", tmp_path / name, "--engine", name, "-q")
+    assert toy.n_made == 1
+    found = [np.load(tmp_path / name / "labels.npy") for name in ("toy", "serial")]
+    np.testing.assert_array_equal(*found)
+
+
+def test_other_values_of_engine(toy):
+    assert make_engine(range(3)).steps == range(3)
+    with pytest.raises(ParameterError, match=r"'dask', 'toy', an mpi4py .*, a range or an Engine"):
+        make_engine("spark")
+
+
+def test_without_its_line_it_is_not_known(data, tmp_path):
+    np.save(tmp_path / "rows.npy", data[0])
+    np.save(tmp_path / "labels.npy", data[1])
+    files = (tmp_path / "rows.npy", "--labels", tmp_path / "labels.npy")
+    assert "toy" in failed(2, "fit", *files, "-o", tmp_path / "out", "--engine", "toy")

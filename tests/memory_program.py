@@ -1,0 +1,55 @@
+"""A fit whose memory is watched from outside: memory_program.py ENGINE ROWS FEATURES JSON BUDGET.
+
+Prints one line of JSON: the rows it has labelled, or the smallest budget (in MB) when BUDGET was
+refused; and the bytes of the rows and labels that it handed over.
+"""
+
+import json
+import re
+import sys
+import warnings
+
+import numpy as np
+
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import BigLPWarning, MemoryBudgetError
+
+
+def main(engine: str, n_rows: str, n_features: str, parameters: str, memory: str) -> None:
+    warnings.simplefilter("ignore", BigLPWarning)
+    shape = int(n_rows), int(n_features)
+    simulated = f"sim:{shape[0]}x{shape[1]}"
+    given = 0
+    X = simulated
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(shape[0]) < 0.005, rng.integers(0, 3, shape[0]), -1)
+    if engine == "threads":
+        X = rng.normal(size=shape).astype(np.float32)
+        given = X.nbytes
+    given += y.nbytes
+    chosen = engine
+    if engine == "dask":
+        from biglp._engines.dask.engine import DaskEngine
+
+        chosen = DaskEngine(n_workers=2)
+    model = LowRankLabelPropagation(**json.loads(parameters), engine=chosen, memory=memory)
+    try:
+        model.fit(X, y)
+        found = {"rows": len(model.transduction_)}
+    except MemoryBudgetError as error:
+        found = {"least": int(re.search(r"--memory (\d+)MB", str(error))[1])}
+    finally:
+        if engine == "dask":
+            chosen.close()
+    is_root = True
+    if engine == "mpi":
+        from mpi4py import MPI
+
+        is_root = MPI.COMM_WORLD.Get_rank() == 0
+        given *= MPI.COMM_WORLD.Get_size()
+    if is_root:
+        print(json.dumps({**found, "given_bytes": given}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,34 @@
+"""Kinds of scaling are checked before any row is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from biglp._core.errors import ParameterError
+from biglp._sources import Scaling, check_scaling
+from biglp._sources.scaling import SCALINGS
+
+WRONG = r"scaling='robust' is not known; use one of auto, none, standard, minmax, log\."
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_known_kinds(kind):
+    check_scaling(kind)
+    assert Scaling.from_sample(np.eye(5, 3), kind).kind in SCALINGS
+
+
+def test_unknown_kind():
+    with pytest.raises(ParameterError, match=WRONG):
+        check_scaling("robust")
+    with pytest.raises(ParameterError, match=WRONG):
+        Scaling.from_sample(np.eye(5, 3), "robust")
+
+
+def test_statistics_do_not_depend_on_how_columns_are_cut(monkeypatch):
+    sample = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
+    whole = Scaling.from_sample(sample, "standard")
+    monkeypatch.setattr("biglp._sources.scaling.STATISTICS_BYTES", 8 * 50 * 2)
+    cut = Scaling.from_sample(sample, "standard")
+    np.testing.assert_allclose(cut.factor, whole.factor, rtol=1e-12)
+    np.testing.assert_allclose(cut.offset, whole.offset, rtol=1e-12)
