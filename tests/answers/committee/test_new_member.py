@@ -54,7 +54,7 @@ class ToyMember(Member):
     def learn(self, evidence):
         opinion = WaveOpinion(np.array([[-1.0, 1.0]]))
         held_out = opinion.of(evidence.rows)
-        held_out[evidence.lone()] = np.nan
+        held_out[evidence.lone] = np.nan
         return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
