@@ -21,7 +21,7 @@ from biglp._answers.committee.weights import (
 
 def spread_member(alpha):
     """The member that spreads labels at one of the usual α."""
-    return SpreadMember(alpha, STARTS[alpha])
+    return SpreadMember(f"spread {alpha:g}", alpha, STARTS[alpha])
 
 
 def heard(member, held_out, sample=None):
