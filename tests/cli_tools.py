@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
 import sys
 import time
 from functools import reduce
@@ -46,6 +47,13 @@ def failed(code: int, *args: object) -> str:
     message: str = result.stderr
     assert message.count("biglp: ") == 1
     return message
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a few lines in a fresh Python that must succeed."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
 
 
 class Process:

@@ -12,7 +12,7 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, BigLPError
 from biglp._core.progress import LogProgress
 from biglp._engines import end_together, make_engine
-from biglp._lowrank.kmeans import lloyd
+from biglp._lowrank.kmeans import Lloyd
 from biglp._sources import as_source
 
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)
@@ -53,7 +53,7 @@ def all_well(engine, blocks):
     """Bytes, threads, progress, and engines on parts of the job."""
     from mpi4py import MPI
 
-    lloyd(engine, blocks, ROWS[:5], ROWS, max_iter=2, tol=-1.0)
+    Lloyd(engine, ROWS, max_iter=2, tol=-1.0).run(blocks, ROWS[:5])
     many = cut_rows(as_source(np.tile(ROWS, (20, 1))), 10)
     for label, chosen in (("few", blocks[:2]), ("many", many)):
         engine.sum_blocks(lambda block: (np.ones((30, 20)), np.ones(7)), chosen, label=label)

@@ -94,11 +94,13 @@ def fit_all(engine, folder):
             warnings.simplefilter("ignore", BigLPWarning)
             weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
             fitted = model(**settings, engine=engine, random_state=3).fit(X, y, weights)
-        assert (getattr(fitted._model.decision, "nearest", None) is None) != (case == "auto-voters")
+        voices = getattr(fitted._model.answer, "voices", ())
+        heard = {voice.member for voice in voices}
+        assert ("nearest labels" in heard) == (case == "auto-voters")
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
         found[f"{case}/predicted"] = fitted.predict(X)
-        for name, array in fitted._model.factor.state().items():
+        for name, array in fitted._model.features.factor.state().items():
             found[f"{case}/factor/{name}"] = array
     X, y = problem("anchors", folder)
     y = np.where(y < 0, np.nan, X[:, :1].ravel())

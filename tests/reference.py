@@ -202,6 +202,13 @@ def class_mean_logits(X, Y, x):
     return logits - logits.mean(), variance
 
 
+def dense_smoothing(S, y, weights, alpha):
+    """Σ_l K_il·w_l·y_l / Σ_l K_il·w_l with K = ((I − αS)⁻¹ − I)/α, in n-space."""
+    K = (np.linalg.inv(np.eye(len(S)) - alpha * S) - np.eye(len(S))) / alpha
+    known = ~np.isnan(y)
+    return K[:, known] @ (weights * y)[known] / (K[:, known] @ weights[known])
+
+
 def field_covariance(Phi, alpha, labelled, noise):
     """Covariance of a Gaussian field over rows, K = Φ(I − αΦᵀΦ)⁻¹Φᵀ, given noisy labels of some.
 

@@ -24,7 +24,7 @@ from biglp._core.progress import Progress, Task
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum, Slices
-from biglp._lowrank.kmeans import lloyd
+from biglp._lowrank.kmeans import Lloyd
 from biglp._sources import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one
@@ -113,9 +113,9 @@ class TestEveryEngine:
         rng = np.random.default_rng(3)
         rows = rng.normal(size=(2000, 4)).astype(np.float32) + 3 * rng.integers(0, 3, (2000, 1))
         blocks = cut_rows(as_source(rows.astype(np.float32)), 64)
-        run = partial(lloyd, start=rows[:6].astype(np.float32), pool=rows[6:20], max_iter=6)
-        centres, n_iter = run(engine, blocks)
-        expected, n_expected = run(SerialEngine(), blocks)
+        start, pool = rows[:6].astype(np.float32), rows[6:20]
+        centres, n_iter = Lloyd(engine, pool, max_iter=6).run(blocks, start)
+        expected, n_expected = Lloyd(SerialEngine(), pool, max_iter=6).run(blocks, start)
         assert n_iter == n_expected
         assert centres.tobytes() == expected.tobytes()
 

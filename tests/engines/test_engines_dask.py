@@ -17,7 +17,7 @@ import pytest
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, EngineError
 from biglp._engines import SerialEngine, make_engine
-from biglp._lowrank.kmeans import lloyd
+from biglp._lowrank.kmeans import Lloyd
 from biglp._sources import as_source
 
 pytest.importorskip("distributed")
@@ -99,8 +99,11 @@ def test_workers_and_client_share_a_machine(engine):
 def test_kmeans_has_the_same_bits(engine):
     rows = rows_of(900)
     blocks = cut_rows(as_source(rows), 50)
-    run = partial(lloyd, start=rows[:4], pool=rows[4:9], max_iter=4)
-    assert run(engine, blocks)[0].tobytes() == run(SerialEngine(), blocks)[0].tobytes()
+    found, expected = (
+        Lloyd(each, rows[4:9], max_iter=4).run(blocks, rows[:4])[0]
+        for each in (engine, SerialEngine())
+    )
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_rows_stay_in_their_file(engine, tmp_path):

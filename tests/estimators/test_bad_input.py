@@ -1,95 +1,20 @@
 """Input that cannot be used, or hardly: an error that helps, or a correct result; never NaN."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp import LowRankLabelPropagation
 from biglp._core.errors import (
     BadRowsError,
-    BigLPWarning,
     LabelError,
-    LandmarkWarning,
-    MemoryBudgetError,
     ParameterError,
 )
 from biglp._lowrank.sampling import sample_indices
-from helpers import blobs, model
+from helpers import automatic, blobs, fit_quietly, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")
 GRAPHS = ("anchors", "nystrom", "linear")
 STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}
-
-
-def automatic(factor):
-    """An estimator that must find its own bandwidth and scaling."""
-    return LowRankLabelPropagation(factor=factor, engine="serial", alpha=0.9, memory="1GB")
-
-
-def fit_quietly(estimator, X, y):
-    """Fit where warnings of our own are part of a correct answer, and check the answer."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BigLPWarning)
-        estimator.fit(X, y)
-    for probabilities in (estimator.label_distributions_, estimator.predict_proba(X)):
-        assert np.isfinite(probabilities).all()
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-5)
-    return estimator
-
-
-class TestRowsThatAreNotNumbers:
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-    @pytest.mark.parametrize("storage", STORAGE)
-    @pytest.mark.parametrize("factor", FACTORS)
-    def test_nan_and_infinity_are_counted_and_placed(self, factor, storage, value):
-        X, y, _ = blobs(dtype="float32")
-        X[[7, 20, 33, 46, 59, 72], 3] = value
-        name = {"dense": "array", "csr": "sparse matrix"}[storage]
-        message = rf"NaN or infinity in 6 of 200 rows of {name} .*rows 7, 20, 33, 46, 59\).*Imputer"
-        with pytest.raises(BadRowsError, match=message):
-            model(factor=factor, n_landmarks=8).fit(STORAGE[storage](X), y)
-
-    @pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
-    @pytest.mark.parametrize("factor", FACTORS)
-    def test_also_in_rows_outside_every_sample(self, factor, landmarks, monkeypatch):
-        monkeypatch.setattr("biglp._fit.prepare.SAMPLE_ROWS", 50)
-        X, y, _ = blobs(n=2000, features=3)
-        sampled = np.union1d(sample_indices(2000, 50, 0), sample_indices(2000, 800, 0))
-        outside = np.setdiff1d(np.arange(2000), sampled)[:3]
-        X[outside, 1] = np.nan
-        places = ", ".join(map(str, outside))
-        with pytest.raises(BadRowsError, match=rf"in 3 of 2,000 rows .*first: rows {places}\)"):
-            model(factor=factor, n_landmarks=8, landmarks=landmarks).fit(X, y)
-
-    @pytest.mark.parametrize("factor", FACTORS)
-    def test_also_in_new_rows(self, factor):
-        X, y, _ = blobs()
-        fitted = model(factor=factor, n_landmarks=8).fit(X, y)
-        X[4] = np.nan
-        with pytest.raises(BadRowsError, match=r"in 1 of 200 rows .*first: rows 4\)"):
-            fitted.predict(X)
-
-    @pytest.mark.parametrize(
-        ("X", "message"),
-        [
-            ([["1", "two"], ["3", "4"]], r"must hold real numbers.*'two'.*one-hot"),
-            ([[1, None], [3, 4]], r"real numbers|NaN or infinity"),
-            (np.array([[1 + 2j, 0], [0, 1]]), r"real numbers.*Complex data not supported"),
-            (np.array([["2020-01-01"], ["2021-01-01"]], dtype="datetime64[D]"), r"real numbers"),
-            (np.array([[{}, 1], [2, 3]], dtype=object), r"real numbers"),
-        ],
-    )
-    def test_values_that_are_no_real_numbers(self, X, message):
-        with pytest.raises(BadRowsError, match=message):
-            automatic("anchors").fit(X, [0, 1])
-
-    def test_objects_and_text_that_are_numbers_are_accepted(self):
-        X, y, _ = blobs()
-        expected = model().fit(X, y).label_distributions_
-        found = model().fit(X.astype(object), y).label_distributions_
-        np.testing.assert_array_equal(found, expected)
 
 
 class TestShapes:
@@ -153,62 +78,9 @@ class TestLabels:
     @pytest.mark.parametrize("prior", [[0.5, 0.5], [1, 2, 3, 4], [0, 1, 1], [1, -1, 1], 0.5, None])
     def test_a_prior_that_does_not_fit_is_refused_before_any_work(self, prior, monkeypatch):
         X, y, _ = blobs()
-        monkeypatch.setattr("biglp._fit.pipeline.prepare_rows", None)  # no row is touched
+        monkeypatch.setattr("biglp._fit.pipeline.prepare", None)  # no row is touched
         with pytest.raises(ParameterError, match=r"class_balance=.* 3 positive numbers"):
             model(class_balance=prior).fit(X, y)
-
-
-class TestParameters:
-    @pytest.mark.parametrize(
-        ("name", "values", "message"),
-        [
-            ("alpha", (0, 1, -0.1, 1.5, np.nan, "0.5", None, True), r"alpha=.* outside \(0, 1\)"),
-            ("factor", ("nyström", None, 3), r"factor=.* not known; use one of auto, anchors"),
-            ("solver", ("cg", None), r"solver=.* use one of closed_form, iterative"),
-            (
-                "class_balance",
-                ("equal",),
-                r"class_balance='equal' .* auto, mass, share, centre, none",
-            ),
-            ("n_landmarks", (0, -3, 2.5, "many", True), r"n_landmarks=.* integer of 1 or more"),
-            ("bandwidth", (0, -1.0, np.inf, np.nan, "wide"), r"bandwidth=.* number above 0"),
-            ("bandwidth", (1e-30, 1e200), r"bandwidth=1e[-+]\d+ is outside \["),
-            ("scaling", ("robust", None), r"scaling=.* not known; use one of auto, none"),
-            ("max_iter", (0, 1.5, None), r"max_iter=.* integer of 1 or more"),
-            ("tol", (0, -1, "small"), r"tol=.* number above 0"),
-            ("landmarks", ("grid",), r"landmarks='grid' is not known; use one of kmeans"),
-            ("memory", ("plenty", "-1GB", 0), r"memory=.* not an amount of memory; use 'auto'"),
-            ("device", ("gpu", None, 3), r"device=.* not known; use 'cpu', 'cuda'"),
-            ("engine", ("spark", None), r"engine=.* not known; use 'serial', 'threads'"),
-            ("random_state", (-1, "seed", 1.5), r"random_state=.* integer of 0 or more"),
-            ("factor_params", ({"nearest": 3},), r"'nearest', which .* allowed: .*n_nearest"),
-            ("factor_params", ("n_nearest",), r"factor_params='n_nearest' .* dict"),
-            ("factor_params", ({"n_nearest": 0},), r"n_nearest=0 .* integer of 1 or more"),
-        ],
-    )
-    def test_values_outside_their_range(self, name, values, message):
-        X, y, _ = blobs()
-        for value in values:
-            with pytest.raises(ParameterError, match=message):
-                model(**{name: value}).fit(X, y)
-
-    @pytest.mark.parametrize("factor", ["anchors", "nystrom", "glnp"])
-    def test_more_landmarks_than_rows(self, factor):
-        X, y, _ = blobs(n=30, labelled=9)
-        with pytest.warns(LandmarkWarning, match=r"n_landmarks=50 is more than the 30 rows"):
-            fitted = model(factor=factor, n_landmarks=50).fit(X, y)
-        assert np.isfinite(fitted.label_distributions_).all()
-
-    @pytest.mark.parametrize("factor", ["anchors", "nystrom"])
-    def test_one_landmark(self, factor):
-        X, y, _ = blobs()
-        fitted = fit_quietly(model(factor=factor, n_landmarks=1), X, y)
-        assert (fitted.transduction_ == y)[y >= 0].all()
-
-    def test_a_rank_too_large_for_the_budget(self):
-        X, y, _ = blobs()
-        with pytest.raises(MemoryBudgetError, match=r"rank 200 needs 1\.83 MB .* memory=1 MB"):
-            model(n_landmarks=200, memory="1MB").fit(X, y)
 
 
 class TestHardButUsable:
@@ -281,7 +153,7 @@ class TestHardButUsable:
         fit_quietly(automatic(factor), X, y)
 
     def test_huge_values_that_the_sample_missed_are_placed(self, monkeypatch):
-        monkeypatch.setattr("biglp._fit.prepare.SAMPLE_ROWS", 50)
+        monkeypatch.setattr("biglp._lowrank.rows.SAMPLE_ROWS", 50)
         X, y, _ = blobs(dtype="float32")
         row = int(np.setdiff1d(np.arange(200), sample_indices(200, 50, 0))[0])
         X[row, 0] = 1e30

@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from biglp._answers.spreading_answer import Decision
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
+from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.arrays import (
     column_sums,
     is_torch,
@@ -27,7 +27,7 @@ from biglp._labels.labels import OwnLabels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian, relative_distances, scatter
-from biglp._lowrank.kmeans import lloyd
+from biglp._lowrank.kmeans import Lloyd
 from biglp._lowrank.linear import LinearFactor
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.shift import column_minimums
@@ -129,12 +129,12 @@ class TestBlockFunctions:
             sums = sums if factor.mixing is None else sums @ factor.mixing
         normalisation = Normalisation(sums, len(X), factor.mixing)
         rng = np.random.default_rng(0)
-        decision = Decision(rng.random((on_cpu.shape[1], 3)), np.ones(3), np.full(3, 1 / 3))
+        answer = SpreadingAnswer(rng.random((on_cpu.shape[1], 3)), np.ones(3), np.full(3, 1 / 3))
         own = OwnLabels(np.array([0, 5]), np.eye(3)[[1, 2]], np.array([1.0, 2.0]))
         answers = []
         for features in (on_cpu, on_device):
             normalised, repaired = normalisation.apply(features)
-            answers.append((*decision.probabilities(normalised, own), repaired))
+            answers.append((*answer.outputs(normalised, own=own), repaired))
         assert answers[0][1:] == answers[1][1:]
         np.testing.assert_allclose(
             to_numpy(answers[1][0]), answers[0][0], atol=50 * TOLERANCE[dtype]
@@ -143,11 +143,11 @@ class TestBlockFunctions:
     def test_repair_and_unreached_rows(self, dtype):
         features = np.array([[1, 1], [0, 0], [-1, 0.9], [2, 1]], dtype=dtype)
         normalisation = Normalisation(np.array([100.0, 99.0]), 4)
-        decision = Decision(np.eye(2), np.ones(2), np.array([0.25, 0.75]))
+        answer = SpreadingAnswer(np.eye(2), np.ones(2), np.array([0.25, 0.75]))
         results = []
         for rows in (features, on_torch(features)):
             normalised, repaired = normalisation.apply(rows)
-            probabilities, unreached = decision.probabilities(normalised)
+            probabilities, unreached = answer.outputs(normalised)
             results.append((to_numpy(probabilities), repaired, unreached))
         np.testing.assert_allclose(results[1][0], results[0][0], rtol=1e-6)
         assert results[0][1:] == results[1][1:] == (1, 1)
@@ -156,7 +156,8 @@ class TestBlockFunctions:
         X = self.rows(dtype)
         cpu, device = (blocks_of(X, 33, device=place) for place in ("cpu", DEVICE))
         engine = SerialEngine()
-        centres = [lloyd(engine, blocks, X[:6], X[:6], max_iter=3)[0] for blocks in (cpu, device)]
+        lloyd = Lloyd(engine, X[:6], max_iter=3)
+        centres = [lloyd.run(blocks, X[:6])[0] for blocks in (cpu, device)]
         np.testing.assert_allclose(centres[1], centres[0], atol=TOLERANCE[dtype])
         np.testing.assert_array_equal(column_minimums(engine, device), X.min(axis=0))
 
@@ -194,7 +195,7 @@ class TestEstimator:
         X, y, _ = blobs(n=300)
         with rows_in_a_block(64):
             found = [
-                model(landmarks=landmarks, device=device).fit(X, y)._model.factor.landmarks
+                model(landmarks=landmarks, device=device).fit(X, y)._model.features.factor.landmarks
                 for device in ("cpu", DEVICE)
             ]
         np.testing.assert_allclose(found[1], found[0], atol=1e-8)

@@ -116,7 +116,8 @@ def test_threads_give_the_same_bits_from_landmarks_to_labels(landmarks, workers,
         alone = model(landmarks=landmarks, engine="serial").fit(X, y)
         together = model(landmarks=landmarks, engine=ThreadEngine(workers)).fit(X, y)
     np.testing.assert_array_equal(together.label_distributions_, alone.label_distributions_)
-    np.testing.assert_array_equal(together._model.factor.landmarks, alone._model.factor.landmarks)
+    factors = [one._model.features.factor for one in (together, alone)]
+    np.testing.assert_array_equal(factors[0].landmarks, factors[1].landmarks)
 
 
 @given(scale=st.sampled_from([1e-3, 1.0, 1e3]), shift=st.floats(-50, 50), seed=st.integers(0, 99))

@@ -7,30 +7,24 @@ from scipy import sparse
 import reference as ref
 from biglp._core.arrays import to_dense
 from biglp._core.errors import DegreeWarning
-from biglp._fit.prepare import build_factor
-from biglp._lowrank.nystrom import eigenvalue_cutoff
-from helpers import assert_scores_agree, blobs, clear_rows, model, raw_scores, rows_in_a_block
+from biglp._fit.pipeline import Pipeline
+from helpers import (
+    assert_scores_agree,
+    blobs,
+    clear_rows,
+    landmarks_of,
+    model,
+    raw_scores,
+    reference_graph,
+    rows_in_a_block,
+)
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
 FACTORS = ("anchors", "nystrom", "linear")
-SIGMA = 1.5
-
-
-def landmarks_of(X, count=20):
-    return X[np.random.default_rng(1).choice(len(X), count, replace=False)]
-
-
-def graph(factor, X, L, sigma=SIGMA, nearest=3):
-    """W of the reference."""
-    if factor == "anchors":
-        return ref.anchor_graph(X, L, sigma, nearest)
-    if factor == "nystrom":
-        return ref.nystrom_graph(X, L, sigma, eigenvalue_cutoff(len(L), X.dtype))
-    return ref.linear_graph(X)
 
 
 def reference_scores(factor, X, y, L, alpha, solve=ref.closed_form, prior=None, **shape):
-    S = ref.normalised_graph(graph(factor, X, L, **shape))
+    S = ref.normalised_graph(reference_graph(factor, X, L, **shape))
     Y = ref.one_hot(y)
     F = solve(S, Y, alpha)
     return F if prior is None else ref.balanced(F, Y, alpha, prior)
@@ -128,7 +122,7 @@ def test_repaired_degrees_agree_and_are_counted(dtype):
     y = np.full(176, -1)
     y[[0, 1, 8, 30, 31, 32]] = [0, 0, 0, 1, 1, 1]
     L = np.array([[0.0], [1.0]], dtype=dtype)
-    W = graph("nystrom", X, L, sigma=1.0)
+    W = reference_graph("nystrom", X, L, sigma=1.0)
     assert (W.sum(axis=1)[:6] < 0).all()
     assert ref.repaired_degrees(W)[1] == 6
     with pytest.warns(DegreeWarning, match=r"6 of 176 rows .*n_landmarks=2 now"):
@@ -159,12 +153,14 @@ def test_glnp_propagates_on_the_graph_that_it_learnt(factor, solver, dtype, monk
     """F is what GLNP learns, so the reference takes F as given: W = FFᵀ."""
     learnt = []
 
-    def remember_factor(engine, rows, *others):
-        made = build_factor(engine, rows, *others)
-        learnt.extend(to_dense(made.block_features(block)) for block in rows.blocks)
-        return made
+    made = Pipeline.graph
 
-    monkeypatch.setattr("biglp._fit.pipeline.build_factor", remember_factor)
+    def remember_factor(pipeline, prepared):
+        graph = made(pipeline, prepared)
+        learnt.extend(to_dense(graph.factor.block_features(block)) for block in graph.blocks)
+        return graph
+
+    monkeypatch.setattr(Pipeline, "graph", remember_factor)
     X, y, _ = blobs(dtype=dtype)
     with rows_in_a_block(64):
         fitted = model(factor=factor, n_landmarks=8, solver=solver, tol=1e-12).fit(X, y)

@@ -1,4 +1,4 @@
-"""Where labels are is known from the format, not from one of its endings."""
+"""Where labels are, known from the format; labels and weights in files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import gzip
 import numpy as np
 import pytest
 
-from biglp._core.errors import ParameterError
-from biglp._jobs.inputs import Inputs, label_input
+from biglp._core.errors import LabelError, ParameterError
+from biglp._jobs.inputs import Inputs, LabelInput, label_input
+from helpers import soft_problem, write_weighted_table
 
 TEXT = b"0 1:1 2:2\n1 1:3\n-1 2:5\n"
 
@@ -47,3 +48,41 @@ def test_labels_are_read_once(tmp_path, monkeypatch):
     monkeypatch.setattr(libsvm, "open_text", lambda path: opened.append(path) or plain(path))
     label_input(Inputs((str(tmp_path / "x.svm"),)), None, None).read(None)
     assert len(opened) == 1
+
+
+@pytest.mark.parametrize("names", ["row,label,weight\n", "Weight,row,y\n", ""])
+def test_a_file_of_rows_labels_and_weights(tmp_path, names):
+    lines = ["3,cat,0.5", "1,dog,2", "5,,9", "3,dog,1.5", "6,dog,0"]
+    if names.startswith("Weight"):
+        lines = [",".join([line.split(",")[2], *line.split(",")[:2]]) for line in lines]
+    path = tmp_path / "labels.csv"
+    path.write_text(names + "\n".join(lines) + "\n")
+    labels = LabelInput(str(path), None).read(8)
+    assert labels.classes.tolist() == ["cat", "dog"]
+    assert labels.rows.tolist() == [1, 3]
+    np.testing.assert_allclose(labels.distribution, [[0, 1], [0.25, 0.75]])
+    np.testing.assert_allclose(labels.weights, [2, 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("row,label,weight\n1,a,-1\n2,b,1\n", r"label of row 1 has weight -1"),
+        ("row,label,weight\n1,a,\n2,b,1\n", r"label of row 1 has weight nan"),
+        ("row,label,weight\n1,a,much\n2,b,1\n", r"column 'weight' must hold weights"),
+        ("row,label\n1,a\n1,b\n2,b\n", r"gives row 1 two labels, a and b"),
+    ],
+)
+def test_files_of_weights_that_cannot_be_used_are_refused(tmp_path, text, message):
+    path = tmp_path / "labels.csv"
+    path.write_text(text)
+    with pytest.raises(LabelError, match=message):
+        LabelInput(str(path), None).read(8)
+
+
+def test_a_weight_column_that_is_not_there_is_refused(tmp_path):
+    X, y, _, weights, _ = soft_problem()
+    write_weighted_table(tmp_path / "rows.csv", X, y, weights)
+    source = LabelInput(str(tmp_path / "rows.csv"), "y", weight_column="v")
+    with pytest.raises(ParameterError, match=r"weight column: .* no column 'v'; it has"):
+        source.read(len(X))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biglp._lowrank.answering import AnswerSweep
 from cli_tools import Process, done, failed, label_slowly, run
 from clusters import eventually
 
@@ -86,26 +87,24 @@ def test_killed_at_random_moments(whole, data, tmp_path):
 
 def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
     """A run that fails in its last sweep resumes there, with the rows that were written."""
-    import biglp._lowrank.graph as sweeps
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._core.checkpoint.JOURNAL_SECONDS", 0.0)
-    made = sweeps._label
+    made = AnswerSweep.write_block
     calls = []
 
-    def failing(block, **options):
+    def failing(sweep, block, **options):
         calls.append(block.start)
         if len(calls) > 5:
             raise OSError(28, "No space left on device", "somewhere")
-        return made(block, **options)
+        return made(sweep, block, **options)
 
-    monkeypatch.setattr(sweeps, "_label", failing)
+    monkeypatch.setattr(AnswerSweep, "write_block", failing)
     result = run(*command(data, "npy"))
     assert result.exit_code == 4
     assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in result.stderr
     assert "--resume" in result.stderr
     assert not (tmp_path / "out" / "labels.npy").exists()
-    monkeypatch.setattr(sweeps, "_label", made)
+    monkeypatch.setattr(AnswerSweep, "write_block", made)
     summary = json.loads(done(*command(data, "npy"), "--resume", "--json").stdout)
     assert [step["step"] for step in summary["steps"]] == ["labels"]
     assert summary["steps"][0]["rows"] < ROWS
@@ -115,7 +114,7 @@ def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
 
 def test_interrupted_and_terminated(whole, data, tmp_path):
     kind, reference, _ = whole
-    slow = FREQUENT | {"biglp._lowrank.graph:_label": label_slowly}
+    slow = FREQUENT | {"biglp._lowrank.answering:AnswerSweep.write_block": label_slowly}
     for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "term")):
         folder = tmp_path / word
         folder.mkdir()
@@ -137,7 +136,7 @@ def test_another_run_is_refused(data, tmp_path, monkeypatch):
     done("simulate", 2000, 5, "-o", small, "-q")
     fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
     with monkeypatch.context() as patch:
-        patch.setattr("biglp._fit.pipeline.sweep_labels", _out_of_disk)
+        patch.setattr("biglp._lowrank.answering.AnswerSweep.run", _out_of_disk)
         message = run(*fit).stderr
         assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
     assert "unfinished run" in failed(2, *fit)
@@ -209,8 +208,6 @@ def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
 
 
 def test_predict_resumes(data, tmp_path, monkeypatch):
-    import biglp._lowrank.graph as sweeps
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._core.checkpoint.JOURNAL_SECONDS", 0.0)
     monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
@@ -219,16 +216,16 @@ def test_predict_resumes(data, tmp_path, monkeypatch):
     done(*predict)
     reference = Path("new.npy").read_bytes()
     Path("new.npy").unlink()
-    made, calls = sweeps._label, []
+    made, calls = AnswerSweep.write_block, []
 
-    def failing(block, **options):
+    def failing(sweep, block, **options):
         calls.append(block)
         if len(calls) > 20:
             raise OSError(28, "No space left on device", "somewhere")
-        return made(block, **options)
+        return made(sweep, block, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "_label", failing)
+        patch.setattr(AnswerSweep, "write_block", failing)
         assert run(*predict).exit_code == 4
     assert not Path("new.npy").exists()
     summary = json.loads(done(*predict, "--resume", "--json").stdout)

@@ -1,14 +1,15 @@
-"""Labels of any type, and every way of saying "unknown"."""
+"""Labels of any type, label distributions, weights, and every way of saying "unknown"."""
 
 import datetime
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from biglp._core.errors import LabelError
-from biglp._labels.labels import Labels, encode_labels, unlabelled
+from biglp._core.errors import LabelError, ParameterError
+from biglp._labels.labels import Labels, encode_labels, labels_from_pairs, unlabelled
 
 NAN = float("nan")
 
@@ -108,3 +109,63 @@ def test_counts_and_one_hot():
     labels = Labels(np.array(["a", "b", "c"]), np.array([0, 2, 5]), np.array([2, 0, 2]), 6)
     assert labels.counts.tolist() == [1, 0, 2]
     np.testing.assert_array_equal(labels.one_hot(labels.codes), [[0, 0, 1], [1, 0, 0], [0, 0, 1]])
+
+
+def test_names_of_the_columns():
+    Y = np.array([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0]])
+    labels = encode_labels(Y, 3, classes=["no", "yes"])
+    assert labels.classes.tolist() == ["no", "yes"]
+    assert labels.rows.tolist() == [0, 1]
+    assert labels.codes.tolist() == [0, 1]
+    for bad in (["a"], ["a", "a"], ["a", "b", "c"]):
+        with pytest.raises(ParameterError, match="2 different names, one for each column"):
+            encode_labels(Y, 3, classes=bad)
+    with pytest.raises(ParameterError, match="leave classes out"):
+        encode_labels([0, 1, -1], 3, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "message"),
+    [
+        ([[0.5, -0.5], [1, 0]], None, r"row 0: \[0\.5, -0\.5\]\. Give numbers of 0 or more"),
+        ([[1, 0], [np.nan, 1]], None, r"no label distribution in row 1"),
+        ([[1, 0], [np.inf, 1]], None, r"no label distribution in row 1"),
+        ([[1, 0], [1, 0]], None, r"class 1 no share in any of the 2 labelled rows"),
+        ([[0, 0], [np.nan, np.nan]], None, r"none of the 2 rows has a label"),
+        ([[1, 0], [0, 1], [0, 0]], None, r"3 rows of label distributions but X has 2"),
+        ([["a", "b"], ["a", "b"]], None, r"label distributions, which are numbers"),
+        ([0, 1], [1.0, -1.0], r"label of row 1 has weight -1\.0; give finite weights"),
+        ([0, 1], [np.nan, 1.0], r"label of row 0 has weight nan"),
+        ([0, 1], [1.0], r"sample_weight has shape \(1,\), but must be 1D with 2 numbers"),
+        ([0, 1], [[1.0, 1.0]], r"must be 1D with 2 numbers"),
+        ([0, 1], ["a", "b"], r"must be 1D with 2 numbers"),
+        ([0, 1], [0, 0], r"none of the 2 rows has a label .* weight zero"),
+        ([0, 1], [0, 1], r"only one class, 1,"),
+        ([[1, 0], [0, 1]], [0, 1], r"class 0 no share"),
+        ([[1, 0], [0, 1]], [0, 0], r"none of the 2 rows has a label"),
+    ],
+)
+def test_distributions_and_weights_that_cannot_be_used_are_refused(y, weights, message):
+    with pytest.raises(LabelError, match=message):
+        encode_labels(y, 2, weights)
+
+
+def test_huge_tables_keep_only_their_labelled_rows():
+    n = 3_000_000
+    table = sparse.csr_matrix(([0.25, 0.75, 1.0], ([5, 5, n - 1], [0, 1, 0])), shape=(n, 2))
+    labels = encode_labels(table, n)
+    assert labels.rows.tolist() == [5, n - 1]
+    np.testing.assert_allclose(labels.distribution, [[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_allclose(labels.counts, [1.25, 0.75])
+
+
+def test_rows_that_occur_several_times_make_distributions():
+    rows, values = np.array([2, 2, 4, 7, 7]), np.array(["a", "b", "b", "a", "a"])
+    labels = labels_from_pairs(rows, values, 9, np.array([0.3, 0.7, 1.0, 1.0, 2.0]))
+    assert labels.rows.tolist() == [2, 4, 7]
+    assert labels.codes.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(labels.distribution, [[0.3, 0.7], [0, 1], [1, 0]])
+    np.testing.assert_allclose(labels.weights, [1, 1, 3])
+    hard = labels_from_pairs(rows[2:], values[2:], 9, np.array([1.0, 1.0, 2.0]))
+    assert hard.distribution is None
+    np.testing.assert_allclose(hard.counts, [3, 1])

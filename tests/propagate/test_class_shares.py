@@ -1,29 +1,11 @@
-"""class_balance="share": answers as frequent as the labels, by thresholds from all rows."""
+"""Thresholds that make the answers as frequent as the labels."""
 
 import numpy as np
-import pytest
-from biglp._answers.spreading_answer import Decision
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_reference_agreement import FACTORS, graph, landmarks_of
 
-import reference as ref
-from biglp import LowRankLabelPropagation
-from biglp._core.errors import ParameterError
-from biglp._propagate.class_shares import share_offsets, with_class_shares
-from helpers import blobs, model, rows_in_a_block
-
-
-def shares_of(labels, n_classes):
-    return np.bincount(labels, minlength=n_classes) / len(labels)
-
-
-def unequal(labelled=45):
-    """Three classes whose labels come in shares of about 1/9, 3/9 and 5/9."""
-    X, y, truth = blobs(n=600, classes=3, labelled=labelled, spread=1.2)
-    y[np.flatnonzero(y == 0)[3:]] = -1
-    y[np.flatnonzero(y == 1)[9:]] = -1
-    return X, y, truth
+from biglp._propagate.class_shares import share_offsets
+from helpers import shares_of
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,98 +38,3 @@ def test_a_constant_on_a_class_changes_nothing():
     plain, other = share_offsets(scores, shares), share_offsets(moved, shares)
     same = (scores - plain).argmax(axis=1) == (moved - other).argmax(axis=1)
     assert same.mean() > 0.98
-
-
-@pytest.mark.parametrize(
-    ("factor", "alpha"),
-    # At a small α most rows of an anchor graph have no score, and no threshold tells them apart.
-    [("anchors", 0.9), *((factor, alpha) for factor in FACTORS[1:] for alpha in (0.01, 0.9))],
-)
-def test_answers_agree_with_the_dense_reference(factor, alpha):
-    X, y, _ = unequal()
-    L = landmarks_of(X)
-    fitted = model(factor=factor, landmarks=L, alpha=alpha, class_balance="share").fit(X, y)
-    W, Y = graph(factor, X, L), ref.one_hot(y)
-    d, n_repaired = ref.repaired_degrees(W)
-    assert n_repaired == 0
-    F = ref.closed_form(ref.normalised_graph(W), Y, alpha)
-    expected = ref.probabilities(ref.with_shares(F, Y, d, alpha), shares_of(y[y >= 0], 3))
-    # A threshold is anywhere between two rows, so that a few rows may be on either side of it.
-    assert (fitted.transduction_ == expected.argmax(axis=1)).mean() > 0.99
-    found = shares_of(fitted.transduction_[y < 0], 3)
-    np.testing.assert_allclose(found, shares_of(y[y >= 0], 3), atol=0.03)
-
-
-SETTINGS = [
-    {"factor": "nystrom"},
-    {"factor": "nystrom", "alpha": "auto"},
-    {"factor": "linear", "alpha": 0.01},
-    {"factor": "anchors", "filter": "poisson", "alpha": "auto"},
-    {"factor": "glnp", "n_landmarks": 8},
-    {"factor": "auto", "alpha": "auto"},
-]
-
-
-@pytest.mark.parametrize("changes", SETTINGS, ids=str)
-def test_hidden_rows_are_answered_in_the_shares_of_the_labels(changes):
-    X, y, _ = unequal()
-    X = X - X.min(axis=0) if changes["factor"] in ("glnp", "linear") else X
-    fitted = model(class_balance="share", **changes).fit(X, y)
-    found = shares_of(fitted.transduction_[y < 0], 3)
-    np.testing.assert_allclose(found, shares_of(y[y >= 0], 3), atol=0.05)
-    assert np.isfinite(fitted.label_distributions_).all()
-    if changes["factor"] != "glnp":  # whose new rows are solved for, and differ a little
-        np.testing.assert_allclose(shares_of(fitted.predict(X[y < 0]), 3), found, atol=0.02)
-
-
-def test_a_wide_kernel_needs_thresholds():
-    X, y, truth = blobs(n=600, classes=2, labelled=41, spread=1.0)
-    parts = {
-        balance: model(factor="nystrom", bandwidth=60.0, alpha=0.01, class_balance=balance)
-        .fit(X, y)
-        .transduction_[y < 0]
-        for balance in ("none", "share")
-    }
-    assert len(np.unique(parts["none"])) == 1  # the class with one label more wins everywhere
-    assert (parts["share"] == truth[y < 0]).mean() > 0.9
-
-
-@pytest.mark.parametrize("rows", [7, 64])
-def test_any_cut_gives_the_same_labels(rows):
-    X, y, _ = unequal()
-    expected = model(factor="nystrom", class_balance="share").fit(X, y)
-    with rows_in_a_block(rows):
-        found = model(factor="nystrom", class_balance="share", engine="threads").fit(X, y)
-    np.testing.assert_array_equal(found.transduction_, expected.transduction_)
-
-
-def test_a_saved_model_keeps_its_thresholds(tmp_path):
-    X, y, _ = unequal()
-    fitted = model(factor="nystrom", class_balance="share").fit(X, y)
-    fitted.save(tmp_path / "model.npz")
-    loaded = LowRankLabelPropagation.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
-
-
-def test_rows_without_a_degree_leave_the_decision_as_it_was():
-    decision = Decision(np.ones((2, 2)), np.ones(2), np.full(2, 0.5))
-    moved = with_class_shares(decision, np.ones((3, 2)), np.zeros(3), np.ones(2), np.full(2, 0.5))
-    assert moved is decision
-
-
-@pytest.mark.parametrize("value", [0, -1.0, "wide", float("nan")])
-def test_a_bandwidth_factor_is_a_positive_number(value):
-    X, y, _ = blobs()
-    with pytest.raises(ParameterError, match=r"bandwidth_factor=.* finite number above 0"):
-        model(bandwidth="auto", factor_params={"bandwidth_factor": value}).fit(X, y)
-
-
-def test_a_bandwidth_factor_multiplies_the_spacing():
-    X, y, _ = blobs()
-    sigma = {
-        factor: model(bandwidth="auto", factor_params={"bandwidth_factor": factor})
-        .fit(X, y)
-        .report_["bandwidth"]
-        for factor in (0.5, 1.0)
-    }
-    assert sigma[1.0] == pytest.approx(2 * sigma[0.5])

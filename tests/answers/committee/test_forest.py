@@ -1,0 +1,52 @@
+"""The forest: what scikit-learn says, out of bag, at thresholds, in any cut."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from biglp._answers.committee.forest import BLUR, TREES, blurred_logits, grow_forest
+from helpers import threshold_table
+
+
+class TestForest:
+    def test_says_what_scikit_learn_says(self):
+        rows, codes = threshold_table()
+        forest, _ = grow_forest(rows[:100], codes[:100], 4, seed=3)
+        grown = RandomForestClassifier(TREES, random_state=3).fit(rows[:100], codes[:100])
+        shares = np.zeros((len(rows), 4))
+        shares[:, grown.classes_] = grown.predict_proba(rows)
+        expected = np.log((1 - BLUR) * shares + BLUR / 4)
+        np.testing.assert_allclose(forest.of(rows), expected, atol=1e-5)
+
+    def test_held_out_is_out_of_bag(self):
+        rows, codes = threshold_table(120)
+        _, held_out = grow_forest(rows, codes, 4, seed=1)
+        grown = RandomForestClassifier(TREES, random_state=1, oob_score=True).fit(rows, codes)
+        np.testing.assert_allclose(
+            held_out, blurred_logits(grown.oob_decision_function_), atol=1e-5
+        )
+
+    def test_a_class_without_labels_gets_the_blur_only(self):
+        rows, codes = threshold_table(80)
+        forest, held_out = grow_forest(rows, codes, 6, seed=0)
+        assert forest.of(rows).shape == held_out.shape == (80, 6)
+        np.testing.assert_allclose(forest.of(rows)[:, 5], np.log(BLUR / 6), rtol=1e-6)
+
+    def test_values_at_a_threshold_turn_left(self):
+        rows = np.repeat(np.arange(8, dtype=np.float32), 10)[:, None]
+        forest, _ = grow_forest(rows, (rows[:, 0] > 3).astype(int), 2, seed=0)
+        at = np.unique(forest.thresholds[np.isfinite(forest.thresholds)])
+        grown = RandomForestClassifier(TREES, random_state=0).fit(rows, rows[:, 0] > 3)
+        near = np.concatenate([at, np.nextafter(at, np.float32(99)), np.nextafter(at, -99)])
+        near = near.astype(np.float32)[:, None]
+        expected = blurred_logits(grown.predict_proba(near))
+        np.testing.assert_allclose(forest.of(near), expected, atol=1e-5)
+
+    def test_any_cut_and_torch_give_the_same(self):
+        torch = pytest.importorskip("torch")
+        rows, codes = threshold_table(300)
+        forest, _ = grow_forest(rows[:60], codes[:60], 4, seed=0)
+        whole = forest.of(rows)
+        parts = np.concatenate([forest.of(rows[:7]), forest.of(rows[7:])])
+        np.testing.assert_array_equal(whole, parts)
+        np.testing.assert_allclose(forest.of(torch.from_numpy(rows)), whole, atol=1e-6)

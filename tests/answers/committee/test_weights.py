@@ -1,0 +1,96 @@
+"""The weights minimise the stated loss, as a naive search does."""
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from biglp._answers.committee.answer import CUT
+from biglp._answers.committee.logistic import LogisticMember
+from biglp._answers.committee.means import MeansMember
+from biglp._answers.committee.member import Learned
+from biglp._answers.committee.spread import STARTS, SpreadMember
+from biglp._answers.committee.weights import (
+    LEAST_SHARE,
+    PRIOR_START,
+    PULL,
+    SIZE_PULL,
+    Heard,
+    find_weights,
+)
+
+
+def spread_member(alpha):
+    """The member that spreads labels at one of the usual α."""
+    return SpreadMember(f"spread {alpha:g}", alpha, STARTS[alpha])
+
+
+def heard(member, held_out, sample=None):
+    """A member that has said this of held-out labels, and this of a sample."""
+    return Heard(member, Learned(None, held_out, held_out if sample is None else sample))
+
+
+class TestWeights:
+    def members(self, n=60, c=3):
+        rng = np.random.default_rng(5)
+        codes = rng.integers(c, size=n)
+        good = 2.0 * np.eye(c)[codes] + rng.normal(size=(n, c))
+        noise = 5.0 * rng.normal(size=(n, c))
+        return [heard(spread_member(0.9), good), heard(LogisticMember(), noise)], codes
+
+    def test_minimise_the_stated_loss(self):
+        members, codes = self.members()
+        prior = np.array([0.2, 0.0, -0.2])
+        found = find_weights(members, prior, codes)
+
+        start = np.array([STARTS[0.9], LogisticMember.start, PRIOR_START])
+
+        def loss(unknown):
+            weights, size = unknown[:-1], unknown[-1]
+            total = weights[-1] * prior
+            for weight, member, scale in zip(weights, members, found.scales, strict=False):
+                said = member.learned.held_out
+                centred = said - said.mean(axis=1, keepdims=True)
+                total = total + weight * np.clip(centred / scale, -CUT, CUT)
+            logs = log_softmax(total, axis=1)
+            usual = np.append(size * start[:-1], start[-1])
+            pulls = PULL * ((weights - usual) ** 2).sum() / max(size, 1.0)
+            pulls += SIZE_PULL * np.log(size) ** 2
+            return pulls - logs[np.arange(len(codes)), codes].sum()
+
+        limits = [*((LEAST_SHARE * least, None) for least in start), (1e-2, None)]
+        naive = [
+            minimize(loss, [1.0, 1.0, 1.0, size], method="L-BFGS-B", bounds=limits)
+            for size in (0.2, 1.0, 5.0)
+        ]
+        best = min(naive, key=lambda found: found.fun)
+        np.testing.assert_allclose(found.weights, best.x[:-1], atol=1e-3)
+        assert found.weights[0] > 5 * found.weights[1]
+
+    def test_without_held_out_labels_they_are_the_usual_ones(self):
+        members, codes = self.members()
+        silent = [
+            heard(m.member, np.full_like(m.learned.held_out, np.nan), m.learned.sample)
+            for m in members
+        ]
+        found = find_weights(silent, np.zeros(3), codes)
+        assert found.n_held_out == 0
+        assert found.accuracy is None
+        assert list(found.weights) == [STARTS[0.9], LogisticMember.start, PRIOR_START]
+
+    def test_labels_that_all_members_foretell_raise_the_size_and_not_the_worst(self):
+        codes = np.arange(14) % 2
+        right = 3.0 * np.eye(2)[codes]
+        members = (spread_member(0.9), spread_member(0.99), LogisticMember(), MeansMember())
+        found = find_weights([heard(one, right) for one in members], np.zeros(2), codes)
+        weights = found.weights
+        start = np.array([one.start for one in members])
+        assert weights[:2].sum() > 1.2 * start[:2].sum()
+        assert weights[3] < 0.2 * weights.sum()
+        assert weights[1] > 2.0 * weights[3]
+
+    def test_members_that_foretell_nothing_are_not_quite_silenced(self):
+        rng = np.random.default_rng(3)
+        codes = rng.integers(3, size=90)
+        wrong = 2.0 * np.eye(3)[(codes + 1) % 3] + rng.normal(size=(90, 3))
+        found = find_weights([heard(spread_member(0.9), wrong)], np.zeros(3), codes)
+        assert 0.0 < found.weights[0] <= 1.01 * LEAST_SHARE * STARTS[0.9]

@@ -1,0 +1,160 @@
+"""Later labels without a sweep: the result is that of a fit with all labels."""
+
+import pickle
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import LabelError, ParameterError
+from biglp._engines import SerialEngine
+from biglp._propagate import systems as spectra
+from helpers import blobs, fitted_blobs, model, quick_model, rows_in_a_block
+
+FACTORS = ("auto", "anchors", "nystrom", "glnp", "linear")
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_update_is_a_fit_with_all_labels(factor):
+    found, X, y, truth = fitted_blobs(factor)
+    rows = found.suggest(9)
+    labels = truth[rows].copy()
+    labels[:2] = 7  # a new class
+    wrong = np.flatnonzero(y >= 0)[:2]
+    rows, labels = np.append(rows, wrong), np.append(labels, [0, -1])  # one other, one withdrawn
+    found.update_labels(rows[:5], labels[:5]).update_labels(rows[5:], labels[5:])
+    y = y.copy()
+    y[rows] = labels
+    with rows_in_a_block(70):
+        fresh = quick_model(factor).fit(X, y)
+    np.testing.assert_array_equal(found.classes_, [0, 1, 2, 7])
+    np.testing.assert_array_equal(found.transduction_, fresh.transduction_)
+    np.testing.assert_allclose(found.label_distributions_, fresh.label_distributions_, atol=1e-9)
+    np.testing.assert_array_equal(found.predict(X), fresh.predict(X))
+    assert found.report_["labelled_rows"] == fresh.report_["labelled_rows"]
+    np.testing.assert_array_equal(found.suggest(5), fresh.suggest(5))
+
+
+class Counting(SerialEngine):
+    """Notes every sweep."""
+
+    def __init__(self):
+        super().__init__()
+        self.sweeps = []
+
+    def sum_blocks(self, func, blocks, label="sum"):
+        self.sweeps.append(label)
+        return super().sum_blocks(func, blocks, label)
+
+    def map_blocks(self, func, blocks, label="map"):
+        self.sweeps.append(label)
+        return super().map_blocks(func, blocks, label)
+
+
+def test_sweeps_are_counted():
+    engine = Counting()
+    found, *_, truth = fitted_blobs(engine=engine)
+    engine.sweeps.clear()
+    rows = found.suggest(6)
+    assert engine.sweeps == ["suggestions"]
+    engine.sweeps.clear()
+    found.update_labels(rows, truth[rows])
+    found.update_labels(rows[:1], [2])
+    assert engine.sweeps == []
+    assert found.transduction_[rows[0]] == 2
+    assert len(found.label_distributions_) == len(truth)
+    assert engine.sweeps == ["labels"]
+
+
+def test_text_labels_and_new_ones():
+    X, y, _ = blobs(n=90)
+    words = np.array(["red", "blue", "green"])
+    labels = np.where(y >= 0, words[y], "")
+    found = model().fit(X, labels)
+    row = int(np.flatnonzero(y < 0)[0])
+    found.update_labels([row], ["aquamarine"])
+    assert found.transduction_[row] == "aquamarine"
+    assert list(found.classes_) == ["aquamarine", "blue", "green", "red"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "error", "words"),
+    [
+        ([400], [1], ParameterError, "numbered 0 to 399"),
+        ([-1], [1], ParameterError, "numbered 0 to 399"),
+        ([3, 3], [1, 1], ParameterError, "more than once"),
+        ([3.5], [1], ParameterError, "whole"),
+        ([3, 4], [1], LabelError, "one label a row"),
+        ([3], [1.5], LabelError, "fractions"),
+    ],
+)
+def test_wrong_updates_change_nothing(rows, labels, error, words):
+    found, *_ = fitted_blobs()
+    before = found.transduction_
+    with pytest.raises(error, match=words):
+        found.update_labels(rows, labels)
+    assert found.transduction_ is before
+
+
+def test_pickles_without_the_rows():
+    found, X, _, truth = fitted_blobs()
+    rows = found.suggest(4)
+    found.update_labels(rows, truth[rows])
+    packed = pickle.dumps(found)
+    again = pickle.loads(packed)
+    np.testing.assert_array_equal(again.transduction_, found.transduction_)
+    with pytest.raises(ParameterError, match="training rows"):
+        again.update_labels(rows, truth[rows])
+    with pytest.raises(ParameterError, match="suggest"):
+        again.suggest(3)
+    assert len(again.suggest(3, X)) == 3
+    with pytest.raises(AttributeError, match="transduction_"):
+        _ = LowRankLabelPropagation().transduction_
+
+
+class TestWeightsAndMany:
+    def test_update_keeps_weights_and_equals_a_refit(self):
+        X, _, truth = blobs(n=200)
+        known = np.where(np.arange(200) < 20, truth, -1)
+        weights = 1.0 + np.arange(200) % 3
+        later = np.where(np.arange(200) < 25, truth, -1)
+        all_weights = np.where(np.arange(200) < 20, weights, 1.0)
+        updated = model(factor="anchors").fit(X, known, weights)
+        updated.update_labels(np.arange(20, 25), truth[20:25])
+        refit = model(factor="anchors").fit(X, later, all_weights)
+        np.testing.assert_allclose(
+            updated.label_distributions_, refit.label_distributions_, atol=1e-10
+        )
+
+    def test_update_of_label_distributions_is_refused(self):
+        X, _, truth = blobs(n=60)
+        shares = np.where(np.arange(60)[:, None] < 10, 0.8 * np.eye(truth.max() + 1)[truth], 0.0)
+        shares[:10] += 0.2 / shares.shape[1]
+        fitted = model(factor="anchors").fit(X, shares)
+        with pytest.raises(ParameterError, match="fitted on label distributions"):
+            fitted.update_labels([20], [truth[20]])
+
+    def test_clamped_labels_stay_clamped(self):
+        X, _, truth = blobs(n=100)
+        labels = np.where(np.arange(100) < 9, truth, -1)
+        fitted = model(factor="anchors", clamp="hard").fit(X, labels)
+        fitted.update_labels([50], [truth[50]])
+        np.testing.assert_array_equal(
+            fitted.label_distributions_[50], np.eye(truth.max() + 1)[truth[50]]
+        )
+
+    def test_more_landmarks_than_are_decomposed(self):
+        X, _, truth = blobs(n=300)
+        labels = np.where(np.arange(300) < 20, truth, -1)
+        with mock.patch.multiple(spectra, DENSE_RANK=50, DENSE_WORK=0):
+            fitted = model(factor="anchors", n_landmarks=100).fit(X, labels)
+            rows = fitted.suggest(5)
+            assert len(set(rows)) == 5
+            fitted.update_labels(rows, truth[rows])
+            labels[rows] = truth[rows]
+            refit = model(factor="anchors", n_landmarks=100).fit(X, labels)
+        np.testing.assert_array_equal(fitted.transduction_, refit.transduction_)

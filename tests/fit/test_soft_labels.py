@@ -1,0 +1,149 @@
+"""Label distributions, weights and clamping through a fit, against the dense truth."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import reference as ref
+from biglp import LowRankLabelPropagation
+from biglp._answers.spreading import LABELS_TO_CHOOSE
+from biglp._core.errors import LabelError
+from biglp.baselines import DensePropagation, NearestNeighbours
+from helpers import anchor_graph, blobs, model, rows_in_a_block, soft_problem
+
+ALPHA = 0.9
+
+
+def expected_answers(X, L, Y, prior):
+    F = ref.closed_form(anchor_graph(X, L), Y, ALPHA)
+    return ref.probabilities(ref.balanced(F, Y, ALPHA, prior), prior)
+
+
+def test_distributions_and_weights_propagate_as_in_the_dense_reference():
+    X, _, Y, weights, L = soft_problem()
+    fitted = model(landmarks=L, alpha=ALPHA).fit(X, 7.0 * Y, sample_weight=weights)
+    expected = expected_answers(X, L, weights[:, None] * Y, np.full(3, 1 / 3))
+    np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-9)
+    assert fitted.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rows", [7, 64])
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_integer_weights_are_repeated_labels(rows, engine):
+    X, y, _, weights, L = soft_problem()
+    repeated = np.zeros((len(X), 3))
+    for i in np.flatnonzero(y >= 0):
+        for _ in range(int(weights[i])):
+            repeated[i, y[i]] += 1.0
+    with rows_in_a_block(rows):
+        fitted = model(landmarks=L, engine=engine).fit(X, y, sample_weight=weights)
+    expected = expected_answers(X, L, repeated, np.full(3, 1 / 3))
+    np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-9)
+
+
+def test_a_prior_from_the_labels_counts_their_weights():
+    X, y, _, weights, L = soft_problem()
+    given = np.eye(3)[y] * (y >= 0)[:, None] * weights[:, None]
+    share = given.sum(axis=0) / given.sum()
+    fitted = model(landmarks=L, class_balance="none").fit(X, y, sample_weight=weights)
+    expected = ref.probabilities(ref.closed_form(anchor_graph(X, L), given, ALPHA), share)
+    np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-9)
+
+
+def test_one_hot_distributions_and_weights_of_one_are_plain_labels():
+    X, y, *_ = soft_problem()
+    plain = LowRankLabelPropagation(engine="serial").fit(X, y)
+    table = np.where((y >= 0)[:, None], np.eye(3)[y], np.nan)
+    for given, weights in ((table, None), (sparse.csr_matrix(np.nan_to_num(table)), None)):
+        same = LowRankLabelPropagation(engine="serial").fit(X, given, sample_weight=weights)
+        np.testing.assert_array_equal(same.label_distributions_, plain.label_distributions_)
+    ones = LowRankLabelPropagation(engine="serial").fit(X, y, sample_weight=np.ones(len(X)))
+    np.testing.assert_array_equal(ones.label_distributions_, plain.label_distributions_)
+
+
+@pytest.mark.parametrize("factor", ["auto", "anchors"])
+def test_labels_without_weight_are_no_labels_and_other_weights_of_unlabelled_rows_are_ignored(
+    factor,
+):
+    X, y, _, weights, _ = soft_problem()
+    dropped = np.flatnonzero(y >= 0)[::4]
+    fewer = y.copy()
+    fewer[dropped] = -1
+    zeros = weights.copy()
+    zeros[dropped] = 0.0
+    wild = np.where(fewer < 0, np.nan, weights)  # not looked at where there is no label
+    chosen = LowRankLabelPropagation(factor, engine="serial")
+    with_zeros = chosen.fit(X, y, sample_weight=zeros).label_distributions_
+    np.testing.assert_array_equal(
+        chosen.fit(X, fewer, sample_weight=wild).label_distributions_, with_zeros
+    )
+
+
+def test_the_committee_listens_to_weights():
+    """Labels that are wrong in places do less harm when they are known to be doubtful."""
+    X, y, truth = blobs(n=600, labelled=60, spread=1.3)
+    known = np.flatnonzero(y >= 0)
+    wrong = known[::3]
+    y[wrong] = (y[wrong] + 1) % 3
+    weights = np.ones(len(X))
+    weights[wrong] = 0.02
+    unknown = np.setdiff1d(np.arange(len(X)), known)
+
+    def accuracy(**given):
+        fitted = LowRankLabelPropagation(engine="serial").fit(X, y, **given)
+        assert np.isfinite(fitted.label_distributions_).all()
+        return (fitted.transduction_ == truth)[unknown].mean()
+
+    assert accuracy(sample_weight=weights) > accuracy() + 0.03
+
+
+def test_the_committee_takes_distributions_and_trusts_weighty_labels_more():
+    X, y, _, _, _ = soft_problem(labelled=30)
+    known = np.flatnonzero(y >= 0)
+    Y = np.where((y >= 0)[:, None], 0.1 + 0.7 * np.eye(3)[y], 0.0)
+    fitted = LowRankLabelPropagation(engine="serial").fit(X, Y)
+    assert fitted.report_["held_out_accuracy"] < 0.85  # of labels that are sure to 80 % only
+    np.testing.assert_allclose(fitted.label_distributions_.sum(axis=1), 1.0)
+    weights = np.full(len(X), 2.0)
+    doubts = []
+    for given in (None, weights):
+        sure = LowRankLabelPropagation(engine="serial").fit(X, y, sample_weight=given)
+        doubts.append(1.0 - sure.label_distributions_[known, y[known]])
+    assert doubts[0].max() <= 0.05
+    assert doubts[1].max() <= 0.05**2 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("factor", ["auto", "anchors", "nystrom"])
+def test_hard_clamping_keeps_exactly_what_was_given(factor):
+    X, y, Y, *_ = soft_problem()
+    known = y >= 0
+    settings = {"engine": "serial", "n_landmarks": 20}
+    hard = LowRankLabelPropagation(factor, clamp="hard", **settings).fit(X, Y)
+    soft = LowRankLabelPropagation(factor, **settings).fit(X, Y)
+    np.testing.assert_allclose(hard.label_distributions_[known], Y[known], rtol=1e-12)
+    assert np.abs(soft.label_distributions_[known] - Y[known]).max() > 1e-3
+    np.testing.assert_array_equal(
+        hard.label_distributions_[~known], soft.label_distributions_[~known]
+    )
+    np.testing.assert_array_equal(hard.predict_proba(X), soft.predict_proba(X))
+
+
+def test_hard_clamping_keeps_a_label_that_the_graph_would_overrule():
+    X, y, truth = blobs(n=300, labelled=60, spread=0.3)
+    odd = np.flatnonzero(y >= 0)[0]
+    y[odd] = (truth[odd] + 1) % 3
+    assert model(alpha=0.99).fit(X, y).transduction_[odd] == truth[odd]
+    assert model(alpha=0.99, clamp="hard").fit(X, y).transduction_[odd] == y[odd]
+
+
+def test_the_baselines_refuse_distributions():
+    X, _, Y, _, _ = soft_problem()
+    for baseline in (DensePropagation(), NearestNeighbours()):
+        with pytest.raises(LabelError, match="the baselines do not take"):
+            baseline.fit(X, Y)
+
+
+def test_rows_and_not_weights_tell_whether_leave_one_out_is_asked():
+    X, y, _ = blobs(labelled=3 * LABELS_TO_CHOOSE)
+    light = model(alpha="auto", class_balance="auto").fit(X, y, sample_weight=np.full(len(X), 0.1))
+    assert light.report_["leave_one_out_accuracy"] is not None

@@ -1,0 +1,53 @@
+"""What the tests of GLNP have in common: rows it suits, and a fit with F at hand."""
+
+import warnings
+
+import numpy as np
+
+from biglp._core.arrays import to_numpy
+from biglp._core.blocks import cut_rows
+from biglp._core.errors import StoppedShortWarning
+from biglp._engines import SerialEngine
+from biglp._lowrank.glnp.factor import GlnpFactor
+from biglp._lowrank.rows import TrainingRows
+from biglp._sources import PreparedSource, as_source
+
+SOLVERS = ("gradient", "multiplicative")
+STARTS = ("clusters", "uniform")
+
+
+def some_rows(n=90, m=12, rank=4, dtype=np.float64, seed=0):
+    """Non-negative rows in a few overlapping groups, with noise."""
+    rng = np.random.default_rng(seed)
+    groups = rng.random((rank, m)) ** 3
+    mix = rng.random((n, rank)) ** 4
+    return (mix @ groups + 0.05 * rng.random((n, m))).astype(dtype)
+
+
+def prepared(X, device="cpu"):
+    """Rows of any precision as the sweeps see them."""
+    return PreparedSource(as_source(X), np.dtype(X.dtype), device=device)
+
+
+def fitted(X, *, k, rows_each=25, engine=None, blocks=None, device="cpu", seed=0, **params):
+    """Fit without the warning about stopping short; return the factor, its blocks and F."""
+    source = prepared(X, device)
+    blocks = cut_rows(source, rows_each) if blocks is None else blocks
+    engine = engine or SerialEngine()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoppedShortWarning)
+        factor = GlnpFactor.learn(TrainingRows(engine, source, blocks, seed), k, **params)
+    return factor, blocks, gathered(factor, blocks, engine)
+
+
+def gathered(factor, blocks, engine=None):
+    """F of all blocks."""
+    engine = engine or SerialEngine()
+    return np.concatenate(
+        [to_numpy(part) for part in engine.map_blocks(factor.block_features, blocks)]
+    )
+
+
+def relative(found, expected):
+    """How far two matrices are apart, against the size of the second."""
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)

@@ -1,0 +1,152 @@
+"""The factor of GLNP: new rows, rows of every kind, and input that cannot be used."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import nnls
+from sklearn.datasets import load_digits
+
+from biglp._core.arrays import to_numpy
+from biglp._core.blocks import cut_rows
+from biglp._core.errors import LandmarkWarning, ParameterError, StoppedShortWarning
+from biglp._engines import SerialEngine
+from biglp._lowrank.base import NonFiniteRowsError
+from biglp._lowrank.glnp.factor import GlnpFactor
+from biglp._lowrank.rows import TrainingRows
+from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_warns_only_when_stopping_short_matters(solver):
+    X = some_rows(dtype=np.float32)
+    source = prepared(X)
+    rows = TrainingRows(SerialEngine(), source, cut_rows(source, 25), 0)
+    with pytest.warns(StoppedShortWarning, match="max_iter=2"):
+        GlnpFactor.learn(rows, 4, solver=solver, max_iter=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GlnpFactor.learn(replace(rows, blocks=cut_rows(source, 25)), 4, solver=solver)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-4)])
+def test_new_rows_are_rebuilt_from_the_prototypes(solver, dtype, tolerance):
+    X = (some_rows() - 0.1).astype(dtype)
+    factor, _, _ = fitted(X, k=4, solver=solver, max_iter=30)
+    new = (some_rows(seed=8)[:40] - 0.15).astype(dtype)
+    P, offsets = factor.P.astype(np.float64), factor.offsets
+    expected = np.array([nnls(P.T, x - offsets)[0] for x in new.astype(np.float64)])
+    blocks = cut_rows(prepared(new), 7)
+    for known in (factor, factor.for_new_rows(), GlnpFactor.from_state(factor.state())):
+        found = gathered(known, blocks)
+        assert found.dtype == dtype
+        assert relative(found, expected) < tolerance
+    assert factor.describe()["iterations"] == factor.n_iter_
+
+
+def test_training_rows_taken_as_new_stay_close_to_their_factor():
+    X = load_digits().data.astype(np.float32)
+    factor, _, F = fitted(X, k=10, rows_each=600)
+    as_new = gathered(factor.for_new_rows(), cut_rows(prepared(X), 600))
+    cosine = np.sum(as_new * F) / np.linalg.norm(as_new) / np.linalg.norm(F)
+    assert cosine > 0.95
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("shift", [0.0, -0.2])
+def test_sparse_rows_equal_dense_rows(solver, shift):
+    X = some_rows(dtype=np.float32)
+    X[X < 0.15] = 0.0
+    X[X > 0] += np.float32(shift)
+    params = {"k": 4, "solver": solver, "max_iter": 10, "start": X[[1, 30, 60, 80]], "tol": 0.0}
+    dense, _, F = fitted(X, **params)
+    csr, _, found = fitted(sparse.csr_matrix(X), **params)
+    assert relative(found, F) < 1e-4
+    rows = X[:10]
+    assert relative(csr.features(sparse.csr_matrix(rows)), dense.features(rows)) < 1e-3
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_and_columns_that_say_nothing_give_no_nan(solver, start, dtype):
+    X = some_rows(dtype=dtype)
+    X[::7] = 0.0
+    X[:, 3] = 0.0
+    X[40:50] = X[39]
+    X[60:] = 0.0
+    factor, _, F = fitted(X, k=12, solver=solver, start=start, max_iter=150, tol=0.0)
+    assert np.isfinite(F).all()
+    assert np.isfinite(factor.objective_).all()
+    assert np.isfinite(factor.features(X)).all()
+    assert (factor.features(np.zeros_like(X[:3])) == 0).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_of_nothing_but_zeros(solver):
+    X = np.zeros((30, 4))
+    factor, _, F = fitted(X, k=3, solver=solver, start="uniform")
+    assert np.isfinite(F).all()
+    assert factor.objective_ == [0.0]
+    assert (factor.features(X) == 0).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", [1e-15, 1e15])
+def test_the_size_of_the_numbers_does_not_matter(solver, size):
+    X = some_rows(dtype=np.float32)
+    params = {"k": 4, "solver": solver, "max_iter": 10, "start": "uniform", "tol": 0.0}
+    plain, _, F = fitted(X, **params)
+    factor, _, found = fitted(X * np.float32(size), **params)
+    np.testing.assert_allclose(factor.objective_, plain.objective_, rtol=1e-5)
+    assert relative(found, F) < 1e-4
+    rebuilt = factor.features(X * np.float32(size)) @ factor.P
+    assert relative(rebuilt / np.float32(size), plain.features(X) @ plain.P) < 1e-5
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_torch_rows_equal_numpy_rows(solver):
+    pytest.importorskip("torch")
+    X = some_rows(dtype=np.float32)
+    params = {"k": 4, "solver": solver, "max_iter": 10, "start": X[[1, 30, 60, 80]], "tol": 0.0}
+    plain, _, F = fitted(X, **params)
+    factor, blocks, found = fitted(X, device="torch:cpu", **params)
+    assert relative(found, F) < 1e-4
+    assert factor.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    rows = blocks[0].rows()
+    assert relative(to_numpy(factor.features(rows)), plain.features(X[: len(rows)])) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"k": 0}, "k=0"),
+        ({"k": 3, "solver": "newton"}, "gradient, multiplicative"),
+        ({"k": 3, "start": "zeros"}, "clusters, uniform"),
+        ({"k": 3, "max_iter": -1}, "max_iter=-1"),
+        ({"k": 3, "tol": float("nan")}, "tol=nan"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(params, message):
+    with pytest.raises(ParameterError, match=message):
+        fitted(some_rows(), **params)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_that_are_not_numbers_are_refused(solver, bad):
+    X = some_rows()
+    X[17, 2] = bad
+    with pytest.raises(NonFiniteRowsError):
+        fitted(X, k=3, solver=solver, start="uniform")
+    with pytest.raises(NonFiniteRowsError):
+        fitted(some_rows(), k=3, solver=solver, max_iter=3)[0].features(X)
+
+
+def test_more_columns_than_rows():
+    with pytest.warns(LandmarkWarning, match="9 rows"):
+        factor, _, F = fitted(some_rows(9), k=20, start="uniform", max_iter=3)
+    assert factor.rank == F.shape[1] == 9

@@ -1,0 +1,31 @@
+"""A factor is rebuilt from its state."""
+
+import numpy as np
+import pytest
+
+from biglp._core.arrays import to_dense
+from biglp._core.shape import Shape
+from biglp._lowrank import FACTORS
+from biglp._lowrank.anchors import AnchorFactor
+from biglp._lowrank.linear import LinearFactor
+from biglp._lowrank.nystrom import NystromFactor
+from helpers import blobs
+
+DTYPES = ("float32", "float64")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["anchors", "nystrom", "linear"])
+def test_a_factor_is_rebuilt_from_its_state(kind, dtype):
+    X, _, _ = blobs(dtype=dtype)
+    factor = {
+        "anchors": lambda: AnchorFactor(X[:9], 0.7, 2),
+        "nystrom": lambda: NystromFactor(X[:9], 0.7),
+        "linear": lambda: LinearFactor(X.min(axis=0)),
+    }[kind]()
+    again = FACTORS[kind].from_state(factor.state())
+    np.testing.assert_array_equal(to_dense(again.features(X)), to_dense(factor.features(X)))
+    assert again.describe() == factor.describe()
+    shape = Shape(100, 5, 3, 9, 5.0, np.dtype(dtype))
+    needed = [one.row_bytes(one.rank, shape, "cpu") for one in (again, factor)]
+    assert needed[0] == needed[1] >= X.dtype.itemsize * 5

@@ -1,0 +1,97 @@
+"""What labels leave open: against the dense Gaussian field; the batch against a naive choice."""
+
+import numpy as np
+import pytest
+
+import reference as ref
+from biglp._fit.suggest import leading_eigenpairs
+from biglp._propagate.posterior import LAST, OVERLAP, Posterior, choose_batch
+from helpers import blobs
+
+ALPHA = 0.9
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+
+
+@pytest.fixture
+def field():
+    """Features of 40 rows in the basis of the eigenvectors of their Gram matrix, and λ."""
+    X, _, _ = blobs(n=40)
+    Z = ref.anchor_weights(X, X[::4], 1.5, 3)
+    Phi = Z / np.sqrt(Z.sum(axis=0))
+    values, vectors = leading_eigenpairs(Phi, 100)
+    return Phi @ vectors, values
+
+
+def weighted_total(Phi, alpha, labelled, noise, weights):
+    return weights @ np.diag(ref.field_covariance(Phi, alpha, labelled, noise))
+
+
+def test_variances_agree_with_the_dense_field(field):
+    Phi, values = field
+    labelled = [3, 17, 29]
+    found = Posterior.of(values, len(Phi), Phi[labelled], ALPHA)
+    expected = ref.field_covariance(Phi, ALPHA, labelled, found.noise)
+    np.testing.assert_allclose(Phi @ found.covariance @ Phi.T, expected, atol=1e-10)
+    np.testing.assert_allclose(found.variances(Phi), np.diag(expected), atol=1e-10)
+    prior = np.diag(ref.field_covariance(Phi, ALPHA, [], 1.0))
+    assert found.noise == pytest.approx(prior.mean())
+    assert (np.diag(expected) < prior).all()
+
+
+def test_one_more_label_is_a_change_of_rank_one(field):
+    Phi, values = field
+    before = Posterior.of(values, len(Phi), Phi[[3]], ALPHA)
+    again = Posterior.of(values, len(Phi), Phi[[3, 8]], ALPHA)
+    np.testing.assert_allclose(before.observed(Phi[8]).covariance, again.covariance, atol=1e-10)
+
+
+def test_gain_is_the_variance_that_a_label_takes(field):
+    Phi, values = field
+    weights = np.random.default_rng(0).random(len(Phi))
+    found = Posterior.of(values, len(Phi), Phi[[3, 8]], ALPHA)
+    gains = found.gains(Phi, (Phi * weights[:, None]).T @ Phi)
+    now = weighted_total(Phi, ALPHA, [3, 8], found.noise, weights)
+    for j in (0, 11, 39):
+        then = weighted_total(Phi, ALPHA, [3, 8, j], found.noise, weights)
+        assert gains[j] == pytest.approx(now - then, rel=1e-8)
+
+
+def test_the_batch_is_the_naive_one(field):
+    """One row after the other, everything about it computed anew from n × n matrices."""
+    Phi, values = field
+    rng = np.random.default_rng(1)
+    weights, logs = rng.random(len(Phi)), rng.normal(size=len(Phi))
+    posterior = Posterior.of(values, len(Phi), Phi[[3]], ALPHA)
+    found = choose_batch(
+        posterior,
+        Phi,
+        logs,
+        (Phi * weights[:, None]).T @ Phi,
+        6,
+        (0.5, 2.0),
+    )
+    labelled, chosen, penalty = [3], [], np.zeros(len(Phi))
+    for _ in range(6):
+        now = ref.field_covariance(Phi, ALPHA, labelled, posterior.noise)
+        gains = [
+            (weights @ now[:, j] ** 2) / (posterior.noise + now[j, j]) for j in range(len(Phi))
+        ]
+        scores = logs + penalty + 0.5 * np.log(gains)
+        scores[chosen] = -np.inf
+        best = int(np.argmax(scores))
+        squared = now[:, best] ** 2 / (np.diag(now) * now[best, best])
+        penalty += 2.0 * np.log(1 - OVERLAP * squared)
+        labelled.append(best)
+        chosen.append(best)
+    np.testing.assert_array_equal(found, chosen)
+
+
+def test_copies_come_last(field):
+    Phi, values = field
+    twice = np.vstack([Phi[:5], Phi[:5]])
+    posterior = Posterior.of(values, len(Phi), Phi[:0], ALPHA)
+    chosen = choose_batch(posterior, twice, np.zeros(10), np.eye(len(values)), 99, (1.0, 0.0))
+    assert sorted(chosen[:5] % 5) == sorted(chosen[5:] % 5) == list(range(5))
+    assert LAST > 100
