@@ -111,10 +111,9 @@ class CommitteeAnswer(Answer):
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
             prefix = f"{number}."
             arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            weighted.append(
-                WeightedOpinion(member, MEMBERS[member].opinion(**arrays), scale, weight)
-            )
-        return cls(state["bias"], tuple(weighted))
+            opinion = MEMBERS[member].opinion(**arrays)
+            opinions.append(WeightedOpinion(member, opinion, scale, weight))
+        return cls(state["bias"], tuple(opinions))
 
 
 def _columns(array: Array, width: int) -> Iterator[Array]:
