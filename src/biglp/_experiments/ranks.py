@@ -41,7 +41,9 @@ class RankPlan:
 
     def rows_of(self, method: str) -> str:
         """Rows that a method is run on; GLNP sweeps over them 30 times."""
-        return self.glnp_rows if method == "glnp" else self.rows
+        return (
+            self.glnp_rows if "max_iter" in METHODS[method].get("factor_params", {}) else self.rows
+        )
 
 
 FULL = RankPlan()

@@ -23,13 +23,16 @@ FIGURE_LABELS = 100
 """Labels behind the panel of accuracy by k ("around 100" in the paper)."""
 PATIENCE = 5
 DEFAULT, NEIGHBOURS = "default", "knn"
-LOW_RANK = ("glnp-apgd", "glnp-mu", "nystrom-random", "nystrom-kmeans")
+ACCELERATED, MULTIPLICATIVE, LINEAR = "glnp-apgd", "glnp-mu", "linear"
+LEARNT = (ACCELERATED, MULTIPLICATIVE)
+"""Methods that learn their factor in many sweeps: one fit serves all trials."""
+LOW_RANK = (*LEARNT, "nystrom-random", "nystrom-kmeans")
 NAMES = {
-    "glnp-apgd": "GLNP, accelerated gradient",
-    "glnp-mu": "GLNP, multiplicative",
+    ACCELERATED: "GLNP, accelerated gradient",
+    MULTIPLICATIVE: "GLNP, multiplicative",
     "nystrom-random": "Nyström (random)",
     "nystrom-kmeans": "Nyström (k-means)",
-    "linear": "LP (linear)",
+    LINEAR: "LP (linear)",
     "rbf": "LP (RBF), exact",
     NEIGHBOURS: "5-NN",
     DEFAULT: "**biglp, default settings**",
@@ -168,15 +171,15 @@ def _answers(
     X = data.X
     yield DEFAULT, 0, [_default(X, draw) for draw in trials]
     yield NEIGHBOURS, 0, [_neighbours(X, draw) for draw in trials]
-    yield "linear", 0, _propagated(X, trials, "linear", 1)
+    yield LINEAR, 0, _propagated(X, trials, LINEAR, 1)
     for k in sorted({*plan.ks, *plan.figure_ks, *plan.wide_ks}):
         wanted = trials if k in plan.ks else [d for d in trials if d.count == FIGURE_LABELS]
         for method in LOW_RANK:
-            if k in plan.wide_ks and method.startswith("glnp"):
+            if k in plan.wide_ks and method in LEARNT:
                 continue  # GLNP takes longest by far
-            if k not in plan.ks and method == "glnp-mu":
+            if k not in plan.ks and method == MULTIPLICATIVE:
                 continue
-            patience = PATIENCE if method == "glnp-mu" else 1
+            patience = PATIENCE if method == MULTIPLICATIVE else 1
             answers = _propagated(X, wanted, method, k, patience * plan.glnp_iterations)
             known = {id(draw): answer for draw, answer in zip(wanted, answers, strict=True)}
             yield method, k, [known.get(id(draw)) for draw in trials]
@@ -191,7 +194,7 @@ def _propagated(
     from biglp import LowRankLabelPropagation
 
     answers: list[np.ndarray | None] = []
-    shared = method.startswith("glnp") or method == "linear"
+    shared = method in (*LEARNT, LINEAR)
     groups = (
         [trials]
         if shared
@@ -202,7 +205,7 @@ def _propagated(
     )
     for group in groups:
         estimator = LowRankLabelPropagation.paper(method, k=k, random_state=group[0].trial)
-        if method.startswith("glnp"):
+        if method in LEARNT:
             estimator.factor_params = {"start": "uniform", "max_iter": iterations}
         all_labels = transductions(estimator, X, [draw.labels for draw in group])
         for draw, labels in zip(group, all_labels, strict=True):

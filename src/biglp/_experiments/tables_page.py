@@ -12,6 +12,7 @@ from biglp._experiments.tables import (
     DEFAULT,
     FIGURE_LABELS,
     LOW_RANK,
+    MULTIPLICATIVE,
     NAMES,
     NEIGHBOURS,
     Found,
@@ -190,7 +191,7 @@ def _verdicts(found: list[Found]) -> list[tuple[bool | None, str]]:
                 paper = paper_value(one, method, k, line)
                 if of_count != count or count < wanted or paper is None:
                     continue
-                if method in (NEIGHBOURS, "glnp-mu"):
+                if method in (NEIGHBOURS, MULTIPLICATIVE):
                     continue
                 cells += 1
                 value = one.mean(method, k, count)
