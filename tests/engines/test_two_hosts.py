@@ -6,6 +6,7 @@ over the loopback take their place (test_everywhere.py).
 """
 
 import os
+import random
 import shutil
 import subprocess
 from uuid import uuid4
@@ -25,16 +26,18 @@ def sh(command):
 
 @pytest.fixture
 def hosts():
-    """Two namespaces with an address each, cabled to a bridge of this one."""
+    """Two namespaces, and an address for each, cabled to a bridge of this one."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and the ip command")
     name = f"blp{uuid4().hex[:6]}"
+    # A network of its own: with a fixed one, two runs on one machine get each other's packets.
+    network = f"10.213.{random.SystemRandom().randrange(1, 255)}"
     made = []
     try:
         try:
             sh(f"ip link add {name} type bridge")
             made.append(f"ip link del {name}")
-            sh(f"ip addr add 10.213.77.1/24 dev {name}")
+            sh(f"ip addr add {network}.1/24 dev {name}")
             sh(f"ip link set {name} up")
             for i in (1, 2):
                 sh(f"ip netns add {name}{i}")
@@ -42,12 +45,12 @@ def hosts():
                 sh(f"ip link add {name}v{i} type veth peer name {name}p{i}")
                 sh(f"ip link set {name}v{i} master {name} up")
                 sh(f"ip link set {name}p{i} netns {name}{i}")
-                sh(f"ip netns exec {name}{i} ip addr add 10.213.77.{10 + i}/24 dev {name}p{i}")
+                sh(f"ip netns exec {name}{i} ip addr add {network}.{10 + i}/24 dev {name}p{i}")
                 sh(f"ip netns exec {name}{i} ip link set {name}p{i} up")
                 sh(f"ip netns exec {name}{i} ip link set lo up")
         except subprocess.CalledProcessError as error:
             pytest.skip(f"network namespaces cannot be made here: {error.stderr.decode().strip()}")
-        yield [f"{name}1", f"{name}2"]
+        yield {f"{name}{i}": f"{network}.{10 + i}" for i in (1, 2)}
     finally:
         for command in reversed(made):
             subprocess.run(command.split(), check=False, capture_output=True)
@@ -56,7 +59,8 @@ def hosts():
 def test_dask_across_two_hosts(hosts, tmp_path):
     write_rows(tmp_path)
     inside = [("ip", "netns", "exec", host) for host in hosts]
-    where = ["10.213.77.11", "10.213.77.11", "10.213.77.12"]
+    first, second = hosts.values()
+    where = [first, first, second]
     prefixes = [inside[0], inside[0], inside[1]]
     with (
         DaskProcesses(tmp_path, 2, prefixes, where) as processes,
@@ -64,7 +68,7 @@ def test_dask_across_two_hosts(hosts, tmp_path):
     ):
         engine.client.wait_for_workers(2, timeout=60)
         addresses = {address.split(":")[1] for address in engine.client.nthreads()}
-        assert addresses == {"//10.213.77.11", "//10.213.77.12"}
+        assert addresses == {f"//{first}", f"//{second}"}
         found = fit_all(engine, tmp_path)
     serial = fit_all(SerialEngine(), tmp_path)
     assert {name.split("/")[0] for name in found} == {*CASES, "regression"}

@@ -7,43 +7,21 @@ behind a name, and whatever it imports, only when that name is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-@dataclass
-class Registry(Generic[T]):
-    """Things by name.
+class Registry(dict[str, T]):
+    """Things by name; in place of a thing there may be ``"module:object"``, where it is."""
 
-    Parameters
-    ----------
-    places : dict of str to str
-        For each name ``"module:object"``.
-    """
-
-    places: dict[str, Any]  # a place is replaced by the thing itself when that is loaded
+    def __init__(self, places: dict[str, Any]) -> None:
+        super().__init__(places)
 
     def __getitem__(self, name: str) -> T:
-        thing = self.places[name]
+        thing: Any = super().__getitem__(name)
         if isinstance(thing, str):
             module, _, attribute = thing.partition(":")
-            thing = self.places[name] = getattr(import_module(module), attribute)
+            thing = self[name] = getattr(import_module(module), attribute)
         return thing
-
-    def __setitem__(self, name: str, thing: T | str) -> None:
-        """Register a thing, or the place where it is."""
-        self.places[name] = thing
-
-    def __delitem__(self, name: str) -> None:
-        del self.places[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.places
-
-    def __iter__(self) -> Iterator[str]:
-        """Names, in the order in which they were registered."""
-        return iter(self.places)

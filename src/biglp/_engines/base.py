@@ -16,6 +16,7 @@ therefore chosen by a block's place in its plan, also when a sweep visits only s
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -54,7 +55,9 @@ class Engine(AbstractContextManager["Engine"], ABC):
     shares_memory : bool
         Whether block functions can write into this process's arrays.
     n_threads : int
-        Blocks that are worked on at once in one process; see :meth:`limit_threads`.
+        Blocks that one process can work on at once.
+    most_at_once : int
+        Blocks that it may work on at once: see :meth:`limit_threads`.
     n_machines : int
         Machines that are sure to share the work, each with its own memory.
     n_sharing : int
@@ -69,6 +72,7 @@ class Engine(AbstractContextManager["Engine"], ABC):
     is_root: bool = True
     shares_memory: bool = False
     n_threads: int = 1
+    most_at_once: int = sys.maxsize
     n_machines: int = 1
     n_sharing: int = 1
     library_bytes: ClassVar[int] = 0
@@ -113,10 +117,13 @@ class Engine(AbstractContextManager["Engine"], ABC):
         """Return ``func(block)`` for every block, in block order."""
 
     def limit_threads(self, n_threads: int) -> None:
-        """Work on at most ``n_threads`` blocks at once in each process, to need less memory."""
+        """Work on at most ``n_threads`` blocks at once in each process, to need less memory.
+
+        The limit replaces an earlier one: every fit on the same engine has a plan of its own.
+        """
         if n_threads < 1:
             raise ParameterError(f"{n_threads} threads cannot work; allow 1 or more.")
-        self.n_threads = min(self.n_threads, n_threads)
+        self.most_at_once = n_threads
 
     def once(self, action: Callable[[], T]) -> T:
         """Do something on one process and return its result, or raise its error, on every one."""

@@ -98,7 +98,7 @@ class ThreadEngine(LocalEngine):
     def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
         """Yield results in order, with at most two items a thread waiting."""
         waiting: deque[Future[Any]] = deque()
-        n_threads = self.n_threads
+        n_threads = min(self.n_threads, self.most_at_once)
         # Some builds of BLAS have a setting for each thread, so that each one sets it.
         pool = ThreadPoolExecutor(n_threads, initializer=_set_blas_threads, initargs=({},))
         with one_blas_thread(), pool:

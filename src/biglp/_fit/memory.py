@@ -15,8 +15,7 @@ short.
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from biglp._answers import METHODS
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
@@ -81,10 +80,6 @@ class MemoryPlan:
         later = self.blocks + self.small + (self.wanted if self.stores_features else 0)
         working = self.labels + self.answers + max(self.fitting + self.blocks, later)
         return self.process + max(self.decoding, working)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain numbers, for a summary."""
-        return asdict(self)
 
 
 def plan_memory(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from biglp._answers import ANSWERS, METHODS
-from biglp._answers.base import Learnt, Method, Problem
+from biglp._answers.base import Learnt, Problem
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._core.files import free_space
@@ -107,7 +107,7 @@ class Pipeline:
         """Check what can be checked, then choose scaling, memory plan and blocks."""
         graph = self.settings.graph
         rank = FACTORS[graph.factor].rank_for(graph, source.n_rows, source.n_features)
-        self.method.check(labels, self.settings.answer, rank)
+        METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
         self.engine.check_rows(source.n_rows)
         with explained(source), one_blas_thread():
             return prepare(
@@ -190,11 +190,6 @@ class Pipeline:
             self.checkpoint,
             clamp=self.settings.answer.clamp,
         )
-
-    @property
-    def method(self) -> type[Method]:
-        """How the answer is learnt."""
-        return METHODS[self.settings.answer.method]
 
 
 def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:

@@ -119,7 +119,7 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     graph = SampleGraph.of(pool, seed)
     wanted = max(CANDIDATES, CANDIDATES_EACH * n)
     scale = np.inf if 2 * wanted >= n_unlabelled else graph.scale(wanted / n_rows)
-    sieve = Sieve(
+    sieve = CandidateSearch(
         pool.graph.features, pool.answer, labelled, scale, seed + NEXT_ROUND * len(labelled)
     )
     found = pool.graph.engine.map_blocks(sieve.candidates, pool.graph.blocks, label="suggestions")
@@ -253,7 +253,7 @@ def _mixed(features: Any, graph: Graph) -> tuple[Any, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Sieve:
+class CandidateSearch:
     """Finds the candidates of each block.
 
     Attributes

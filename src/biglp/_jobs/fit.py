@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -106,7 +106,7 @@ class FitJob(Job):
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
-            "memory_plan": plan.as_json(),
+            "memory_plan": asdict(plan),
         }
         return [*sink.names, MODEL], facts
 

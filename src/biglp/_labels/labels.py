@@ -85,7 +85,8 @@ class Labels:
         """Weight of the labels of each class: their number, where none has a weight.  (c,)."""
         if self.distribution is None:
             return np.bincount(self.codes, self.weights, minlength=self.n_classes)
-        return np.asarray(self.distribution.T @ self._weights)
+        weights = np.ones(len(self.rows)) if self.weights is None else self.weights
+        return np.asarray(self.distribution.T @ weights)
 
     @property
     def rows_each(self) -> np.ndarray:
@@ -97,26 +98,17 @@ class Labels:
         """Labelled rows of w·Y where they are not simply one-hot.  (l, c)."""
         if self.weights is None and self.distribution is None:
             return None
-        return self._shares(slice(None)) * self._weights[:, None]
-
-    @property
-    def _weights(self) -> np.ndarray:
-        return np.ones(len(self.rows)) if self.weights is None else self.weights
-
-    def _shares(self, part: slice) -> np.ndarray:
-        if self.distribution is None:
-            return self.one_hot(self.codes[part])
-        return self.distribution[part]
-
-    def within(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Labelled rows between two rows, counted from ``start``, and their class codes."""
-        part = self._between(start, stop)
-        return self.rows[part] - start, self.codes[part]
+        return self.targets_within(0, self.n_rows)[1]
 
     def own(self, start: int, stop: int) -> OwnLabels:
         """Return all that is known about the labelled rows between two rows."""
-        part = self._between(start, stop)
-        return OwnLabels(self.rows[part] - start, self._shares(part), self._weights[part])
+        first, last = np.searchsorted(self.rows, [start, stop])
+        shares, weights = self.distribution, self.weights
+        return OwnLabels(
+            self.rows[first:last] - start,
+            self.one_hot(self.codes[first:last]) if shares is None else shares[first:last],
+            np.ones(last - first) if weights is None else weights[first:last],
+        )
 
     def targets_within(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Labelled rows between two rows, counted from ``start``, and their rows of w·Y."""
@@ -136,10 +128,6 @@ class Labels:
             weights=None if self.weights is None else self.weights[chosen],
             distribution=None if self.distribution is None else self.distribution[chosen],
         )
-
-    def _between(self, start: int, stop: int) -> slice:
-        first, last = np.searchsorted(self.rows, [start, stop])
-        return slice(int(first), int(last))
 
 
 def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any = None) -> Labels:

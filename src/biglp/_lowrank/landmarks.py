@@ -56,7 +56,7 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     if k > source.n_rows:
         warn_caller(
             f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
-            f"{source.n_rows} landmarks are used. Give a smaller n_landmarks to silence this.",
+            f"{source.n_rows} landmarks are used. Give a smaller n_landmarks.",
             LandmarkWarning,
         )
         k = source.n_rows

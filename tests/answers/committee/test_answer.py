@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import softmax
 
-from biglp._answers.committee.answer import CommitteeAnswer, Voice, scaled_logits
+from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion, scaled_logits
 from biglp._answers.committee.forest import grow_forest
 from biglp._answers.committee.member import LinearOpinion
 from biglp._answers.committee.nearest import (
@@ -22,13 +22,13 @@ def test_the_answer_is_the_formula():
     lines = [LinearOpinion(rng.normal(size=(6, 3)), rng.normal(size=3)) for _ in range(2)]
     answer = CommitteeAnswer(
         bias=np.array([0.1, 0.0, -0.1]),
-        voices=(
-            Voice("spread", graphs[0], 0.5, 1.0),
-            Voice("spread", graphs[1], 0.7, 2.0),
-            Voice("logistic", lines[0], 2.0, 0.3),
-            Voice("class means", lines[1], 0.8, 0.4),
-            Voice("forest", forest, 1.5, 0.6),
-            Voice("nearest labels", nearest, 0.9, 0.2),
+        opinions=(
+            WeightedOpinion("spread", graphs[0], 0.5, 1.0),
+            WeightedOpinion("spread", graphs[1], 0.7, 2.0),
+            WeightedOpinion("logistic", lines[0], 2.0, 0.3),
+            WeightedOpinion("class means", lines[1], 0.8, 0.4),
+            WeightedOpinion("forest", forest, 1.5, 0.6),
+            WeightedOpinion("nearest labels", nearest, 0.9, 0.2),
         ),
     )
     total = answer.bias

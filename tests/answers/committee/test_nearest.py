@@ -32,7 +32,7 @@ def chessboard(n_rows, squares):
 
 def opinions(fitted):
     """What the members of a fitted committee have learnt, by the names of their kinds."""
-    return {voice.member: voice.opinion for voice in fitted._model.answer.voices}
+    return {one.member: one.opinion for one in fitted._model.answer.opinions}
 
 
 def voters(rows, votes):

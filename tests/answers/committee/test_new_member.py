@@ -136,7 +136,7 @@ def test_a_member_below_its_worth_is_dropped(problem):
     wrong = np.where(y < 0, -1, 1 - y)  # whatever it says, the labels say otherwise
     fitted = estimator().fit(X, wrong)
     assert "toy" not in weights_of(fitted.report_)
-    assert "toy" not in {voice.member for voice in fitted._model.answer.voices}
+    assert "toy" not in {one.member for one in fitted._model.answer.opinions}
 
 
 def test_any_cut_and_any_threads_give_the_same(problem):

@@ -14,7 +14,7 @@ from biglp._answers.committee.weights import (
     PRIOR_START,
     PULL,
     SIZE_PULL,
-    Heard,
+    Trained,
     find_weights,
 )
 
@@ -26,7 +26,7 @@ def spread_member(alpha):
 
 def heard(member, held_out, sample=None):
     """A member that has said this of held-out labels, and this of a sample."""
-    return Heard(member, Learned(None, held_out, held_out if sample is None else sample))
+    return Trained(member, Learned(None, held_out, held_out if sample is None else sample))
 
 
 class TestWeights:

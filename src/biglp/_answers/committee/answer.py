@@ -27,7 +27,7 @@ LABEL_TRUST = 0.95
 """Probability that a given label is right."""
 
 
-class Voice(NamedTuple):
+class WeightedOpinion(NamedTuple):
     """An opinion with its usual size and its weight; ``member`` is the name of its kind."""
 
     member: str
@@ -44,14 +44,14 @@ class CommitteeAnswer(Answer):
     ----------
     bias : ndarray of shape (c,)
         Weighted log-prior of the classes.
-    voices : tuple of Voice
+    opinions : tuple of WeightedOpinion
         In the order in which they are added. At least one uses the graph, one is linear.
     coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,)
         Columns of the a opinions that use the graph, and of the b linear ones.
     """
 
     bias: np.ndarray
-    voices: tuple[Voice, ...]
+    opinions: tuple[WeightedOpinion, ...]
     coefficients: np.ndarray = field(init=False, repr=False)
     slopes: np.ndarray = field(init=False, repr=False)
     intercepts: np.ndarray = field(init=False, repr=False)
@@ -62,7 +62,7 @@ class CommitteeAnswer(Answer):
     def __post_init__(self) -> None:
         """Put side by side what is multiplied by the same features, or by the same rows."""
         for name in ("coefficients", "slopes", "intercepts"):
-            columns = [getattr(voice.opinion, name) for voice in self.voices]
+            columns = [getattr(one.opinion, name) for one in self.opinions]
             found = [column for column in columns if column is not None]
             object.__setattr__(self, name, np.hstack(found))
 
@@ -76,8 +76,8 @@ class CommitteeAnswer(Answer):
         xp = namespace(densities)
         total = xp.zeros_like(densities[:, :c]) + like(densities, self.bias)
         asked = Asked(rows, _columns(densities, c), _columns(lines, c))
-        for voice in self.voices:
-            total += voice.weight * scaled_logits(voice.opinion.logits(asked), voice.scale)
+        for one in self.opinions:
+            total += one.weight * scaled_logits(one.opinion.logits(asked), one.scale)
         n_unreached = int((~(densities > FLOOR)).all(1).sum())
         total -= xp.amax(total, 1)[:, None]
         answers = xp.exp(total)
@@ -93,12 +93,12 @@ class CommitteeAnswer(Answer):
         """Arrays from which the answer is rebuilt: those of opinion i begin with ``i.``."""
         arrays = {
             "bias": self.bias,
-            "members": np.array([voice.member for voice in self.voices]),
-            "scales": np.array([voice.scale for voice in self.voices]),
-            "weights": np.array([voice.weight for voice in self.voices]),
+            "members": np.array([one.member for one in self.opinions]),
+            "scales": np.array([one.scale for one in self.opinions]),
+            "weights": np.array([one.weight for one in self.opinions]),
         }
-        for number, voice in enumerate(self.voices):
-            arrays |= {f"{number}.{name}": array for name, array in voice.opinion.state().items()}
+        for number, one in enumerate(self.opinions):
+            arrays |= {f"{number}.{name}": array for name, array in one.opinion.state().items()}
         return arrays
 
     @classmethod
@@ -106,13 +106,14 @@ class CommitteeAnswer(Answer):
         """Rebuild from :meth:`state`, or from the arrays of a model of release 0.1."""
         if "members" not in state:
             state = _from_first_release(state)
-        voices = []
+        opinions = []
         facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
             prefix = f"{number}."
             arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            voices.append(Voice(member, MEMBERS[member].opinion(**arrays), scale, weight))
-        return cls(state["bias"], tuple(voices))
+            opinion = MEMBERS[member].opinion(**arrays)
+            opinions.append(WeightedOpinion(member, opinion, scale, weight))
+        return cls(state["bias"], tuple(opinions))
 
 
 def _columns(array: Array, width: int) -> Iterator[Array]:

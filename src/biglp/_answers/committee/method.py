@@ -9,9 +9,9 @@ import numpy as np
 
 from biglp._answers.base import AnswerSettings, Extra, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
-from biglp._answers.committee.answer import CommitteeAnswer, Voice
+from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
 from biglp._answers.committee.member import Evidence
-from biglp._answers.committee.weights import Heard, Weights, find_weights
+from biglp._answers.committee.weights import Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
@@ -47,40 +47,40 @@ class CommitteeMethod(Method):
     def learn(cls, problem: Problem[Labels]) -> Learnt:
         """Let the members learn, and find their weights."""
         evidence = Evidence.of(problem, _log_prior(problem.labels, problem.settings))
-        kinds, heard = [], []
+        kinds, trained = [], []
         for kind in MEMBERS:
             for member in MEMBERS[kind].candidates(evidence):
                 kinds.append(kind)
-                heard.append(Heard(member, member.learn(evidence)))
-        found = _weights(heard, evidence)
+                trained.append(Trained(member, member.learn(evidence)))
+        found = _weights(trained, evidence)
         worth = [
             one.member.uses_graph or weight >= one.member.worth
-            for one, weight in zip(heard, found.weights, strict=False)
+            for one, weight in zip(trained, found.weights, strict=False)
         ]
-        supervised = [one for one in heard if not one.member.uses_graph]
+        supervised = [one for one in trained if not one.member.uses_graph]
         if not all(worth):
             kinds = [kind for kind, kept in zip(kinds, worth, strict=True) if kept]
-            heard = [one for one, kept in zip(heard, worth, strict=True) if kept]
-            found = _weights(heard, evidence)
+            trained = [one for one, kept in zip(trained, worth, strict=True) if kept]
+            found = _weights(trained, evidence)
         answer = CommitteeAnswer(
             bias=found.weights[-1] * evidence.log_prior,
-            voices=tuple(
-                Voice(kind, one.learned.opinion, float(scale), float(weight))
+            opinions=tuple(
+                WeightedOpinion(kind, one.learned.opinion, float(scale), float(weight))
                 for kind, one, scale, weight in zip(
-                    kinds, heard, found.scales, found.weights[:-1], strict=True
+                    kinds, trained, found.scales, found.weights[:-1], strict=True
                 )
             ),
         )
         if problem.settings.balances("share"):
             answer = _with_shares(answer, evidence)
-        report = _report(heard, found, _weights(supervised, evidence))
+        report = _report(trained, found, _weights(supervised, evidence))
         report["spectral_radius"] = problem.system.radius
-        return Learnt(answer, report, max(one.learned.n_iter for one in heard))
+        return Learnt(answer, report, max(one.learned.n_iter for one in trained))
 
 
-def _weights(heard: list[Heard], evidence: Evidence) -> Weights:
+def _weights(trained: list[Trained], evidence: Evidence) -> Weights:
     labelled = evidence.labelled
-    return find_weights(heard, evidence.log_prior, labelled.codes, labelled.given)
+    return find_weights(trained, evidence.log_prior, labelled.codes, labelled.given)
 
 
 def _with_shares(answer: CommitteeAnswer, evidence: Evidence) -> CommitteeAnswer:
@@ -103,9 +103,9 @@ def _log_prior(labels: Labels, settings: AnswerSettings) -> np.ndarray:
     return np.asarray(logs - logs.mean())
 
 
-def _report(heard: list[Heard], found: Weights, without_graph: Weights) -> dict[str, Any]:
+def _report(trained: list[Trained], found: Weights, without_graph: Weights) -> dict[str, Any]:
     weights = found.weights[:-1]
-    graph = sum(w for one, w in zip(heard, weights, strict=True) if one.member.uses_graph)
+    graph = sum(w for one, w in zip(trained, weights, strict=True) if one.member.uses_graph)
     everything = float(weights.sum())
     trustworthy = found.n_held_out >= TRUSTED_LABELS
     helped = None

@@ -69,7 +69,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Heard:
+class Trained:
     """A member with what it has learnt."""
 
     member: Member
@@ -77,7 +77,7 @@ class Heard:
 
 
 def find_weights(
-    heard: list[Heard],
+    trained: list[Trained],
     log_prior: np.ndarray,
     codes: np.ndarray,
     given: np.ndarray | None = None,
@@ -86,9 +86,9 @@ def find_weights(
 
     ``given`` (l, c) is w·Y, where labels have weights or are distributions.
     """
-    members = [one.member for one in heard]
-    held_out = [one.learned.held_out for one in heard]
-    scales = np.array([usual_size(one.learned.sample) for one in heard])
+    members = [one.member for one in trained]
+    held_out = [one.learned.held_out for one in trained]
+    scales = np.array([usual_size(one.learned.sample) for one in trained])
     start = np.array([*(member.start for member in members), PRIOR_START])
     known = np.isfinite(sum(logits.sum(axis=1) for logits in held_out))
     enough = int(known.sum()) >= MIN_HELD_OUT

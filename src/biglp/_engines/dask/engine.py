@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import threading
 import time
 import warnings
@@ -78,7 +77,6 @@ class DaskEngine(Engine):
             )
         self._plans: dict[str, PlanState] = {}
         self._n_sweeps = 0
-        self._most_at_once = sys.maxsize  # batches, in a worker
 
     @classmethod
     def accepts(cls, value: object) -> bool:
@@ -88,13 +86,9 @@ class DaskEngine(Engine):
         return type(value).__module__.partition(".")[0] == "distributed"
 
     @property
-    def n_threads(self) -> int:
-        """Blocks that are worked on at once in one worker, the one with most threads."""
+    def n_threads(self) -> int:  # type: ignore[override]  # asked anew: workers come and go
+        """Threads of the worker that has most of them."""
         return max(self._threads().values())
-
-    @n_threads.setter
-    def n_threads(self, n_threads: int) -> None:
-        self._most_at_once = n_threads  # sent along with each batch, for workers yet to come too
 
     @property
     def n_sharing(self) -> int:  # type: ignore[override]  # counted anew: workers come and go
@@ -150,7 +144,7 @@ class DaskEngine(Engine):
             explained(self.client),
         ):
             threads = self._threads()
-            sweep = Sweep(self._n_sweeps, plan, adds, self._most_at_once)
+            sweep = Sweep(self._n_sweeps, plan, adds, self.most_at_once)
             owned = state.batches(sweep, state.share(runs, threads))
             batches = [batch for _, batch in owned]
             function = self._parcel(dumps(func))
@@ -209,7 +203,7 @@ class DaskEngine(Engine):
         return packed if len(packed) < _SMALL else self._submit("send", bytes, packed)
 
     def _threads(self) -> dict[str, int]:
-        """Blocks that each worker may work on at once; wait for a worker when there is none."""
+        """Threads of each worker; wait for one when there is none."""
         threads = self.client.nthreads()
         if not threads:
             try:
@@ -217,7 +211,7 @@ class DaskEngine(Engine):
             except TimeoutError as error:
                 raise _no_workers(self.client) from error
             threads = self.client.nthreads()
-        return {worker: min(n, self._most_at_once) for worker, n in threads.items()}
+        return dict(threads)
 
     def _state(self, plan: Plan, block: Block) -> PlanState:
         if plan.token not in self._plans:

@@ -239,7 +239,7 @@ def _start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple
         if k > source.n_rows:
             warnings.warn(
                 f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
-                f"{source.n_rows} columns are used. Give a smaller n_landmarks to silence this.",
+                f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
                 LandmarkWarning,
                 stacklevel=3,
             )

@@ -8,7 +8,7 @@ known at once; a format's module, and whatever it imports, is loaded when a file
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from biglp._core.errors import MissingExtraError
 from biglp._core.registry import Registry
@@ -58,7 +58,8 @@ def register(name: str, format_or_place: Format | str, holds: Holds, *marks: str
     """
     endings = tuple(mark for mark in marks if mark.startswith("."))
     prefix = next((mark for mark in marks if mark.endswith(":")), "")
-    FORMATS[name] = format_or_place
+    thing: Any = format_or_place
+    FORMATS[name] = thing
     LISTINGS[name] = Listing(name, holds, endings, prefix)
 
 
