@@ -94,8 +94,7 @@ def fit_all(engine, folder):
             warnings.simplefilter("ignore", BigLPWarning)
             weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
             fitted = model(**settings, engine=engine, random_state=3).fit(X, y, weights)
-        voices = getattr(fitted._model.answer, "voices", ())
-        heard = {voice.member for voice in voices}
+        heard = {one.member for one in getattr(fitted._model.answer, "opinions", ())}
         assert ("nearest labels" in heard) == (case == "auto-voters")
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
