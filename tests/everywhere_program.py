@@ -20,6 +20,8 @@ from biglp._propagate import systems as spectrum
 from helpers import blobs, model, rows_in_a_block
 
 ROWS_A_BLOCK = 30
+MEMORY = "4GB"
+"""Of the machine: enough for five processes with all their libraries."""
 MANY = 750
 """Landmarks whose sums are added sparsely, and here solved sparsely too."""
 VOTERS = 600
@@ -93,9 +95,9 @@ def fit_all(engine, folder):
         ):
             warnings.simplefilter("ignore", BigLPWarning)
             weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
-            fitted = model(**settings, engine=engine, random_state=3).fit(X, y, weights)
-        voices = getattr(fitted._model.answer, "voices", ())
-        heard = {voice.member for voice in voices}
+            chosen = {**settings, "engine": engine, "memory": MEMORY, "random_state": 3}
+            fitted = model(**chosen).fit(X, y, weights)
+        heard = {one.member for one in getattr(fitted._model.answer, "opinions", ())}
         assert ("nearest labels" in heard) == (case == "auto-voters")
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
@@ -118,7 +120,8 @@ def bytes_sent(engine, n_rows):
         engine.bytes_sent.clear()
         with rows_in_a_block(ROWS_A_BLOCK), warnings.catch_warnings():
             warnings.simplefilter("ignore", BigLPWarning)
-            model(**{**CASES[case], "n_landmarks": 7}, engine=engine).fit(np.abs(X), y)
+            chosen = {**CASES[case], "n_landmarks": 7, "engine": engine, "memory": MEMORY}
+            model(**chosen).fit(np.abs(X), y)
         found |= {f"{case}/{sweep}": sent for sweep, sent in engine.bytes_sent.items()}
     return found
 

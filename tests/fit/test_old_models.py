@@ -30,7 +30,7 @@ CLASSIFIERS = (
     "poisson",
 )
 REGRESSORS = ("regressor", "regressor_two")
-VOICES = {
+MEMBERS = {
     "committee": ["spread", "spread", "spread", "logistic", "class means"],
     "committee_trees_and_nearest": [
         *["spread", "spread", "spread", "logistic", "class means"],
@@ -87,14 +87,14 @@ def test_a_regressor_says_what_it_said(name, tmp_path):
         LowRankLabelPropagation.load(FOLDER / f"{name}.biglp")
 
 
-@pytest.mark.parametrize("name", VOICES)
+@pytest.mark.parametrize("name", MEMBERS)
 def test_the_members_of_a_committee_are_found_again(name):
     loaded = LowRankLabelPropagation.load(FOLDER / f"{name}.biglp")
     answer = loaded._model.answer
     assert isinstance(answer, CommitteeAnswer)
-    assert [voice.member for voice in answer.voices] == VOICES[name]
+    assert [one.member for one in answer.opinions] == MEMBERS[name]
     weights = [member["weight"] for member in loaded.report_["members"]]
-    np.testing.assert_allclose([voice.weight for voice in answer.voices], weights)
+    np.testing.assert_allclose([one.weight for one in answer.opinions], weights)
 
 
 @pytest.mark.parametrize("name", ["committee_trees_and_nearest", "glnp", "linear"])
