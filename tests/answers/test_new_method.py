@@ -1,10 +1,10 @@
 """A method and its answer from nothing but the base classes and a line each, through the steps.
 
 The method is the nearest class mean in the space of the graph: B/counts are the mean features of
-each class. Which methods ``filter`` offers is decided in ``_fit/settings.py``; here it is set.
+each class. A registered method is one that ``filter`` offers.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -76,8 +76,7 @@ def registered():
 
 
 def toy_settings(**changes):
-    settings = settings_of(model(**changes))
-    return replace(settings, answer=replace(settings.answer, method="toy"))
+    return settings_of(model(filter="toy", **changes))
 
 
 def fitted(X, y, engine=None, **changes):

@@ -89,8 +89,6 @@ def test_functions_have_few_parameters():
     assert not many
 
 
-# Fails now for methods of the paper that are called as their factors are, in _experiments: ranks.py
-# ("glnp"), tables.py ("linear", "glnp-mu") and tables_page.py ("glnp-mu").
 def test_a_factor_is_known_by_its_name_where_factors_are_and_nowhere_else():
     elsewhere = [path for path in files() if "_lowrank" not in path.parts]
     found = [

@@ -184,7 +184,6 @@ class TestChooseStore:
         prepared = self.short(self.prepared(source, labels))
         assert isinstance(choose_store(self.factor(X), prepared), NoStore)
 
-    # Fails now: no source says ``from_files``.
     def test_a_file_where_rows_come_from_files_and_features_are_smaller(
         self, tmp_path, monkeypatch
     ):

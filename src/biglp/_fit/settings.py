@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from biglp._answers import METHODS
 from biglp._answers.base import AnswerSettings
 from biglp._core.arrays import require_device
 from biglp._core.checks import (
@@ -46,7 +47,8 @@ DEFAULT_FACTOR = "anchors"
 SOLVERS = ("closed_form", "iterative")
 CLAMPS = ("soft", "hard")
 BALANCES = ("auto", "mass", "share", "centre", "none")
-FILTERS = ("auto", "spreading", "poisson")
+NOT_FILTERS = ("committee", "regression")
+"""Methods that ``filter`` does not choose: one is its default, the other has targets."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class Settings:
 
 def _method(factor: str, get: Mapping[str, Any]) -> str:
     """The method: a committee unless a factor or a filter is named."""
-    chosen = one_of("filter", get["filter"], FILTERS)
+    filters = ("auto", *(name for name in METHODS if name not in NOT_FILTERS))
+    chosen = one_of("filter", get["filter"], filters)
     if chosen == "auto":
         return "committee" if factor == "auto" else "spreading"
     if chosen == "poisson":

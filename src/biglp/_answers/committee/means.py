@@ -29,7 +29,7 @@ from biglp._propagate.leave_one_out import left_alone
 class MeansMember(Member):
     """Nearest class mean."""
 
-    name = "class means"
+    name, start = "class means", 0.0
     # What remains of it when it predicts nothing. If all weights went to zero, every row would be
     # called the class with most labels; two dozen labels are predicted badly by chance alone, and
     # members that seem to know nothing are then right two times of three.

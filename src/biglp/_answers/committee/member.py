@@ -190,7 +190,7 @@ class Member(ABC):
     """
 
     name: str
-    start: float = 0.0
+    start: float
     least: float = 0.0
     worth: float = 0.0
     uses_graph: ClassVar[bool] = False
