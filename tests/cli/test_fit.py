@@ -134,7 +134,7 @@ def test_wrong_usage(here, rows):
     assert "--label-column NAME" in failed(2, "fit", "rows.npy", "-o", "out")
     assert "must name a folder" in failed(2, "fit", *arguments, "-o", "out.npy")
     assert "contradict" in failed(2, *fit, "--resume", "--overwrite")
-    assert "--threads 2 goes with" in failed(2, *fit, "--threads", "2", "--engine", "serial")
+    assert "--threads 2 cannot be set" in failed(2, *fit, "--threads", "2", "--engine", "serial")
     assert run(*fit, "--alpha", "x").exit_code == 2
     assert run(*fit, "--top", "0").exit_code == 2
     assert run(*fit, "--colour", "red").exit_code == 2

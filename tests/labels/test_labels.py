@@ -99,10 +99,11 @@ def test_which_entries_mean_unlabelled():
 
 def test_labelled_rows_within_a_block_are_counted_from_its_start():
     labels = encode_labels([0, -1, 1, -1, 1, 0], 6)
-    rows, codes = labels.within(2, 5)
+    rows, shares, weights = labels.own(2, 5)
     assert rows.tolist() == [0, 2]
-    assert codes.tolist() == [1, 1]
-    assert [len(part) for part in labels.within(3, 4)] == [0, 0]
+    assert shares.tolist() == [[0, 1], [0, 1]]
+    assert weights.tolist() == [1, 1]
+    assert [len(part) for part in labels.own(3, 4)] == [0, 0, 0]
 
 
 def test_counts_and_one_hot():

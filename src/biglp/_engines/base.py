@@ -99,8 +99,8 @@ class Engine(AbstractContextManager["Engine"], ABC):
         """
         if threads is not None:
             raise ParameterError(
-                f"threads={threads} cannot be set for {cls.__name__}; leave it out, or use "
-                "engine='threads' or engine='mpi' (where it is the threads of each rank)."
+                f"threads={threads} cannot be set for {cls.__name__}; leave it out, or choose the "
+                "engine 'threads' or 'mpi' (where it is the threads of each rank)."
             )
         return cls() if value is None else cls(value)  # type: ignore[call-arg]
 

@@ -76,6 +76,7 @@ class DaskEngine(Engine):
                 "engine is an asynchronous distributed.Client; give one with asynchronous=False."
             )
         self._plans: dict[str, PlanState] = {}
+        self._sharing: dict[frozenset[str], int] = {}  # workers → see n_sharing
         self._n_sweeps = 0
 
     @classmethod
@@ -93,11 +94,13 @@ class DaskEngine(Engine):
     @property
     def n_sharing(self) -> int:  # type: ignore[override]  # counted anew: workers come and go
         """Processes on the machine with most of them: workers, and this one if it is there."""
-        self._threads()  # waits for a worker
-        hosts, numbers = self.client.run(socket.gethostname), self.client.run(os.getpid)
-        processes = {(hosts[worker], numbers[worker]) for worker in hosts.keys() & numbers.keys()}
-        processes.add((socket.gethostname(), os.getpid()))
-        return max(Counter(host for host, _ in processes).values())
+        workers = frozenset(self._threads())
+        if workers not in self._sharing:
+            # A worker that dies while it is asked has no share.
+            answers = self.client.run(_host_and_process, on_error="ignore")
+            hosts = Counter(host for host, _ in {*answers.values(), _host_and_process()})
+            self._sharing = {workers: max(hosts.values())}
+        return self._sharing[workers]
 
     def sum_blocks(
         self, func: BlockFunction, blocks: Sequence[Block], label: str = "sum"
@@ -225,6 +228,10 @@ class DaskEngine(Engine):
             self._plans.pop(token, None)
         with suppress(Exception):  # workers that are gone have forgotten
             self.client.run(forget, tokens, on_error="ignore")
+
+
+def _host_and_process() -> tuple[str, int]:
+    return socket.gethostname(), os.getpid()
 
 
 def _do_batch(batch: Batch, function: bytes, source: bytes) -> Outcome:
