@@ -226,3 +226,14 @@ def test_fit_loads_no_more_than_it_needs(here):
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_options_are_refused_before_anything_is_converted(here, rows, monkeypatch):
+    def converted(*args, **options):
+        raise AssertionError("the table was converted first")
+
+    monkeypatch.setattr("biglp._sources.cache.folder.CacheStore.build", converted)
+    values, shown, _ = rows
+    arguments = write("csv", values, shown)
+    message = failed(2, "fit", *arguments, "-o", "out", "--scaling", "robust")
+    assert "--scaling 'robust' is not known; use one of auto, none" in message

@@ -20,8 +20,8 @@ from biglp._core.errors import ParameterError
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.closed_form import solve, without_noise
-from biglp._propagate.filters import SMALLEST_GAP
 from biglp._propagate.poisson import (
+    SMALLEST_GAP,
     constant_mode,
     leave_one_out_poisson,
     mean_label,

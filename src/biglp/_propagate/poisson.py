@@ -25,10 +25,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._propagate.filters import Poisson, filtered
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.systems import Spectrum
 
+SMALLEST_GAP = 1e-6
+"""1 − λ below which two parts of the graph count as hardly connected: sums of float32 numbers do
+not tell smaller gaps from none, and Poisson learning has no answer where there is none."""
 WRONG_MODE = 1e-3
 """Residual ‖Hu/ρ − u‖ above which repaired degrees or negative similarities have moved the mode."""
 
@@ -48,6 +50,11 @@ def constant_mode(spectrum: Spectrum, column_sums: np.ndarray | None = None) -> 
     if np.linalg.norm(moved) > WRONG_MODE * spectrum.radius:
         return spectrum.vectors[:, -1]
     return mode
+
+
+def gain(spectrum: Spectrum) -> np.ndarray:
+    """1 / (1 − λ), bounded, with the division of S by its radius folded in.  (r,)."""
+    return 1.0 / np.maximum(1.0 - spectrum.values, SMALLEST_GAP) / spectrum.radius
 
 
 def mean_label(counts: np.ndarray) -> np.ndarray:
@@ -74,7 +81,7 @@ def leave_one_out_poisson(
     features = labelled.features
     along = features @ mode
     turned = (features - np.outer(along, mode)) @ spectrum.vectors
-    own = (turned * turned) @ Poisson().gain(spectrum) - along**2 / spectrum.radius
+    own = (turned * turned) @ gain(spectrum) - along**2 / spectrum.radius
     targets = labelled.targets(spectrum.sums.targets.shape[1])
     scores = features @ _solved(spectrum, mode, spectrum.sums.targets) - own[:, None] * targets
     left = np.maximum(spectrum.sums.counts - targets, 0.0)
@@ -85,5 +92,6 @@ def leave_one_out_poisson(
 def _solved(spectrum: Spectrum, mode: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """[P·U·diag(1/(1−λ))·Uᵀ·P − u·uᵀ/ρ]·columns."""
     along = mode @ columns
-    found = filtered(spectrum, Poisson(), columns - np.outer(mode, along))
+    turned = spectrum.vectors.T @ (columns - np.outer(mode, along))
+    found = spectrum.vectors @ (gain(spectrum)[:, None] * turned)
     return found - np.outer(mode, mode @ found + along / spectrum.radius)

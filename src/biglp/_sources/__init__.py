@@ -19,7 +19,7 @@ from biglp._sources.base import Source
 from biglp._sources.opening import as_source
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import PreparedSource, working_dtype
-from biglp._sources.scaling import Scaling, check_scaling
+from biglp._sources.scaling import Scaling
 from biglp._sources.tables.encoding import Encoding
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "Scaling",
     "Source",
     "as_source",
-    "check_scaling",
     "fingerprint",
     "working_dtype",
 ]

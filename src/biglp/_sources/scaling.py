@@ -132,23 +132,7 @@ class Scaling:
             return cls(kind, low if dense else None, _inverse(width))
         if kind == "standard":
             return cls(kind, mean if dense else None, _inverse(spread))
-        raise _unknown(kind)
-
-
-def check_scaling(kind: str) -> None:
-    """Refuse a kind of scaling that is not known, before any row is read.
-
-    Raises
-    ------
-    ParameterError
-        Naming the kinds: "auto", "none", "standard", "minmax" and "log".
-    """
-    if kind not in SCALINGS:
-        raise _unknown(kind)
-
-
-def _unknown(kind: str) -> ParameterError:
-    return ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
+        raise ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
 
 
 def _principal_directions(sample: Rows, seed: int) -> tuple[np.ndarray, float]:

@@ -36,14 +36,16 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         σ of the Gaussian kernel, after scaling of the features.
     alpha : float or "auto"
         How far labels spread, in (0, 1); "auto" chooses by exact leave-one-out.
-    scaling : {"auto", "none", "standard", "minmax"}
-        Scaling of the features, learnt from a sample of the rows.
+    scaling : {"auto", "none", "standard", "minmax", "log"}
+        Scaling of the features, learnt from a sample of the rows. "log" puts long tails on a
+        logarithmic scale.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
-        Who does the work.
+        How the work is shared out.
     device : str
         "cpu", or "cuda" to do the arithmetic on a GPU.
     memory : str or int
-        Memory budget, such as "4GB"; "auto" is half of what is free.
+        What a fit may take of this machine's memory, such as "4GB", rows given as arrays not
+        counted; "auto" is half of what is free. Ranks and workers that share the machine share it.
     factor_params : dict, optional
         Finer settings of the factor, as in :class:`biglp.LowRankLabelPropagation`.
     random_state : int, RandomState, Generator or None

@@ -50,3 +50,19 @@ class TestForest:
         parts = np.concatenate([forest.of(rows[:7]), forest.of(rows[7:])])
         np.testing.assert_array_equal(whole, parts)
         np.testing.assert_allclose(forest.of(torch.from_numpy(rows)), whole, atol=1e-6)
+
+
+def test_the_trees_are_copied_to_a_device_once_a_block(monkeypatch):
+    pytest.importorskip("torch")
+    from biglp._answers.committee import forest as module
+    from biglp._core.arrays import to_device
+
+    rows, codes = threshold_table(3 * module.CHUNK)
+    grown, _ = grow_forest(rows[:60], codes[:60], 4, seed=0)
+    copied, plain = [], module.beside
+    monkeypatch.setattr(
+        module, "beside", lambda place, array: copied.append(id(array)) or plain(place, array)
+    )
+    grown.of(to_device(rows, "torch:cpu"))
+    trees = (grown.features, grown.lefts, grown.thresholds, grown.values)
+    assert all(copied.count(id(array)) == 1 for array in trees)

@@ -1,0 +1,17 @@
+"""Docstrings name every value that is allowed."""
+
+import pytest
+
+from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp._lowrank import FACTORS
+from biglp._sources.scaling import SCALINGS
+
+
+@pytest.mark.parametrize("estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor])
+def test_factors_and_scalings(estimator):
+    assert [name for name in (*FACTORS, *SCALINGS) if f'"{name}"' not in estimator.__doc__] == []
+
+
+def test_finer_settings_of_the_factors():
+    known = {name for factor in FACTORS for name in FACTORS[factor].params}
+    assert [name for name in known if f"``{name}``" not in LowRankLabelPropagation.__doc__] == []
