@@ -24,7 +24,7 @@ MB = 1 << 20
 ROWS, FEATURES = 100_000, 40
 PROGRAM = Path(__file__).parents[1] / "memory_program.py"
 METHODS = {
-    "default": {},
+    "default": {"n_landmarks": 500},
     "anchors": {"factor": "anchors", "n_landmarks": 150},
     "nystrom": {"factor": "nystrom", "landmarks": "random", "n_landmarks": 20},
 }
