@@ -1,7 +1,7 @@
 """What is kept after fitting: enough to score new rows, in a file of a few kilobytes.
 
 A model file is a zip archive with one JSON header (version, classes, settings) and one ``.npy``
-member an array. No pickle is involved, so opening a stranger's model runs none of his code.
+member an array. No pickle is involved, so opening a model of unknown origin runs no code.
 """
 
 from __future__ import annotations

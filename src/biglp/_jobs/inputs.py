@@ -15,7 +15,7 @@ from biglp._core.files import FileStamp
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.files import gather_labels
-from biglp._sources.naming import Named, ending, look_up
+from biglp._sources.naming import Named, look_up
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,6 @@ class Inputs:
     def holds_labels(self) -> bool:
         """Whether the input holds its labels too, in a place that need not be named."""
         return self.named.format.holds_labels
-
-    @property
-    def ending(self) -> str:
-        """Ending of the first file; empty for a simulation."""
-        return "" if self.simulated else ending(self.named.files[0])
 
 
 @dataclass(frozen=True)

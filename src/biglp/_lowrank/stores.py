@@ -52,14 +52,14 @@ class MemoryStore(FeatureStore):
 
     Thousands of separate arrays of a megabyte would each be given fresh pages by the system, four
     kilobytes at a time; filling those costs more than computing the features. Large arrays get
-    large pages. A board is freed when the last copy on it is.
+    large pages. A buffer is freed when the last copy in it is.
     """
 
     in_place = True
-    BOARD_BYTES = 64 << 20
+    BUFFER_BYTES = 64 << 20
 
     def __init__(self) -> None:
-        self._shelf = threading.local()
+        self._current = threading.local()
 
     def keep(self, arrays: Packed) -> Any:
         """Keep a copy of NumPy arrays; tensors are kept as they are."""
@@ -72,22 +72,22 @@ class MemoryStore(FeatureStore):
         return kept
 
     def _copy(self, array: np.ndarray) -> np.ndarray:
-        shelf = self._shelf.__dict__
-        board, used = shelf.get("board"), shelf.get("used", 0)
-        if board is None or used + array.nbytes > board.nbytes:
-            board, used = np.empty(max(self.BOARD_BYTES, array.nbytes), dtype=np.uint8), 0
-        place = board[used : used + array.nbytes]
+        current = self._current.__dict__
+        buffer, used = current.get("buffer"), current.get("used", 0)
+        if buffer is None or used + array.nbytes > buffer.nbytes:
+            buffer, used = np.empty(max(self.BUFFER_BYTES, array.nbytes), dtype=np.uint8), 0
+        place = buffer[used : used + array.nbytes]
         # The next copy starts on a cache line of its own.
-        shelf.update(board=board, used=used + -(-array.nbytes // 64) * 64)
+        current.update(buffer=buffer, used=used + -(-array.nbytes // 64) * 64)
         copy: np.ndarray = place.view(array.dtype).reshape(array.shape)
         copy[...] = array
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
-        return {}  # another process starts with an empty shelf
+        return {}  # another process starts with an empty buffer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._shelf = threading.local()
+        self._current = threading.local()
 
 
 class DiskStore(FeatureStore):

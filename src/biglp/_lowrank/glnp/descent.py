@@ -131,7 +131,7 @@ class Descent:
     Parameters
     ----------
     engine, blocks
-        Who works on which rows.
+        The rows, and the engine that visits them.
     iterate : Iterate
         The start, no steps taken.
     dtype : numpy.dtype
