@@ -14,7 +14,7 @@ import pytest
 from biglp import LowRankLabelPropagation
 from biglp._answers.base import Extra
 from biglp._answers.committee import MEMBERS
-from biglp._answers.committee.member import Learned, Member, Opinion
+from biglp._answers.committee.member import Member, MemberFit, Opinion
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError
 from biglp._core.shape import Shape
@@ -55,7 +55,7 @@ class ToyMember(Member):
         opinion = WaveOpinion(np.array([[-1.0, 1.0]]))
         held_out = opinion.of(evidence.rows)
         held_out[evidence.lone] = np.nan
-        return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
+        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
 class SilentMember(ToyMember):

@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 from biglp._answers.committee.answer import CUT
 from biglp._answers.committee.logistic import LogisticMember
 from biglp._answers.committee.means import MeansMember
-from biglp._answers.committee.member import Learned
+from biglp._answers.committee.member import MemberFit
 from biglp._answers.committee.spread import STARTS, SpreadMember
 from biglp._answers.committee.weights import (
     LEAST_SHARE,
@@ -24,9 +24,9 @@ def spread_member(alpha):
     return SpreadMember(f"spread {alpha:g}", alpha, STARTS[alpha])
 
 
-def heard(member, held_out, sample=None):
+def trained(member, held_out, sample=None):
     """A member that has said this of held-out labels, and this of a sample."""
-    return Trained(member, Learned(None, held_out, held_out if sample is None else sample))
+    return Trained(member, MemberFit(None, held_out, held_out if sample is None else sample))
 
 
 class TestWeights:
@@ -35,7 +35,7 @@ class TestWeights:
         codes = rng.integers(c, size=n)
         good = 2.0 * np.eye(c)[codes] + rng.normal(size=(n, c))
         noise = 5.0 * rng.normal(size=(n, c))
-        return [heard(spread_member(0.9), good), heard(LogisticMember(), noise)], codes
+        return [trained(spread_member(0.9), good), trained(LogisticMember(), noise)], codes
 
     def test_minimise_the_stated_loss(self):
         members, codes = self.members()
@@ -48,7 +48,7 @@ class TestWeights:
             weights, size = unknown[:-1], unknown[-1]
             total = weights[-1] * prior
             for weight, member, scale in zip(weights, members, found.scales, strict=False):
-                said = member.learned.held_out
+                said = member.fit.held_out
                 centred = said - said.mean(axis=1, keepdims=True)
                 total = total + weight * np.clip(centred / scale, -CUT, CUT)
             logs = log_softmax(total, axis=1)
@@ -69,8 +69,7 @@ class TestWeights:
     def test_without_held_out_labels_they_are_the_usual_ones(self):
         members, codes = self.members()
         silent = [
-            heard(m.member, np.full_like(m.learned.held_out, np.nan), m.learned.sample)
-            for m in members
+            trained(m.member, np.full_like(m.fit.held_out, np.nan), m.fit.sample) for m in members
         ]
         found = find_weights(silent, np.zeros(3), codes)
         assert found.n_held_out == 0
@@ -81,7 +80,7 @@ class TestWeights:
         codes = np.arange(14) % 2
         right = 3.0 * np.eye(2)[codes]
         members = (spread_member(0.9), spread_member(0.99), LogisticMember(), MeansMember())
-        found = find_weights([heard(one, right) for one in members], np.zeros(2), codes)
+        found = find_weights([trained(one, right) for one in members], np.zeros(2), codes)
         weights = found.weights
         start = np.array([one.start for one in members])
         assert weights[:2].sum() > 1.2 * start[:2].sum()
@@ -92,5 +91,5 @@ class TestWeights:
         rng = np.random.default_rng(3)
         codes = rng.integers(3, size=90)
         wrong = 2.0 * np.eye(3)[(codes + 1) % 3] + rng.normal(size=(90, 3))
-        found = find_weights([heard(spread_member(0.9), wrong)], np.zeros(3), codes)
+        found = find_weights([trained(spread_member(0.9), wrong)], np.zeros(3), codes)
         assert 0.0 < found.weights[0] <= 1.01 * LEAST_SHARE * STARTS[0.9]

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._answers.base import Extra
-from biglp._answers.committee.member import Asked, Evidence, Learned, Member, Opinion
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
 from biglp._core.arrays import Array, Rows, beside, namespace
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
@@ -115,7 +115,7 @@ class ForestMember(Member):
         nodes = TREES * NODES_PER_LABEL * min(shape.n_labelled, MOST_LABELLED)
         return Extra(small=int(nodes * (84 + 12 * shape.n_classes)))
 
-    def learn(self, evidence: Evidence) -> Learned:
+    def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
         given, rows = evidence.labelled.given, evidence.rows
         forest, held_out = grow_forest(
@@ -126,7 +126,7 @@ class ForestMember(Member):
             None if given is None else given.sum(axis=1),
         )
         held_out[evidence.lone] = np.nan
-        return Learned(forest, held_out, forest.of(evidence.sample_rows))
+        return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
 
 
 def _fits(n_rows: int, n_labelled: int, n_features: int) -> bool:

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-from biglp._answers.committee.member import Evidence, Learned, LinearOpinion, Member
+from biglp._answers.committee.member import Evidence, LinearOpinion, Member, MemberFit
 from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
 
@@ -24,7 +24,7 @@ class LogisticMember(Member):
     name, start = "logistic", 0.1
     opinion = LinearOpinion
 
-    def learn(self, evidence: Evidence) -> Learned:
+    def learn(self, evidence: Evidence) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
         rows, n_classes = to_float64(evidence.rows), len(evidence.log_prior)
         codes, given = evidence.labelled.codes, evidence.labelled.given
@@ -32,7 +32,7 @@ class LogisticMember(Member):
         opinion = fit_logistic(rows, codes, n_classes, standard, given)
         seed = evidence.problem.settings.seed
         held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed, given)
-        return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
+        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
 def fit_logistic(

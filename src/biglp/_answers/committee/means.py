@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._answers.committee.member import Evidence, Learned, LinearOpinion, Member
+from biglp._answers.committee.member import Evidence, LinearOpinion, Member, MemberFit
 from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
 from biglp._propagate.leave_one_out import left_alone
@@ -37,11 +37,11 @@ class MeansMember(Member):
     worth = 0.02
     opinion = LinearOpinion
 
-    def learn(self, evidence: Evidence) -> Learned:
+    def learn(self, evidence: Evidence) -> MemberFit:
         """Find the means, and each without one row."""
         standard = evidence.standard(one_scale=False)
         opinion, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
-        return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
+        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
 def fit_class_means(

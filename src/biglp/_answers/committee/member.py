@@ -86,7 +86,7 @@ class LinearOpinion(Opinion):
 
 
 @dataclass(frozen=True)
-class Learned:
+class MemberFit:
     """An opinion, and what it says of rows from which its weight is found.
 
     Attributes
@@ -207,5 +207,5 @@ class Member(ABC):
         return Extra()
 
     @abstractmethod
-    def learn(self, evidence: Evidence) -> Learned:
+    def learn(self, evidence: Evidence) -> MemberFit:
         """Learn from the evidence."""

@@ -65,7 +65,7 @@ class CommitteeMethod(Method):
         answer = CommitteeAnswer(
             bias=found.weights[-1] * evidence.log_prior,
             opinions=tuple(
-                WeightedOpinion(kind, one.learned.opinion, float(scale), float(weight))
+                WeightedOpinion(kind, one.fit.opinion, float(scale), float(weight))
                 for kind, one, scale, weight in zip(
                     kinds, trained, found.scales, found.weights[:-1], strict=True
                 )
@@ -75,7 +75,7 @@ class CommitteeMethod(Method):
             answer = _with_shares(answer, evidence)
         report = _report(trained, found, _weights(supervised, evidence))
         report["spectral_radius"] = problem.system.radius
-        return Learnt(answer, report, max(one.learned.n_iter for one in trained))
+        return Learnt(answer, report, max(one.fit.n_iter for one in trained))
 
 
 def _weights(trained: list[Trained], evidence: Evidence) -> Weights:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._answers.base import Extra
-from biglp._answers.committee.member import Asked, Evidence, Learned, Member, Opinion
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.shape import Shape
 
@@ -98,7 +98,7 @@ class NearestMember(Member):
             block=itemsize * DISTANCES * (voters > 0),
         )
 
-    def learn(self, evidence: Evidence) -> Learned:
+    def learn(self, evidence: Evidence) -> MemberFit:
         """Take labelled rows as voters, more than the other members learn from."""
         problem, part = evidence.problem, evidence.part
         labels, n_features = problem.labels, evidence.rows.shape[1]
@@ -113,7 +113,7 @@ class NearestMember(Member):
         own = np.where(chosen.rows[place] == part.rows, place, -1)
         held_out = opinion.of(evidence.rows, own)
         held_out[evidence.lone] = np.nan
-        return Learned(opinion, held_out, opinion.of(evidence.sample_rows))
+        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
 def count_voters(n_labelled: int, n_rows: int, n_features: int) -> int:

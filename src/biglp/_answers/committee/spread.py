@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from biglp._answers.committee.member import Asked, Evidence, Learned, Member, Opinion
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
 from biglp._core.arrays import Array, namespace
 from biglp._propagate.class_balance import class_mass
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
@@ -61,7 +61,7 @@ class SpreadMember(Member):
         starts = STARTS if given is None else {given: GIVEN_START}
         return [cls(f"spread {alpha:g}", alpha, start) for alpha, start in starts.items()]
 
-    def learn(self, evidence: Evidence) -> Learned:
+    def learn(self, evidence: Evidence) -> MemberFit:
         """Propagate, and leave each label out."""
         problem = evidence.problem
         coefficients, n_iter = problem.spread(self.alpha)
@@ -69,7 +69,7 @@ class SpreadMember(Member):
         opinion = GraphOpinion(problem.sums.unmix(density))
         sample = graph_logits(np.asarray(evidence.sample_features @ opinion.coefficients))
         held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
-        return Learned(opinion, held_out, sample, n_iter)
+        return MemberFit(opinion, held_out, sample, n_iter)
 
 
 def graph_logits(densities: Array) -> Array:

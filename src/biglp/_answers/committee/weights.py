@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from biglp._answers.committee.answer import scaled_logits, usual_size
-from biglp._answers.committee.member import Learned, Member
+from biglp._answers.committee.member import Member, MemberFit
 
 PULL = 2.0
 SIZE_PULL = 0.5
@@ -73,7 +73,7 @@ class Trained:
     """A member with what it has learnt."""
 
     member: Member
-    learned: Learned
+    fit: MemberFit
 
 
 def find_weights(
@@ -87,8 +87,8 @@ def find_weights(
     ``given`` (l, c) is w·Y, where labels have weights or are distributions.
     """
     members = [one.member for one in trained]
-    held_out = [one.learned.held_out for one in trained]
-    scales = np.array([usual_size(one.learned.sample) for one in trained])
+    held_out = [one.fit.held_out for one in trained]
+    scales = np.array([usual_size(one.fit.sample) for one in trained])
     start = np.array([*(member.start for member in members), PRIOR_START])
     known = np.isfinite(sum(logits.sum(axis=1) for logits in held_out))
     enough = int(known.sum()) >= MIN_HELD_OUT
