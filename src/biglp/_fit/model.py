@@ -96,10 +96,11 @@ class Model:
             decoding=source.decoding_bytes,
             part_bytes=source.part_bytes,
         )
-        plan = plan_scoring(memory, self.features.factor, shape, engine, device)
+        factor = self.features.factor
+        plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, device))
         engine.limit_threads(plan.workers)
         rows = PreparedSource(source, self.dtype, self.scaling, device)
-        features = replace(self.features, factor=self.features.factor.for_new_rows())
+        features = replace(self.features, factor=factor.for_new_rows())
         return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
 
     def save(self, path: Path) -> None:

@@ -77,7 +77,8 @@ def prepare(
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
     )
-    plan = plan_memory(settings, shape, engine, answer_bytes)
+    # One plan for all processes: what is free ("auto") is not the same on every machine.
+    plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))
     engine.limit_threads(plan.workers)
     prepared = PreparedSource(source, dtype, scaling, settings.graph.device)
     blocks = cut_rows(prepared, plan.rows_each)
