@@ -32,6 +32,8 @@ PROCESS_BYTES = 60 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
 SKLEARN_BYTES = 80 << 20
 """scikit-learn, which the committee loads, and an estimator has loaded already."""
+TORCH_BYTES = 140 << 20
+"""torch, where the arithmetic runs through it; without what a GPU's driver takes on the host."""
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
 BLOCK_OBJECT_BYTES = 1200
@@ -145,6 +147,7 @@ def _shared_out(
     extra = METHODS[settings.answer.method].extra(shape)
     process = PROCESS_BYTES + engine.library_bytes + min(shape.decoding, DECODED_BYTES)
     process += SKLEARN_BYTES * (extra.sklearn or "sklearn" in sys.modules)
+    process += TORCH_BYTES * (graph.device != "cpu")
     decoding = max(shape.decoding - DECODED_BYTES, 0)
     if share < process + decoding:
         return f"Python and decoding the input alone take {format_bytes(process + decoding)}"
@@ -221,6 +224,7 @@ def plan_scoring(
     a_row += 3 * shape.n_classes * shape.dtype.itemsize
     parts = PART_COPIES * engine.n_threads * shape.part_bytes
     process = PROCESS_BYTES + engine.library_bytes + SKLEARN_BYTES * ("sklearn" in sys.modules)
+    process += TORCH_BYTES * (device != "cpu")
     process += max(shape.decoding, min(shape.decoding, DECODED_BYTES) + parts)
     least = engine.n_sharing * (process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row)
     if memory < least:
