@@ -72,4 +72,5 @@ def test_same_labels_while_workers_are_killed(tmp_path):
 
 def fit(settings, engine, folder, y):
     with rows_in_a_block(500):
-        return model(**settings, engine=engine).fit(folder / "rows.npy", y).transduction_
+        shared = {"memory": "4GB"}  # of all workers and the client
+        return model(**settings, **shared, engine=engine).fit(folder / "rows.npy", y).transduction_
