@@ -77,7 +77,8 @@ def test_automatic_memory_is_half_of_what_is_free():
         (1023, "1023 bytes"),
         (1536, "1.5 KB"),
         (3 * GB, "3 GB"),
-        (2**50, "1.02e+03 TB"),
+        (1010 * 2**20, "1010 MB"),
+        (2**50, "1024 TB"),
     ],
 )
 def test_bytes_are_written_for_people(amount, text):

@@ -44,9 +44,10 @@ def format_bytes(amount: float) -> str:
     """Write a number of bytes for people: 1.5 GB."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.3g} {unit}"
+            digits = ".0f" if unit == "bytes" or amount >= 1000 else ".3g"
+            return f"{amount:{digits}} {unit}"
         amount /= 1024
-    return f"{amount:.3g} TB"
+    return f"{amount:.3g} TB" if amount < 1000 else f"{amount:.0f} TB"
 
 
 def available_memory() -> int:
