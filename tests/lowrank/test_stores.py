@@ -81,8 +81,8 @@ def test_memory_returns_what_it_keeps():
     assert_same(store.load(kept), (np.full(3, 7.0),))
 
 
-def test_memory_packs_arrays_on_boards(monkeypatch):
-    monkeypatch.setattr(MemoryStore, "BOARD_BYTES", 1024)
+def test_memory_packs_arrays_in_buffers(monkeypatch):
+    monkeypatch.setattr(MemoryStore, "BUFFER_BYTES", 1024)
     store = MemoryStore()
     kept = [store.keep((np.full(20, float(i)),))[0] for i in range(20)]
     assert len({id(array.base.base if array.base.base is not None else array.base)
