@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from cli_tools import done
@@ -45,3 +46,14 @@ def test_estimates_are_near(here):
         )
         ratio = estimates[options]["seconds"] / summary["seconds"]
         assert 0.15 < ratio < 7
+
+
+def test_rows_that_are_projected(here):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 8)) @ rng.normal(size=(8, 250))  # 8 directions hold all of them
+    np.save("wide.npy", rows.astype(np.float32))
+    np.save("labels.npy", np.where(np.arange(2000) < 40, np.arange(2000) % 2, -1))
+    found = json.loads(done("inspect", "wide.npy", "--labels", "labels.npy", "--json").stdout)
+    assert all(method["seconds"] > 0 for method in found["methods"])
+    planned = done("fit", "wide.npy", "--labels", "labels.npy", "-o", "out", "--dry-run").stdout
+    assert "nothing was written" in planned
