@@ -203,3 +203,19 @@ def assert_scores_agree(found, expected, tolerance=1e-5):
     clear = clear_rows(expected, 2 * tolerance)
     assert clear.mean() > 0.9, "the test problem leaves too many rows undecided"
     np.testing.assert_array_equal(found.argmax(1)[clear], expected.argmax(1)[clear])
+
+
+class Counting(SerialEngine):
+    """Notes every sweep."""
+
+    def __init__(self):
+        super().__init__()
+        self.sweeps = []
+
+    def sum_blocks(self, func, blocks, label="sum"):
+        self.sweeps.append(label)
+        return super().sum_blocks(func, blocks, label)
+
+    def map_blocks(self, func, blocks, label="map"):
+        self.sweeps.append(label)
+        return super().map_blocks(func, blocks, label)

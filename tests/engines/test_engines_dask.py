@@ -27,6 +27,7 @@ from distributed import Client
 
 from biglp._engines.dask import worker as remote
 from biglp._engines.dask.engine import DaskEngine
+from clusters import eventually
 
 DASK = Path(sys.executable).parent / "dask"
 QUIET = {**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"}
@@ -42,7 +43,7 @@ class Cluster:
         self.file = folder / "scheduler.json"
         self.processes = [self._start("scheduler", "--port", "0")]
         self.workers = [self.add_worker() for _ in range(n_workers)]
-        self.address = json.loads(_eventually(self.file.read_text))["address"]
+        self.address = json.loads(eventually(self.file.read_text))["address"]
 
     def add_worker(self):
         worker = self._start("worker", "--nthreads", "1", "--no-nanny")
@@ -142,7 +143,7 @@ def test_memories_are_forgotten_with_their_plan(engine):
     assert _holders(engine.client, token) == 3
     del blocks
     gc.collect()
-    _eventually(lambda: 1 / (_holders(engine.client, token) == 0))
+    eventually(lambda: 1 / (_holders(engine.client, token) == 0))
 
 
 def test_a_client_is_borrowed_and_its_workers_forget(cluster):
@@ -202,7 +203,7 @@ def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
             with pytest.raises(EngineError, match="has had no worker for"):
                 engine.map_blocks(lambda block: block.index, blocks)
             cluster.close()
-            _eventually(lambda: 1 / (engine.client.status != "running"))
+            eventually(lambda: 1 / (engine.client.status != "running"))
             with pytest.raises(EngineError, match=r"connection to the Dask scheduler .* was lost"):
                 engine.map_blocks(lambda block: block.index, blocks)
     finally:
@@ -211,14 +212,3 @@ def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
 
 def _holders(client, token):
     return sum(client.run(lambda: token in remote._stores).values())
-
-
-def _eventually(attempt, seconds=20):
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return attempt()
-        except (ArithmeticError, OSError, ValueError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)

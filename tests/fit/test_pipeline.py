@@ -19,23 +19,15 @@ from biglp._lowrank.graph import Graph
 from biglp._lowrank.stores import DiskStore, MemoryStore, NoStore
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
-from helpers import blobs, landmarks_of, model, reference_graph, rows_in_a_block, settings_of
-
-
-class Counting(SerialEngine):
-    """Notes every sweep."""
-
-    def __init__(self):
-        super().__init__()
-        self.sweeps = []
-
-    def sum_blocks(self, func, blocks, label="sum"):
-        self.sweeps.append(label)
-        return super().sum_blocks(func, blocks, label)
-
-    def map_blocks(self, func, blocks, label="map"):
-        self.sweeps.append(label)
-        return super().map_blocks(func, blocks, label)
+from helpers import (
+    Counting,
+    blobs,
+    landmarks_of,
+    model,
+    reference_graph,
+    rows_in_a_block,
+    settings_of,
+)
 
 
 def pipeline(engine=None, checkpoint=None, **settings):

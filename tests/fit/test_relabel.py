@@ -8,9 +8,8 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, ParameterError
-from biglp._engines import SerialEngine
 from biglp._propagate import systems as spectra
-from helpers import blobs, fitted_blobs, model, quick_model, rows_in_a_block
+from helpers import Counting, blobs, fitted_blobs, model, quick_model, rows_in_a_block
 
 FACTORS = ("auto", "anchors", "nystrom", "glnp", "linear")
 
@@ -37,22 +36,6 @@ def test_update_is_a_fit_with_all_labels(factor):
     np.testing.assert_array_equal(found.predict(X), fresh.predict(X))
     assert found.report_["labelled_rows"] == fresh.report_["labelled_rows"]
     np.testing.assert_array_equal(found.suggest(5), fresh.suggest(5))
-
-
-class Counting(SerialEngine):
-    """Notes every sweep."""
-
-    def __init__(self):
-        super().__init__()
-        self.sweeps = []
-
-    def sum_blocks(self, func, blocks, label="sum"):
-        self.sweeps.append(label)
-        return super().sum_blocks(func, blocks, label)
-
-    def map_blocks(self, func, blocks, label="map"):
-        self.sweeps.append(label)
-        return super().map_blocks(func, blocks, label)
 
 
 def test_sweeps_are_counted():

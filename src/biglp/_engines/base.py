@@ -62,6 +62,8 @@ class Engine(AbstractContextManager["Engine"], ABC):
         Machines that are sure to share the work, each with its own memory.
     n_sharing : int
         Largest number of this engine's processes that share one machine and so its memory.
+    keeps_shares : bool
+        Whether each of these processes is sure to keep something of its own share of rows only.
     library_bytes : int
         Memory that the engine's own libraries add to a process.
     also_accepted : tuple of str
@@ -75,6 +77,7 @@ class Engine(AbstractContextManager["Engine"], ABC):
     most_at_once: int = sys.maxsize
     n_machines: int = 1
     n_sharing: int = 1
+    keeps_shares: ClassVar[bool] = False
     library_bytes: ClassVar[int] = 0
     also_accepted: ClassVar[tuple[str, ...]] = ()
 

@@ -37,6 +37,8 @@ TORCH_BYTES = 140 << 20
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
 BLOCK_OBJECT_BYTES = 1200
+CARD_THREAD_BYTES = 128 << 20
+"""What each thread takes of a card for itself: handles and workspaces of its matrix products."""
 CARD_SHARE = 0.8
 """Share of a card's free memory that blocks may take: the rest is for the library's own buffers."""
 
@@ -56,7 +58,9 @@ class MemoryPlan:
         samples behind scaling and landmarks (or the rows of F of GLNP); blocks in work; sums, small
         arrays and models; answers that stay in memory.
     stored, wanted : int
-        What is left for features between sweeps, and what all of them would take.
+        What is left for features between sweeps, and what those of this process would take.
+    stored_row : int
+        Features of one row.
     """
 
     rows_each: int
@@ -70,6 +74,7 @@ class MemoryPlan:
     answers: int
     stored: int
     wanted: int
+    stored_row: int
 
     @property
     def stores_features(self) -> bool:
@@ -178,7 +183,9 @@ def _shared_out(
         )
     workers = min(engine.n_threads, (left - needed) // a_block)
     if card is not None:
-        workers = max(min(workers, int(CARD_SHARE * card) // (rows_each * costs.row)), 1)
+        a_thread = rows_each * costs.row + CARD_THREAD_BYTES
+        workers = max(min(workers, int(CARD_SHARE * card) // a_thread), 1)
+    holders = engine.n_sharing if engine.keeps_shares else 1
     return MemoryPlan(
         rows_each=rows_each,
         workers=workers,
@@ -190,7 +197,8 @@ def _shared_out(
         small=small,
         answers=answers,
         stored=left - workers * a_block - small,
-        wanted=costs.stored_row * shape.kept_rows // engine.n_sharing,
+        wanted=costs.stored_row * shape.kept_rows // holders,
+        stored_row=costs.stored_row,
     )
 
 

@@ -200,9 +200,9 @@ def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
     if plan.stores_features:
         return MemoryStore()
     # Rows in memory are as near as features in a file would be; rows in files are not.
-    smaller = plan.wanted < source.n_rows * source.n_features * source.dtype.itemsize
-    folder = Path(tempfile.gettempdir())
-    if source.from_files and smaller and free_space(folder) > 1.2 * plan.wanted:
+    smaller = plan.stored_row < source.n_features * source.dtype.itemsize
+    folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
+    if source.from_files and smaller and free_space(folder) > 1.2 * needed:
         return DiskStore(str(folder))
     return NoStore()
 
