@@ -57,3 +57,11 @@ def test_rows_that_are_projected(here):
     assert all(method["seconds"] > 0 for method in found["methods"])
     planned = done("fit", "wide.npy", "--labels", "labels.npy", "-o", "out", "--dry-run").stdout
     assert "nothing was written" in planned
+
+
+def test_memory_of_a_method_does_not_depend_on_those_tried_before(here, rows):
+    values, shown, _ = rows
+    arguments = write("npy", values, shown)
+    found = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
+    memory = {method["name"]: method["memory"] for method in found}
+    assert memory["default"] - memory["anchor graph"] >= 80 << 20  # scikit-learn, which it loads

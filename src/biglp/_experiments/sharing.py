@@ -39,7 +39,7 @@ def transductions(
     source = as_source(X)
     with make_engine(estimator.engine) as engine, warnings.catch_warnings():
         warnings.simplefilter("ignore", BigLPWarning)  # a narrow graph is the paper's choice
-        pipeline = Pipeline(engine, Settings.of(estimator.get_params(deep=False)))
+        pipeline = Pipeline(engine, Settings.of(estimator.get_params(deep=False), sklearn=True))
         graph = None
         for y in labelings:
             labels = encode_labels(y, source.n_rows)

@@ -151,7 +151,7 @@ def _shared_out(
     costs = FACTORS[graph.factor].costs(graph, shape)
     extra = METHODS[settings.answer.method].extra(shape)
     process = PROCESS_BYTES + engine.library_bytes + min(shape.decoding, DECODED_BYTES)
-    process += SKLEARN_BYTES * (extra.sklearn or "sklearn" in sys.modules)
+    process += SKLEARN_BYTES * (extra.sklearn or settings.sklearn)
     process += TORCH_BYTES * (graph.device != "cpu")
     decoding = max(shape.decoding - DECODED_BYTES, 0)
     if share < process + decoding:

@@ -61,14 +61,19 @@ class Settings:
     answer : AnswerSettings
     memory : int
         Budget of this machine, in bytes.
+    sklearn : bool
+        Whether the interface has loaded scikit-learn, as the estimators have.
     """
 
     graph: GraphSettings
     answer: AnswerSettings
     memory: int
+    sklearn: bool = False
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], *, regression: bool = False) -> Settings:
+    def of(
+        cls, parameters: Mapping[str, Any], *, regression: bool = False, sklearn: bool = False
+    ) -> Settings:
         """Check parameters, by the names of the estimators; defaults for those not given.
 
         Raises
@@ -106,7 +111,7 @@ class Settings:
             clamp=one_of("clamp", get["clamp"], CLAMPS) == "hard",
             seed=seed,
         )
-        return cls(graph, answer, parse_memory(get["memory"]))
+        return cls(graph, answer, parse_memory(get["memory"]), sklearn)
 
 
 def _method(factor: str, get: Mapping[str, Any]) -> str:

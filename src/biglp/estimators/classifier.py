@@ -195,7 +195,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         classes : array of shape (n_classes,), optional
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
-        settings = Settings.of(self.get_params(deep=False))
+        settings = Settings.of(self.get_params(deep=False), sklearn=True)
         source = self._source(X, reset=True)
         labels = encode_labels(y, source.n_rows, sample_weight, classes)
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))

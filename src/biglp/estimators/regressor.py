@@ -116,7 +116,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
             How much each label counts, 0 or more; 0 leaves it out. Weights of unlabelled rows are
             ignored: all rows shape the graph alike.
         """
-        settings = Settings.of(self.get_params(deep=False), regression=True)
+        settings = Settings.of(self.get_params(deep=False), regression=True, sklearn=True)
         source = self._source(X, reset=True)
         targets = encode_targets(y, source.n_rows, sample_weight)
         sink = ValuesSink(source.n_rows, len(targets.mean))
