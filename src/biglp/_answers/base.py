@@ -163,12 +163,40 @@ class Answer(ABC):
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """What is said of labelled rows without their own labels.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (l,)
+        Row numbers, increasing: the labelled rows, or a random part of many.
+    shares : ndarray of shape (l, c)
+        Class probabilities; NaN where a row was its class's only one, or nothing could be held out.
+    """
+
+    rows: np.ndarray
+    shares: np.ndarray
+
+
+@dataclass(frozen=True)
 class Learnt:
-    """The answer that was learnt, what was chosen on the way, and the iterations of the solver."""
+    """The answer that was learnt, and what was found on the way.
+
+    Attributes
+    ----------
+    answer : Answer
+    report : dict
+        What was chosen.
+    n_iter : int
+        Iterations of the solver.
+    held_out : HeldOut or None
+        None where the method holds no labels out.
+    """
 
     answer: Answer
     report: dict[str, Any]
     n_iter: int = 1
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from biglp._answers import ANSWERS, METHODS
-from biglp._answers.base import Learnt, Problem
+from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
 from biglp._core.files import free_space
@@ -51,6 +51,8 @@ class Fitted:
     answered : Answered
     n_iter : int
         Iterations of the solver.
+    held_out : HeldOut or None
+        What is said of labelled rows without their own labels.
     """
 
     model: Model
@@ -58,6 +60,7 @@ class Fitted:
     plan: MemoryPlan
     answered: Answered
     n_iter: int
+    held_out: HeldOut | None = None
 
     def warnings(self) -> list[BigLPWarning]:
         """What the user should know about a fit that went through."""
@@ -142,7 +145,8 @@ class Pipeline:
             encoding=source.encoding,
         )
         # A copy, without the matrices that were factorised on the way.
-        return Fitted(model, replace(problem), prepared.plan, answered, learnt.n_iter)
+        rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)
+        return Fitted(model, replace(problem), *rest)
 
     def graph(self, prepared: Prepared) -> Graph:
         """Fit the factor and find the degrees."""
@@ -174,12 +178,19 @@ class Pipeline:
                 "report": learnt.report,
                 "n_iter": learnt.n_iter,
             }
-            return {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
+            found = {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
+            if learnt.held_out is not None:
+                found["held_out_rows"] = learnt.held_out.rows
+                found["held_out_shares"] = learnt.held_out.shares
+            return found
 
         state = self.checkpoint.step("decision", compute)
         facts = json.loads(str(state.pop("facts")))
+        held_out = None
+        if "held_out_rows" in state:
+            held_out = HeldOut(state.pop("held_out_rows"), state.pop("held_out_shares"))
         answer = ANSWERS[facts["kind"]].from_state(state)
-        return Learnt(answer, facts["report"], facts["n_iter"])
+        return Learnt(answer, facts["report"], facts["n_iter"], held_out)
 
     def answer(self, problem: Problem[Any], learnt: Learnt, sink: Sink) -> Answered:
         """Write an answer for every training row."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import AnswerSettings, Extra, Learnt, Method, Problem
+from biglp._answers.base import AnswerSettings, Extra, HeldOut, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
 from biglp._answers.committee.member import Evidence
@@ -75,7 +75,8 @@ class CommitteeMethod(Method):
             answer = _with_shares(answer, evidence)
         report = _report(trained, found, _weights(supervised, evidence))
         report["spectral_radius"] = problem.system.radius
-        return Learnt(answer, report, max(one.fit.n_iter for one in trained))
+        held_out = HeldOut(evidence.part.rows, found.shares)
+        return Learnt(answer, report, max(one.fit.n_iter for one in trained), held_out)
 
 
 def _weights(trained: list[Trained], evidence: Evidence) -> Weights:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from biglp._answers.committee.answer import scaled_logits, usual_size
 from biglp._answers.committee.member import Member, MemberFit
@@ -59,6 +59,8 @@ class Weights:
         For each member: name, weight and accuracy on held-out labels.
     accuracy : float or None
         Accuracy of all together on held-out labels.
+    shares : ndarray of shape (l, c)
+        Class probabilities of each labelled row without its own label; NaN where they are unknown.
     """
 
     scales: np.ndarray
@@ -66,6 +68,7 @@ class Weights:
     n_held_out: int
     report: list[dict[str, Any]]
     accuracy: float | None
+    shares: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,10 @@ def find_weights(
     ]
     together = np.einsum("e,elc->lc", weights, stacked)
     n_held_out = len(truth) if enough else 0
-    return Weights(scales, weights, n_held_out, report, _accuracy(together, truth))
+    shares = np.full((len(codes), len(log_prior)), np.nan)
+    if enough:
+        shares[known] = softmax(together, axis=1)
+    return Weights(scales, weights, n_held_out, report, _accuracy(together, truth), shares)
 
 
 def _minimise(
