@@ -9,7 +9,10 @@ from biglp._core.errors import ParameterError
 from biglp._sources import Scaling
 from biglp._sources.scaling import SCALINGS
 
-WRONG = r"scaling='robust' is not known; use one of auto, none, standard, minmax, log\."
+WRONG = (
+    r"scaling=.robust. is not known; use one of "
+    r"auto, none, standard, minmax, log, unit, text, table\."
+)
 
 
 @pytest.mark.parametrize("kind", SCALINGS)
@@ -25,7 +28,7 @@ def test_unknown_kind():
 def test_statistics_do_not_depend_on_how_columns_are_cut(monkeypatch):
     sample = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
     whole = Scaling.from_sample(sample, "standard")
-    monkeypatch.setattr("biglp._sources.scaling.STATISTICS_BYTES", 8 * 50 * 2)
+    monkeypatch.setattr("biglp._sources.statistics.STATISTICS_BYTES", 8 * 50 * 2)
     cut = Scaling.from_sample(sample, "standard")
     np.testing.assert_allclose(cut.factor, whole.factor, rtol=1e-12)
     np.testing.assert_allclose(cut.offset, whole.offset, rtol=1e-12)

@@ -128,7 +128,7 @@ class Pipeline:
         report = {
             **graph.factor.describe(),
             **learnt.report,
-            "scaling": graph.source.scaling.kind,
+            **graph.source.scaling.describe(),
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
             "repaired_rows": problem.sums.n_repaired,

@@ -87,12 +87,14 @@ def prepare(
 
 def choose_scaling(sample: Rows, settings: GraphSettings) -> Scaling:
     """Learn the scaling from a sample."""
-    kind = settings.scaling
-    if FACTORS[settings.factor].scales_features:
-        scaling = Scaling.from_sample(sample, kind)
-        if settings.projected:
-            return scaling.projected(scaling.apply(sample), settings.seed)
+    kind, count = settings.scaling, settings.directions
+    about_distances = FACTORS[settings.factor].scales_features
+    scaling = Scaling.from_sample(
+        sample, "none" if kind == "auto" and not about_distances else kind
+    )
+    if scaling.kind == "none" and not about_distances:
+        # Factors that are about the values themselves, not about distances, take them as they are.
+        scaling = replace(scaling, offset=None)
+    if count == 0 or not (settings.projected or count or scaling.kind == "text"):
         return scaling
-    # Factors that are about the values themselves, not about distances, take them as they are.
-    scaling = Scaling.from_sample(sample, "none" if kind == "auto" else kind)
-    return replace(scaling, offset=None) if scaling.kind == "none" else scaling
+    return scaling.projected(scaling.apply(sample), settings.seed, count)

@@ -33,6 +33,7 @@ DEFAULTS: dict[str, Any] = {
     "filter": "auto",
     "clamp": "soft",
     "scaling": "auto",
+    "projection": "auto",
     "solver": "closed_form",
     "max_iter": 10_000,
     "tol": 1e-7,
@@ -94,6 +95,7 @@ class Settings:
             bandwidth=None if is_auto(bandwidth) else positive("bandwidth", bandwidth),
             scaling=one_of("scaling", get["scaling"], SCALINGS),
             projected=method == "committee",
+            directions=_directions(get["projection"]),
             device=require_device(get["device"]),
             seed=seed,
             factor_params=_factor_params(factor, get["factor_params"]),
@@ -128,6 +130,21 @@ def _method(factor: str, get: Mapping[str, Any]) -> str:
                     "use filter='spreading'."
                 )
     return chosen
+
+
+def _directions(projection: Any) -> int | None:
+    """Number of directions: None is "auto", 0 is "none"."""
+    if is_auto(projection):
+        return None
+    if isinstance(projection, str) and projection == "none":
+        return 0
+    try:
+        return positive_integer("projection", projection)
+    except ParameterError:
+        raise ParameterError(
+            f"projection={projection!r} cannot be used; give 'auto', 'none' or a number of "
+            "directions, an integer of 1 or more."
+        ) from None
 
 
 def _factor_params(factor: str, params: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import PreparedSource, Source
-from biglp._sources.scaling import PROJECT_ABOVE
+from biglp._sources.directions import PROJECT_ABOVE
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20

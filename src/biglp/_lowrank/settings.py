@@ -22,6 +22,8 @@ class GraphSettings:
     scaling : str
     projected : bool
         Whether wide rows may be projected on their principal directions.
+    directions : int or None
+        Directions that rows are projected on, 0 for none; None: as many as suits them.
     device : str
     seed : int
     factor_params : dict
@@ -33,6 +35,7 @@ class GraphSettings:
     bandwidth: float | None
     scaling: str
     projected: bool
+    directions: int | None
     device: str
     seed: int
     factor_params: dict[str, Any] = field(default_factory=dict)

@@ -184,7 +184,18 @@ class Method:
     ] = "soft"
     scaling: Annotated[
         str,
-        _method(metavar="auto|none|standard|minmax|log", help="Scaling of the features."),
+        _method(
+            metavar="auto|none|standard|minmax|log|unit|text|table",
+            help="Scaling of the features; auto looks at what they are.",
+        ),
+    ] = "auto"
+    projection: Annotated[
+        Any,
+        _method(
+            metavar="auto|none|N",
+            help="Principal directions that wide rows are projected on.",
+            parser=whole_or_text,
+        ),
     ] = "auto"
     solver: Annotated[
         str,

@@ -90,10 +90,28 @@ def _method(settings: dict[str, Any]) -> str:
         parts.append(f"bandwidth {settings['bandwidth']:.3g}")
     if settings.get("alpha") is not None:
         parts.append(f"alpha {settings['alpha']:g}")
-    parts.append(f"scaling {settings['scaling']}")
+    parts.append(_scaling(settings))
     if settings.get("leave_one_out_accuracy") is not None:
         parts.append(f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found")
     return ", ".join(parts)
+
+
+def _scaling(settings: dict[str, Any]) -> str:
+    """What was done to the features, and which kinds of them were recognised."""
+    words = f"scaling {settings['scaling']}"
+    columns = settings.get("columns")
+    if columns:
+        two, groups = columns["two_valued"], columns["groups"]
+        told = {
+            "numbers": columns["numbers"],
+            "with long tails": columns["long_tails"],
+            "of 0/1" + (f" in {groups:,} groups" if groups < two else ""): two,
+            "constant": columns["constant"],
+        }
+        words += f" ({', '.join(f'{count:,} {what}' for what, count in told.items() if count)})"
+    if "directions" in settings:
+        words += f", {settings['directions']:,} directions"
+    return words
 
 
 def _evidence(settings: dict[str, Any]) -> list[str]:

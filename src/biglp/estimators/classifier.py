@@ -64,9 +64,15 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         the graph can overrule: it adds (1 − α) times its weight to its class's score, or, where the
         committee decides, is taken to be right with a probability of 95 % (1 − 0.05^w for a label
         of weight w). New rows are not concerned.
-    scaling : {"auto", "none", "standard", "minmax", "log"}
+    scaling : {"auto", "none", "standard", "minmax", "log", "unit", "text", "table"}
         Scaling of the features, learnt from a sample of the rows. "log" puts long tails on a
-        logarithmic scale.
+        logarithmic scale, "unit" gives rows length 1, "text" weighs words and projects rows on
+        leading directions, "table" takes each column by its kind: plain numbers, long tails,
+        columns of 0 and 1. "auto" is "text" for sparse rows of words, "none" where features share
+        one scale, "table" elsewhere.
+    projection : int, "auto" or "none"
+        Number of principal directions that rows are projected on. "auto" is 128 for text, 40 for
+        wide rows such as images where these hold most of the variance, and none elsewhere.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
     max_iter, tol : int, float
@@ -126,6 +132,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         filter: str = "auto",
         clamp: str = "soft",
         scaling: str = "auto",
+        projection: int | str = "auto",
         solver: str = "closed_form",
         max_iter: int = 10_000,
         tol: float = 1e-7,
@@ -145,6 +152,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         self.filter = filter
         self.clamp = clamp
         self.scaling = scaling
+        self.projection = projection
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol

@@ -36,9 +36,15 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         σ of the Gaussian kernel, after scaling of the features.
     alpha : float or "auto"
         How far labels spread, in (0, 1); "auto" chooses by exact leave-one-out.
-    scaling : {"auto", "none", "standard", "minmax", "log"}
+    scaling : {"auto", "none", "standard", "minmax", "log", "unit", "text", "table"}
         Scaling of the features, learnt from a sample of the rows. "log" puts long tails on a
-        logarithmic scale.
+        logarithmic scale, "unit" gives rows length 1, "text" weighs words and projects rows on
+        leading directions, "table" takes each column by its kind: plain numbers, long tails,
+        columns of 0 and 1. "auto" is "text" for sparse rows of words, "none" where features share
+        one scale, "table" elsewhere.
+    projection : int, "auto" or "none"
+        Number of principal directions that rows are projected on. "auto" is 128 for text, 40 for
+        wide rows such as images where these hold most of the variance, and none elsewhere.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
         How the work is shared out.
     device : str
@@ -84,6 +90,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         bandwidth: float | str = "auto",
         alpha: float | str = "auto",
         scaling: str = "auto",
+        projection: int | str = "auto",
         engine: Any = "threads",
         device: str = "cpu",
         memory: str | int = "auto",
@@ -97,6 +104,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.bandwidth = bandwidth
         self.alpha = alpha
         self.scaling = scaling
+        self.projection = projection
         self.engine = engine
         self.device = device
         self.memory = memory

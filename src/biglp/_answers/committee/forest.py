@@ -21,7 +21,7 @@ from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, 
 from biglp._core.arrays import Array, Rows, beside, namespace
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
-from biglp._sources.scaling import PROJECT_ABOVE
+from biglp._sources.directions import PROJECT_ABOVE
 
 TREES = 64
 BLUR = 0.02

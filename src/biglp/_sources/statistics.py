@@ -1,0 +1,120 @@
+"""What a sample of rows tells of its features: ranges, means, spreads, tails."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import Rows
+
+STATISTICS_BYTES = 4 << 20
+USUAL_SHARE = 0.75
+LEAST_USUAL = 0.1
+"""A feature's usual distance from its median is that of three quarters of the rows, but no less
+than a tenth of its standard deviation."""
+
+
+class Statistics(NamedTuple):
+    """Minimum, maximum, mean and standard deviation of each feature of a sample.  (m,) each."""
+
+    low: np.ndarray
+    high: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+
+
+def feature_statistics(sample: Rows) -> Statistics:
+    """Look at every feature of a sample, dense or CSR."""
+    if sparse.issparse(sample):
+        return _sparse_statistics(sample)
+    low, high, mean, spread = np.empty((4, sample.shape[1]))
+    # A few columns at a time: float64 copies of a whole sample take several times its memory.
+    step = columns_at_once(sample)
+    for start in range(0, sample.shape[1], step):
+        columns = slice(start, start + step)
+        values = sample[:, columns]
+        low[columns], high[columns] = values.min(axis=0), values.max(axis=0)
+        # So that squares of huge values do not overflow.
+        size = float(max(np.abs(low[columns]).max(), np.abs(high[columns]).max())) or 1.0
+        scaled = np.divide(values, size, dtype=np.float64)
+        means = scaled.mean(axis=0)
+        scaled -= means
+        mean[columns] = means * size
+        spread[columns] = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / len(scaled)) * size
+    return Statistics(low, high, mean, spread)
+
+
+def columns_at_once(sample: np.ndarray) -> int:
+    """Columns of a dense sample whose float64 copy is small."""
+    return max(STATISTICS_BYTES // (8 * len(sample)), 1)
+
+
+def _sparse_statistics(sample: Rows) -> Statistics:
+    low = sample.min(axis=0).toarray().ravel()
+    high = sample.max(axis=0).toarray().ravel()
+    size = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
+    scaled = sample.astype(np.float64) / size
+    mean = np.asarray(scaled.mean(axis=0)).ravel()
+    square = np.asarray(scaled.multiply(scaled).mean(axis=0)).ravel()
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+    return Statistics(low.astype(np.float64), high.astype(np.float64), mean * size, spread * size)
+
+
+def usual_range(sample: Rows, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Median of each feature, and the distance from it within which three quarters of rows lie.
+
+    A feature that is nearly always the same has a distance of zero; a tenth of its standard
+    deviation takes its place.
+    """
+    if sparse.issparse(sample):
+        middle = np.zeros(sample.shape[1])
+        usual = np.zeros(sample.shape[1])
+        columns = sample.tocsc()
+        for j in np.flatnonzero(np.diff(columns.indptr) > sample.shape[0] // 4):
+            usual[j] = np.quantile(np.abs(columns[:, [j]].toarray()), USUAL_SHARE)
+    else:
+        values = np.asarray(sample, dtype=np.float64)
+        middle = np.median(values, axis=0)
+        usual = np.quantile(np.abs(values - middle), USUAL_SHARE, axis=0)
+    return middle, np.maximum(usual, LEAST_USUAL * spread)
+
+
+def two_valued(sample: Rows, statistics: Statistics) -> np.ndarray:
+    """Whether a feature has two values in the sample, of which 0 is one where rows are sparse."""
+    low, high = statistics.low, statistics.high
+    if sparse.issparse(sample):
+        # An entry has the column's one value that is not zero; absent ones are zeros.
+        value = np.where(high > 0, high, low)
+        other = (sample.data != value[sample.indices]) & (sample.data != 0)
+        mixed = np.bincount(sample.indices[other], minlength=sample.shape[1]) > 0
+        return (low < high) & ~mixed & ((low == 0) | (high == 0))
+    found = low < high
+    # Most features show a third value among a few rows; only the others are looked at in whole.
+    for rows in (sample[:100], sample):
+        places = np.flatnonzero(found)
+        for start in range(0, len(places), columns_at_once(sample)):
+            some = places[start : start + columns_at_once(sample)]
+            values = rows[:, some]
+            found[some] = ((values == low[some]) | (values == high[some])).all(axis=0)
+    return found
+
+
+def inverse(width: np.ndarray) -> np.ndarray:
+    """One over each width; a constant feature has factor 0, so that it says nothing."""
+    safe = np.where(width > 0, width, 1.0)
+    return np.where(width > 0, 1.0 / safe, 0.0)
+
+
+def signed_log(rows: Rows) -> Rows:
+    """sign(u)·log(1 + |u|), entry by entry; zeros stay zeros."""
+    if sparse.issparse(rows):
+        squashed = rows.copy()
+        squashed.data = signed_log(rows.data)
+        return squashed
+    # log(1 + u) rather than log1p: several times faster, and exact enough beside a scale of 1.
+    squashed = np.abs(rows)
+    squashed += 1
+    np.log(squashed, out=squashed)
+    return np.copysign(squashed, rows, out=squashed)
