@@ -14,6 +14,7 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BigLPWarning
 from biglp._engines import SerialEngine
 from biglp._fit.settings import Settings
+from biglp._lowrank.anchors import NEAREST
 from biglp._lowrank.nystrom import eigenvalue_cutoff
 from biglp._lowrank.rows import TrainingRows
 from biglp._sources import PreparedSource, as_source, working_dtype
@@ -126,7 +127,7 @@ def soft_problem(seed=0, **changes):
 
 def anchor_graph(X, L):
     """S of the dense reference."""
-    return ref.normalised_graph(ref.anchor_graph(X, L, 1.5, 3))
+    return ref.normalised_graph(ref.anchor_graph(X, L, 1.5, NEAREST))
 
 
 def write_weighted_table(path, X, y, weights):
@@ -176,7 +177,7 @@ def landmarks_of(X, count=20):
     return X[np.random.default_rng(1).choice(len(X), count, replace=False)]
 
 
-def reference_graph(factor, X, L, sigma=1.5, nearest=3):
+def reference_graph(factor, X, L, sigma=1.5, nearest=NEAREST):
     """W of the dense reference for a factor, by its name."""
     if factor == "anchors":
         return ref.anchor_graph(X, L, sigma, nearest)

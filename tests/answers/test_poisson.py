@@ -21,7 +21,7 @@ def test_the_estimator_agrees_with_the_dense_reference(factor, balance):
     ).fit(X, y)
     Y = ref.one_hot(y)
     if factor == "anchors":
-        scores = ref.poisson(ref.anchor_graph(X, L, 1.5, 3), Y)
+        scores = ref.poisson(ref.anchor_graph(X, L, 1.5, 5), Y)
     else:
         W = ref.nystrom_graph(X, L, 1.5, eigenvalue_cutoff(len(L), X.dtype))
         scores = ref.normalised_poisson(ref.normalised_graph(W), Y)

@@ -31,7 +31,7 @@ def test_the_graph_smooths_as_the_dense_reference_does(factor, dtype):
     X, y, _, weights, L = measured_problem(dtype=dtype)
     fitted = regressor(factor=factor, landmarks=L).fit(X, y, sample_weight=weights)
     if factor == "anchors":
-        W = ref.anchor_graph(X, L, 1.5, 3)
+        W = ref.anchor_graph(X, L, 1.5, 5)
     else:
         W = ref.nystrom_graph(X, L, 1.5, eigenvalue_cutoff(len(L), X.dtype))
     expected = ref.dense_smoothing(ref.normalised_graph(W), y, weights, 0.9)

@@ -38,7 +38,7 @@ def test_centred_labels_spread_as_in_the_dense_reference(factor):
     L = X[np.random.default_rng(1).choice(len(X), 20, replace=False)]
     fitted = model(factor=factor, landmarks=L, class_balance="centre").fit(X, y)
     Y = ref.one_hot(y)
-    W = ref.anchor_graph(X, L, 1.5, 3) if factor == "anchors" else ref.linear_graph(X)
+    W = ref.anchor_graph(X, L, 1.5, 5) if factor == "anchors" else ref.linear_graph(X)
     scores = ref.closed_form(ref.normalised_graph(W), ref.centred_labels(Y), ALPHA)
     expected = ref.probabilities(scores, Y.sum(axis=0) / Y.sum())
     np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-8)

@@ -17,11 +17,11 @@ from biglp._lowrank.kmeans import assign_block, kmeans_start
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
-    KMEANS_ITERATIONS,
     LAST_ITERATIONS,
     begins_with_few,
     choose_landmarks,
     landmark_spacing,
+    most_iterations,
 )
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
@@ -94,7 +94,7 @@ class LandmarkFactor(Factor):
         on_sample = settings.landmarks == "kmeans"
         sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
         swept = sampled if on_sample else rehearsal.n_rows
-        sweeps = LLOYD_SHARE * KMEANS_ITERATIONS
+        sweeps = LLOYD_SHARE * most_iterations(swept, k)
         if on_sample and begins_with_few(swept, k):
             sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
         lloyd = sweeps * seconds * swept / rows.n_swept

@@ -16,8 +16,12 @@ from biglp._lowrank.kmeans import Lloyd, kmeans_start
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.sampling import sample_rows
 from biglp._sources import PreparedSource, Source, as_source
+from biglp._sources.scaling import unit_length
 
-KMEANS_ITERATIONS = 10
+KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20
+"""Iterations of k-means; and with fewer than so many rows a landmark, where a landmark stands for a
+handful of rows and moving it on changes little: labels of 20,000 images with 2,000 landmarks are
+0.2 points better after ten."""
 EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 4, 2
 FEWEST_ROWS_PER_LANDMARK, FEWEST_ROWS = 5, 5000
 """The first iterations look at every fourth row of a large sample only, where these are still five
@@ -67,9 +71,9 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
     start = engine.once(lambda: kmeans_start(sample, k, seed))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
-    lloyd = Lloyd(engine, pool, KMEANS_ITERATIONS, seed=seed)
+    lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)
     if strategy == "kmeans-full":
-        return _distinct(lloyd.run(rows.blocks, start)[0])
+        return _distinct(_as_rows_are(lloyd.run(rows.blocks, start)[0], source))
     rows_each = max(block.n_rows for block in rows.blocks)
     lloyd = replace(lloyd, rows_at_once=rows_each)
     if begins_with_few(sample.shape[0], len(start)):
@@ -77,7 +81,16 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         start, _ = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS).run(few, start)
         lloyd = replace(lloyd, max_iter=LAST_ITERATIONS)
     blocks = _joined_blocks(_SampleSource(sample, source), rows_each)
-    return _distinct(lloyd.run(blocks, start)[0])
+    return _distinct(_as_rows_are(lloyd.run(blocks, start)[0], source))
+
+
+def _as_rows_are(centres: np.ndarray, source: PreparedSource) -> np.ndarray:
+    """Centres of length 1 where all rows are.
+
+    The mean of rows that point in many directions is short, and so nearer to every row than the
+    mean of a tight bundle is.
+    """
+    return unit_length(centres) if source.scaling.unit else centres
 
 
 def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
@@ -88,6 +101,11 @@ def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
     """
     joined = min(JOINED * rows_each, -(-sample.n_rows // FEWEST_BLOCKS))
     return cut_rows(sample, max(rows_each, joined))
+
+
+def most_iterations(n_rows: int, k: int) -> int:
+    """Iterations of k-means on so many rows, at most."""
+    return KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
 
 
 def begins_with_few(n_rows: int, k: int) -> bool:

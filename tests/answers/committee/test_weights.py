@@ -8,25 +8,27 @@ from biglp._answers.committee.answer import CUT
 from biglp._answers.committee.logistic import LogisticMember
 from biglp._answers.committee.means import MeansMember
 from biglp._answers.committee.member import MemberFit
-from biglp._answers.committee.spread import STARTS, SpreadMember
+from biglp._answers.committee.spread import SpreadMember
 from biglp._answers.committee.weights import (
     LEAST_SHARE,
-    PRIOR_START,
     PULL,
     SIZE_PULL,
     Trained,
     find_weights,
 )
 
+SPREAD, LOGISTIC, PRIOR = 0.6, 0.1, 1.0
+"""Starting weights."""
+
 
 def spread_member(alpha):
     """The member that spreads labels at one of the usual α."""
-    return SpreadMember(f"spread {alpha:g}", alpha, STARTS[alpha])
+    return SpreadMember(f"spread {alpha:g}", alpha)
 
 
-def trained(member, held_out, sample=None):
+def trained(member, held_out, start, sample=None):
     """A member that has said this of held-out labels, and this of a sample."""
-    return Trained(member, MemberFit(None, held_out, held_out if sample is None else sample))
+    return Trained(member, MemberFit(None, held_out, held_out if sample is None else sample), start)
 
 
 class TestWeights:
@@ -35,14 +37,15 @@ class TestWeights:
         codes = rng.integers(c, size=n)
         good = 2.0 * np.eye(c)[codes] + rng.normal(size=(n, c))
         noise = 5.0 * rng.normal(size=(n, c))
-        return [trained(spread_member(0.9), good), trained(LogisticMember(), noise)], codes
+        spread = trained(spread_member(0.9), good, SPREAD)
+        return [spread, trained(LogisticMember(), noise, LOGISTIC)], codes
 
     def test_minimise_the_stated_loss(self):
         members, codes = self.members()
         prior = np.array([0.2, 0.0, -0.2])
         found = find_weights(members, prior, codes)
 
-        start = np.array([STARTS[0.9], LogisticMember.start, PRIOR_START])
+        start = np.array([SPREAD, LOGISTIC, PRIOR])
 
         def loss(unknown):
             weights, size = unknown[:-1], unknown[-1]
@@ -69,20 +72,33 @@ class TestWeights:
     def test_without_held_out_labels_they_are_the_usual_ones(self):
         members, codes = self.members()
         silent = [
-            trained(m.member, np.full_like(m.fit.held_out, np.nan), m.fit.sample) for m in members
+            trained(m.member, np.full_like(m.fit.held_out, np.nan), m.start, m.fit.sample)
+            for m in members
         ]
         found = find_weights(silent, np.zeros(3), codes)
         assert found.n_held_out == 0
         assert found.accuracy is None
-        assert list(found.weights) == [STARTS[0.9], LogisticMember.start, PRIOR_START]
+        assert list(found.weights) == [SPREAD, LOGISTIC, PRIOR]
+
+    def test_the_shares_of_the_labels_are_taken_off(self):
+        members, codes = self.members()
+        shares = np.array([0.5, 0.0, -0.5])
+        plain = find_weights(members, np.zeros(3), codes)
+        noise = members[1].fit.held_out
+        # Logits that hold the shares, which are known: the same as logits that do not.
+        fit = MemberFit(None, noise + shares, noise + shares)
+        holding = Trained(LogisticMember(), fit, LOGISTIC, shares)
+        found = find_weights([members[0], holding], np.zeros(3), codes)
+        np.testing.assert_allclose(found.weights, plain.weights, atol=1e-6)
+        np.testing.assert_allclose(found.shares, plain.shares, atol=1e-6)
 
     def test_labels_that_all_members_foretell_raise_the_size_and_not_the_worst(self):
         codes = np.arange(14) % 2
         right = 3.0 * np.eye(2)[codes]
         members = (spread_member(0.9), spread_member(0.99), LogisticMember(), MeansMember())
-        found = find_weights([trained(one, right) for one in members], np.zeros(2), codes)
-        weights = found.weights
-        start = np.array([one.start for one in members])
+        start = np.array([0.3, SPREAD, LOGISTIC, 0.0])
+        heard = [trained(one, right, weight) for one, weight in zip(members, start, strict=True)]
+        weights = find_weights(heard, np.zeros(2), codes).weights
         assert weights[:2].sum() > 1.2 * start[:2].sum()
         assert weights[3] < 0.2 * weights.sum()
         assert weights[1] > 2.0 * weights[3]
@@ -91,5 +107,5 @@ class TestWeights:
         rng = np.random.default_rng(3)
         codes = rng.integers(3, size=90)
         wrong = 2.0 * np.eye(3)[(codes + 1) % 3] + rng.normal(size=(90, 3))
-        found = find_weights([trained(spread_member(0.9), wrong)], np.zeros(3), codes)
-        assert 0.0 < found.weights[0] <= 1.01 * LEAST_SHARE * STARTS[0.9]
+        found = find_weights([trained(spread_member(0.9), wrong, SPREAD)], np.zeros(3), codes)
+        assert 0.0 < found.weights[0] <= 1.01 * LEAST_SHARE * SPREAD

@@ -26,6 +26,7 @@ MEMBERS: Registry[type[Member]] = Registry(
     {
         "spread": "biglp._answers.committee.spread:SpreadMember",
         "logistic": "biglp._answers.committee.logistic:LogisticMember",
+        "seeded k-means": "biglp._answers.committee.seeded:SeededMember",
         "class means": "biglp._answers.committee.means:MeansMember",
         "forest": "biglp._answers.committee.forest:ForestMember",
         "nearest labels": "biglp._answers.committee.nearest:NearestMember",

@@ -29,7 +29,7 @@ from biglp._propagate.leave_one_out import left_alone
 class MeansMember(Member):
     """Nearest class mean."""
 
-    name, start = "class means", 0.0
+    name = "class means"
     # What remains of it when it predicts nothing. If all weights went to zero, every row would be
     # called the class with most labels; two dozen labels are predicted badly by chance alone, and
     # members that seem to know nothing are then right two times of three.
@@ -39,7 +39,7 @@ class MeansMember(Member):
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Find the means, and each without one row."""
-        standard = evidence.standard(one_scale=False)
+        standard = evidence.standard
         opinion, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
         return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 

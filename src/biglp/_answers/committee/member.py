@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,9 +18,17 @@ from biglp._labels.labels import Labels
 from biglp._lowrank.features import float64_features
 from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.leave_one_out import LabelledRows
+from biglp._sources import Scaling
 
 SAMPLE = 2000
 """Rows that tell the usual size of each member's logits."""
+ROWS = ("table", "pixels", "text", "embedding")
+"""Kinds of rows, for which members start with weights of their own: features of any kind, principal
+components of many features of one scale, words, and other rows of length 1."""
+PLENTY = 20
+"""Labels a class from which on a member starts with the second of its weights."""
+Starts = dict[str, tuple[float, float]]
+"""Starting weights by kind of rows, with one label a class and with plenty."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +137,8 @@ class Evidence:
         w·Y of the labelled rows.
     lone : ndarray of shape (l,)
         Whether a labelled row is the only one of its class.
-    one_scale : bool
-        Whether the rows' features share one scale, as principal components do.
+    kind : str
+        One of ``ROWS``.
     """
 
     problem: Problem[Labels]
@@ -141,7 +150,7 @@ class Evidence:
     log_prior: np.ndarray
     targets: np.ndarray
     lone: np.ndarray
-    one_scale: bool
+    kind: str
 
     @classmethod
     def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> Evidence:
@@ -162,12 +171,44 @@ class Evidence:
             log_prior=log_prior,
             targets=labelled.targets(len(log_prior)),
             lone=np.bincount(part.codes)[part.codes] < 2,
-            one_scale=graph.source.scaling.projection is not None,
+            kind=kind_of_rows(graph.source.scaling),
         )
 
-    def standard(self, *, one_scale: bool) -> Standard:
-        """Centre and spread of the features over all rows, which a few labels do not tell."""
-        return centre_and_spread(to_float64(self.sample_rows), one_scale=one_scale)
+    @cached_property
+    def standard(self) -> Standard:
+        """Centre of the features over all rows, and their common spread.
+
+        A few labels do not tell them. Features are on the scale on which they count alike, or as
+        much as they should: principal components, and columns of 0 and 1 that are mostly 0, must
+        not be made equally large, because most of them are noise then.
+        """
+        return centre_and_spread(to_float64(self.sample_rows), one_scale=True)
+
+    @cached_property
+    def log_counts(self) -> np.ndarray:
+        """Logarithm of the classes' numbers of labels, centred.  (c,)."""
+        logs = np.log(np.maximum(self.targets.sum(axis=0), np.finfo(np.float64).tiny))
+        return np.asarray(logs - logs.mean())
+
+    def between(self, few: float, many: float) -> float:
+        """A weight between that for one label a class and that for plenty, on a log scale."""
+        each = max(len(self.problem.labels.rows) / len(self.log_prior), 1.0)
+        plenty = min(np.log(each) / np.log(PLENTY), 1.0)
+        return float(few + plenty * (many - few))
+
+
+def kind_of_rows(scaling: Scaling) -> str:
+    """Which of ``ROWS`` rows are, by what was done to them."""
+    if scaling.kind == "text":
+        return "text"
+    if scaling.unit:
+        return "embedding"
+    return "table" if scaling.projection is None else "pixels"
+
+
+def everywhere(weight: float) -> Starts:
+    """One starting weight for all kinds of rows."""
+    return dict.fromkeys(ROWS, (weight, weight))
 
 
 class Member(ABC):
@@ -177,23 +218,27 @@ class Member(ABC):
     ----------
     name : str
         Its name in the report.
-    start : float
-        Weight w₀ where labels are too few to tell.
+    starts : dict of str to (float, float)
+        Weight w₀ where labels are too few to tell, by kind of rows.
     least : float
         Weight that it keeps, however badly it predicts.
     worth : float
         Weight below which it is not worth the time it would take of every row.
     uses_graph : bool
-        Whether it learns from the unlabelled rows.
+        Whether it learns from the graph.
+    says_shares : bool
+        Whether its logits hold the shares of the classes among the labels, as those of a model of
+        the labelled rows alone do. They are taken off: the class prior has a weight of its own.
     opinion : type of Opinion
         What it learns.
     """
 
     name: str
-    start: float
+    starts: ClassVar[Starts] = everywhere(0.0)
     least: float = 0.0
     worth: float = 0.0
     uses_graph: ClassVar[bool] = False
+    says_shares: ClassVar[bool] = False
     opinion: ClassVar[type[Opinion]]
 
     @classmethod
@@ -205,6 +250,10 @@ class Member(ABC):
     def extra(cls, shape: Shape) -> Extra:
         """Memory that it takes."""
         return Extra()
+
+    def start(self, evidence: Evidence) -> float:
+        """Weight w₀ here."""
+        return evidence.between(*self.starts[evidence.kind])
 
     @abstractmethod
     def learn(self, evidence: Evidence) -> MemberFit:

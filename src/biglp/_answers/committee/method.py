@@ -11,15 +11,15 @@ from biglp._answers.base import AnswerSettings, Extra, HeldOut, Learnt, Method, 
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
 from biglp._answers.committee.member import Evidence
-from biglp._answers.committee.weights import Trained, Weights, find_weights
+from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
 from biglp._propagate.poisson import mean_label
-from biglp._sources.kept import KEPT_BYTES
 from biglp._sources.directions import PROJECT_ABOVE
+from biglp._sources.kept import KEPT_BYTES
 
 IMAGINED_LABELS = 5.0
 """Labels of each class that are added to those given when the shares of the classes are guessed
@@ -51,7 +51,7 @@ class CommitteeMethod(Method):
         for kind in MEMBERS:
             for member in MEMBERS[kind].candidates(evidence):
                 kinds.append(kind)
-                trained.append(Trained(member, member.learn(evidence)))
+                trained.append(Trained.on(evidence, member))
         found = _weights(trained, evidence)
         worth = [
             one.member.uses_graph or weight >= one.member.worth
@@ -62,8 +62,10 @@ class CommitteeMethod(Method):
             kinds = [kind for kind, kept in zip(kinds, worth, strict=True) if kept]
             trained = [one for one, kept in zip(trained, worth, strict=True) if kept]
             found = _weights(trained, evidence)
+        weighted = zip(trained, found.scales, found.weights, strict=False)
+        bias = sum(weight * one.bias(scale) for one, scale, weight in weighted)
         answer = CommitteeAnswer(
-            bias=found.weights[-1] * evidence.log_prior,
+            bias=bias + found.weights[-1] * evidence.log_prior,
             opinions=tuple(
                 WeightedOpinion(kind, one.fit.opinion, float(scale), float(weight))
                 for kind, one, scale, weight in zip(
@@ -81,7 +83,8 @@ class CommitteeMethod(Method):
 
 def _weights(trained: list[Trained], evidence: Evidence) -> Weights:
     labelled = evidence.labelled
-    return find_weights(trained, evidence.log_prior, labelled.codes, labelled.given)
+    prior_start = evidence.between(*PRIOR_STARTS[evidence.kind])
+    return find_weights(trained, evidence.log_prior, labelled.codes, labelled.given, prior_start)
 
 
 def _with_shares(answer: CommitteeAnswer, evidence: Evidence) -> CommitteeAnswer:

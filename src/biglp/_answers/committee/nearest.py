@@ -78,7 +78,7 @@ class Nearest(Opinion):
 class NearestMember(Member):
     """The nearest labelled rows, where there are enough of them."""
 
-    name, start = "nearest labels", 0.0
+    name = "nearest labels"
     worth = 0.2  # the search takes most of a block's time
     opinion = Nearest
 

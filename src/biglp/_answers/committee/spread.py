@@ -12,16 +12,27 @@ from typing import Self
 
 import numpy as np
 
-from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion, Starts
 from biglp._core.arrays import Array, namespace
 from biglp._propagate.class_balance import class_mass
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._propagate.systems import System
 
-STARTS = {0.5: 0.07, 0.9: 0.35, 0.99: 0.7}
+STARTS: dict[float, Starts] = {
+    0.9: {
+        "table": (0.15, 0.05),
+        "pixels": (1.1, 1.5),
+        "text": (0.05, 0.15),
+        "embedding": (0.5, 0.7),
+    },
+    0.99: {
+        "table": (0.02, 0.02),
+        "pixels": (2.5, 2.7),
+        "text": (0.2, 0.35),
+        "embedding": (0.5, 0.7),
+    },
+}
 """The α that are asked, and their starting weights (see :mod:`.weights`)."""
-GIVEN_START = 0.7
-"""Starting weight of the only α, where the user gives one."""
 FLOOR = 1e-30
 """Density below which the graph knows nothing of a class, within what float32 can hold."""
 
@@ -49,17 +60,22 @@ class SpreadMember(Member):
 
     name: str
     alpha: float
-    start: float
 
     uses_graph = True
     opinion = GraphOpinion
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
-        """One for each α."""
+        """One for each α, or for the user's own."""
         given = evidence.problem.settings.alpha
-        starts = STARTS if given is None else {given: GIVEN_START}
-        return [cls(f"spread {alpha:g}", alpha, start) for alpha, start in starts.items()]
+        alphas = tuple(STARTS) if given is None else (given,)
+        return [cls(f"spread {alpha:g}", alpha) for alpha in alphas]
+
+    def start(self, evidence: Evidence) -> float:
+        """That of its α; the user's own has the weight of all."""
+        given = evidence.problem.settings.alpha
+        starts = STARTS.values() if given is not None else (STARTS[self.alpha],)
+        return sum(evidence.between(*one[evidence.kind]) for one in starts)
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Propagate, and leave each label out."""
