@@ -18,8 +18,8 @@ from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
 from biglp._propagate.poisson import mean_label
-from biglp._sources.kept import KEPT_BYTES
 from biglp._sources.directions import PROJECT_ABOVE
+from biglp._sources.kept import KEPT_BYTES
 
 IMAGINED_LABELS = 5.0
 """Labels of each class that are added to those given when the shares of the classes are guessed
