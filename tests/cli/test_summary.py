@@ -33,6 +33,16 @@ def test_summary(here, rows):
     assert summary["run"]["option"]["n_landmarks"] == 30
 
 
+def test_kinds_of_columns_are_told(here):
+    rng = np.random.default_rng(0)
+    kinds = (rng.normal(5, 2, 300), np.exp(3 * rng.normal(size=300)), np.full(300, 7.0))
+    values = np.column_stack([*kinds, np.eye(3)[rng.integers(0, 3, 300)]])
+    shown = np.where(np.arange(300) < 30, np.arange(300) % 2, -1)
+    result = done("fit", *write("npy", values, shown), "-o", "out", "--projection", "2")
+    told = "scaling table (1 numbers, 1 with long tails, 3 of 0/1 in 1 groups, 1 constant), 2 dir"
+    assert told in " ".join(result.stdout.split())
+
+
 def test_warnings_reach_the_user(here):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((400, 2))

@@ -57,6 +57,11 @@ class TestParameters:
             ("bandwidth", (0, -1.0, np.inf, np.nan, "wide"), r"bandwidth=.* number above 0"),
             ("bandwidth", (1e-30, 1e200), r"bandwidth=1e[-+]\d+ is outside \["),
             ("scaling", ("robust", None), r"scaling=.* not known; use one of auto, none"),
+            (
+                "projection",
+                (0, -1, 2.5, None, "few", True),
+                r"projection=.* 'auto', 'none' or a num",
+            ),
             ("max_iter", (0, 1.5, None), r"max_iter=.* integer of 1 or more"),
             ("tol", (0, -1, "small"), r"tol=.* number above 0"),
             ("landmarks", ("grid",), r"landmarks='grid' is not known; use one of kmeans"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from biglp._core.errors import ParameterError
 from biglp._sources import Scaling
@@ -32,3 +33,35 @@ def test_statistics_do_not_depend_on_how_columns_are_cut(monkeypatch):
     cut = Scaling.from_sample(sample, "standard")
     np.testing.assert_allclose(cut.factor, whole.factor, rtol=1e-12)
     np.testing.assert_allclose(cut.offset, whole.offset, rtol=1e-12)
+
+
+def test_arrays_are_all_there_is():
+    rng = np.random.default_rng(0)
+    sample = np.column_stack([rng.normal(size=500), np.exp(rng.normal(0, 3, 500))])
+    counts = sparse.random(80, 300, 0.05, format="csr", random_state=0)
+    for rows, kind in ((sample, "table"), (sample, "unit"), (counts, "text")):
+        scaling = Scaling.from_sample(rows, kind)
+        again = Scaling.from_arrays(kind, scaling.arrays())
+        assert again.describe() == scaling.describe()
+        before, after = scaling.apply(rows), again.apply(rows)
+        if sparse.issparse(before):
+            before, after = before.toarray(), after.toarray()
+        np.testing.assert_array_equal(before, after)
+
+
+def test_rows_are_not_changed_in_place():
+    rng = np.random.default_rng(0)
+    sample = np.column_stack([rng.normal(size=500), np.exp(rng.normal(0, 3, 500))])
+    for rows in (sample, sparse.csr_matrix(sample)):
+        before = rows.copy()
+        for kind in SCALINGS:
+            Scaling.from_sample(rows, kind).apply(rows)
+        assert (before != rows).sum() == 0
+
+
+def test_directions_that_are_asked_for():
+    rows = np.random.default_rng(0).normal(size=(100, 12)).astype(np.float32)
+    scaling = Scaling.from_sample(rows, "none")
+    assert scaling.projected(rows, 0).projection is None
+    assert scaling.projected(rows, 0, 5).apply(rows).shape == (100, 5)
+    assert scaling.projected(rows, 0, 12).projection is None

@@ -29,6 +29,8 @@ class Shape:
         Bytes that a thread holds of the input beside its block.
     n_machines : int
         Machines that share out what is kept of the rows between sweeps.
+    directions : int
+        Directions that sparse rows are projected on; 0 where they are not.
     """
 
     n_rows: int
@@ -40,6 +42,12 @@ class Shape:
     decoding: int = 0
     part_bytes: int = 0
     n_machines: int = 1
+    directions: int = 0
+
+    @property
+    def width(self) -> int:
+        """Features of a row in the sweeps."""
+        return self.directions or self.n_features
 
     @property
     def kept_rows(self) -> int:

@@ -76,6 +76,7 @@ def prepare(
         decoding=source.decoding_bytes,
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
+        directions=directions_of(source, scaling),
     )
     # One plan for all processes: what is free ("auto") is not the same on every machine.
     plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))
@@ -83,6 +84,12 @@ def prepare(
     prepared = PreparedSource(source, dtype, scaling, settings.graph.device)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
+
+
+def directions_of(source: Source, scaling: Scaling) -> int:
+    """Directions that sparse rows are projected on; 0 where they are not, or rows are dense."""
+    projection = scaling.projection
+    return projection.shape[1] if source.is_sparse and projection is not None else 0
 
 
 def choose_scaling(sample: Rows, settings: GraphSettings) -> Scaling:

@@ -21,6 +21,7 @@ from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.systems import MOST_LABELLED
+from biglp._sources.text import text_bytes
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
@@ -177,9 +178,12 @@ class Factor(ABC):
         # The sample behind scaling and bandwidth, before and after scaling.
         fitting = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), shape.n_rows * a_row)
         if cls.n_landmarks_counts:
-            fitting += 6 * 8 * rank * shape.n_features  # landmarks and their sums
+            fitting += 6 * 8 * rank * shape.width  # landmarks and their sums
             if isinstance(settings.landmarks, str) and settings.landmarks == "kmeans":
-                fitting += min(ROWS_PER_LANDMARK * rank, shape.n_rows) * a_row * 5 // 4
+                drawn = shape.directions * shape.dtype.itemsize or a_row
+                fitting += min(ROWS_PER_LANDMARK * rank, shape.n_rows) * drawn * 5 // 4
+        if shape.directions:
+            fitting += text_bytes(shape.n_features, shape.directions)
         return Costs(
             row=cls.row_bytes(rank, shape, settings.device),
             fitting=fitting,

@@ -1,10 +1,11 @@
 """Kinds of features in a table, told from a sample of rows, and the scale that suits each.
 
 ================ ==================================================================================
-two values       0 and 1: left as they are where they are that already. Scaled to a spread of 1, a
-                 column that is 1 in one row of a thousand would outweigh all others where it is 1
-one-hot groups   neighbouring columns of 0 and 1 of which a row has at most one: two rows of
-                 different categories are √2 apart, as two rows are in a number of spread 1
+one-hot groups   neighbouring columns of 0 and 1 of which a row has at most one: left as they are.
+                 Two rows of different categories are √2 apart, as two rows usually are in a number
+                 of spread 1. Scaled to a spread of 1 each, a column that is 1 in one row of a
+                 thousand would outweigh all others where it is 1
+other two values 0 and √2, so that two rows are as far apart
 long tails       sign(u)·log(1 + |u|) of the distance u from the median in units of the usual
                  distance, then a spread of 1
 other numbers    mean 0 and a spread of 1; integer codes among them
@@ -14,6 +15,7 @@ constants        0
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +31,23 @@ from biglp._sources.statistics import (
     usual_range,
 )
 
-LONG_TAIL = 10.0
+LONG_TAIL = 5.0
 """A feature has a long tail when it reaches this many times its usual distance from its median."""
+EMBEDDING_FEATURES = 32
+EMBEDDING_SHARE = 0.9
+EMBEDDING_SIGNS = 0.05
+EMBEDDING_SPREADS = 30.0
+"""An embedding has so many features or more. That share of them is of both signs in that share of
+the rows or more, and the spreads of those in the middle differ by no more than that factor."""
+LIKE_LENGTHS = 1.5
+"""Rows of m independent numbers differ in length by 1/√(2m) of the mean. Where the difference is no
+larger than that by this factor, lengths say nothing, and unit length would change little."""
+STANDARDISED = 0.02
+"""Spreads that differ by less than this were made equal by someone: that is a table."""
+LONE_FACTOR = np.sqrt(2.0)
+"""A lone column of two values is a one-hot group of two columns, of which one was left out."""
+LEAST_TAKEN = 0.5
+"""Share of the rows that have one of a group's columns; rare marks that never meet are no group."""
 COUNTED = ("numbers", "long_tails", "two_valued", "groups", "constant")
 """What is counted, for the report."""
 
@@ -74,13 +91,10 @@ def table_columns(sample: Rows, statistics: Statistics) -> Columns:
         offset[tails], factor[tails] = middle, squeeze
         final = np.ones(len(low))
         final[tails] = stretch
-    counts = (
-        (varies & ~two & ~tails).sum(),
-        tails.sum(),
-        two.sum(),
-        count_groups(sample, two, offset) if two.any() else 0,
-        (~varies).sum(),
-    )
+    groups = one_hot_groups(sample, two, offset)
+    factor[two & (groups < 0)] *= LONE_FACTOR
+    numbers = varies & ~two & ~tails
+    counts = (numbers.sum(), tails.sum(), two.sum(), groups.max() + 1, (~varies).sum())
     return Columns(
         offset=offset if dense else None,
         factor=factor,
@@ -88,6 +102,45 @@ def table_columns(sample: Rows, statistics: Statistics) -> Columns:
         final=final,
         counts=np.array(counts),
     )
+
+
+def is_table(sample: Rows, statistics: Statistics) -> bool:
+    """Whether features are to be taken each by its kind: scales differ, or numbers meet categories.
+
+    Numbers from 0 to 1 beside one-hot columns share their range, but not their distances: a number
+    moves by a tenth where a category moves by one.
+    """
+    if not share_one_scale(statistics):
+        return True
+    two = two_valued(sample, statistics)
+    numbers = (statistics.spread > 0) & ~two
+    if not (two.any() and numbers.any()):
+        return False
+    return bool((one_hot_groups(sample, two, statistics.low) >= 0).any())
+
+
+def is_embedding(sample: Rows, statistics: Statistics) -> bool:
+    """Whether rows look like embeddings or principal components.
+
+    These are many numbers of both signs and of like spreads, in which no single one means anything.
+    """
+    n_features, spread = len(statistics.spread), statistics.spread
+    if sparse.issparse(sample) or n_features < EMBEDDING_FEATURES or (sample[0] % 1 == 0).all():
+        return False
+    ends = (1.0 - EMBEDDING_SHARE) / 2
+    narrow, wide = np.quantile(spread, [ends, 1.0 - ends])
+    if not (1.0 + STANDARDISED) * narrow < wide <= EMBEDDING_SPREADS * narrow:
+        return False
+    positive = (sample > 0).mean(axis=0)
+    both = (positive >= EMBEDDING_SIGNS) & (positive <= 1.0 - EMBEDDING_SIGNS)
+    return bool(both.mean() >= EMBEDDING_SHARE and not two_valued(sample, statistics).any())
+
+
+def lengths_differ(sample: np.ndarray) -> bool:
+    """Whether rows differ in length by more than they would by chance."""
+    lengths = np.sqrt(np.square(sample, dtype=np.float64).sum(axis=1))
+    by_chance = lengths.mean() / np.sqrt(2.0 * sample.shape[1])
+    return bool(lengths.std() > LIKE_LENGTHS * by_chance)
 
 
 def share_one_scale(statistics: Statistics) -> bool:
@@ -120,28 +173,41 @@ def log_scales(sample: Rows, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return middle, factor, inverse(feature_statistics(signed_log(units)).spread)
 
 
-def count_groups(sample: Rows, two: np.ndarray, offset: np.ndarray) -> int:
-    """Number of one-hot groups: runs of neighbours of which no row has two.
+def one_hot_groups(sample: Rows, two: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """Number of the one-hot group that each feature belongs to, or −1.  (m,).
 
-    A column that has a row in common with its run begins the next one, so a lone column of two
-    values is a group as well.
+    A group is a run of neighbours of two values of which no row has two and most rows have one. A
+    column that has a row in common with its run begins the next run.
     """
-    places = np.flatnonzero(two)
-    columns = sample[:, places]
-    if sparse.issparse(columns):
-        columns = columns.tocsc()
+    groups = np.full(len(two), -1)
+    run: list[int] = []
     taken = np.zeros(sample.shape[0], dtype=bool)
-    groups, last = 0, -2
-    for column, place in enumerate(places):
-        if sparse.issparse(columns):
-            ones = np.zeros(len(taken), dtype=bool)
-            entries = slice(columns.indptr[column], columns.indptr[column + 1])
-            ones[columns.indices[entries]] = columns.data[entries] != 0
-        else:
-            ones = columns[:, column] != offset[place]
-        if place != last + 1 or (taken & ones).any():
-            groups += 1
-            taken[:] = False
+
+    def close() -> None:
+        if len(run) > 1 and taken.mean() >= LEAST_TAKEN:
+            groups[run] = groups.max() + 1
+        run.clear()
+        taken[:] = False
+
+    for place, ones in _ones(sample, np.flatnonzero(two), offset):
+        if run and (place != run[-1] + 1 or (taken & ones).any()):
+            close()
+        run.append(place)
         taken |= ones
-        last = place
+    close()
     return groups
+
+
+def _ones(sample: Rows, places: np.ndarray, offset: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Columns of two values, one after the other, and the rows that have the second one."""
+    if not sparse.issparse(sample):
+        for place in places.tolist():
+            yield place, sample[:, place] != offset[place]
+        return
+    columns = sample[:, places].tocsc()
+    for place, start, stop in zip(
+        places.tolist(), columns.indptr[:-1], columns.indptr[1:], strict=True
+    ):
+        ones = np.zeros(sample.shape[0], dtype=bool)
+        ones[columns.indices[start:stop]] = columns.data[start:stop] != 0
+        yield place, ones

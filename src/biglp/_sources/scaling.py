@@ -9,7 +9,8 @@
 ``"unit"``     rows of length 1: for embeddings, whose angles mean something and lengths little
 ``"text"``     rows of words: see :mod:`.text`
 ``"table"``    each feature by its kind: see :mod:`.kinds`
-``"auto"``     "none" where features share one scale, "text" for sparse rows of words, "table" else
+``"auto"``     "text" for sparse rows of words, "unit" for embeddings, "none" where features share
+               one scale, "table" elsewhere
 ============== ====================================================================================
 """
 
@@ -27,12 +28,18 @@ from biglp._sources.directions import (
     PROJECT_ABOVE,
     PROJECT_SHARE,
     PROJECT_TO,
-    leading_directions,
     principal_directions,
 )
-from biglp._sources.kinds import COUNTED, log_scales, share_one_scale, table_columns
+from biglp._sources.kinds import (
+    COUNTED,
+    is_embedding,
+    is_table,
+    lengths_differ,
+    log_scales,
+    table_columns,
+)
 from biglp._sources.statistics import Statistics, feature_statistics, inverse, signed_log
-from biglp._sources.text import TEXT_DIRECTIONS, TEXT_ROWS, is_text, word_weights
+from biglp._sources.text import is_text, text_directions, word_weights
 
 SCALINGS = ("auto", "none", "standard", "minmax", "log", "unit", "text", "table")
 SCALING_ARRAYS = ("used", "offset", "factor", "logged", "final", "projection", "counts")
@@ -125,9 +132,7 @@ class Scaling:
         """
         n_rows, n_features = sample.shape
         if self.kind == "text":
-            few = sample[:: max(n_rows // TEXT_ROWS, 1)]
-            directions, _ = leading_directions(few, seed, count or TEXT_DIRECTIONS)
-            return replace(self, projection=directions)
+            return replace(self, projection=text_directions(sample, seed, count))
         if count is not None:
             if count >= n_features:
                 return self
@@ -164,22 +169,21 @@ class Scaling:
     def from_sample(cls, sample: Rows, kind: str) -> Scaling:
         """Choose the scale of each feature from a sample of rows.
 
-        ``"auto"`` leaves features alone when they already share one scale (pixels, indicators),
-        knows rows of words, and takes each feature by its kind otherwise. Sparse rows are never
-        centred, because that would fill them in.
+        ``"auto"`` knows rows of words and embeddings, leaves features alone when they already share
+        one scale (pixels, indicators), and takes each feature by its kind otherwise. Sparse rows
+        are never centred, because that would fill them in.
         """
         if kind == "text" or (kind == "auto" and is_text(sample)):
             words, weights, counts = word_weights(sample)
             scales = {"final": weights} if counts else {"factor": weights}
             return cls("text", used=words, unit=True, **scales)
-        if kind == "unit":
-            return cls(kind, unit=True)
         dense = not sparse.issparse(sample)
         statistics = feature_statistics(sample)
         if kind == "auto":
-            kind = "none" if share_one_scale(statistics) else "table"
-        if kind == "none":
-            return cls(kind, *_kept_in_range(statistics, sample.dtype, dense=dense))
+            kind = _recognise(sample, statistics)
+        if kind in ("none", "unit"):
+            offset, factor = _kept_in_range(statistics, sample.dtype, dense=dense)
+            return cls(kind, None if kind == "unit" else offset, factor, unit=kind == "unit")
         if kind == "table":
             columns = table_columns(sample, statistics)
             return cls(kind, **vars(columns))
@@ -192,6 +196,13 @@ class Scaling:
         if kind == "standard":
             return cls(kind, mean if dense else None, inverse(spread))
         raise ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
+
+
+def _recognise(sample: Rows, statistics: Statistics) -> str:
+    """The kind of scaling that suits rows that are no text."""
+    if is_embedding(sample, statistics):
+        return "unit" if lengths_differ(sample) else "none"
+    return "table" if is_table(sample, statistics) else "none"
 
 
 def unit_length(rows: Rows) -> Rows:

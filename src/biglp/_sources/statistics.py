@@ -43,7 +43,8 @@ def feature_statistics(sample: Rows) -> Statistics:
         scaled -= means
         mean[columns] = means * size
         spread[columns] = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / len(scaled)) * size
-    return Statistics(low, high, mean, spread)
+    # Rounding of the mean is no spread.
+    return Statistics(low, high, mean, np.where(low < high, spread, 0.0))
 
 
 def columns_at_once(sample: np.ndarray) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
+from biglp._sources.directions import OVERSAMPLED, leading_directions
 
 LEAST_WORDS = 200
 """Features below which rows are a table, not text."""
@@ -27,9 +28,28 @@ LEAST_VARIATION = 0.15
 Spread of the number of entries in a row, in units of its mean, from which on rows are text."""
 MOST_WORDS = 30_000
 """Words that are used: those in the most texts of the sample."""
-TEXT_DIRECTIONS = 128
+TEXT_DIRECTIONS = 64
 TEXT_ROWS = 10_000
 """Directions of text, and rows behind them."""
+DIRECTION_POWER = 0.5
+"""Directions count by this power of their singular value, beside the length that rows have along
+them: the first ones are topics, the last ones single words."""
+
+
+def text_directions(rows: Rows, seed: int, count: int | None) -> np.ndarray:
+    """Leading singular directions of weighted rows, each by its importance.  (w, count)."""
+    few = rows[:: max(rows.shape[0] // TEXT_ROWS, 1)]
+    directions, lengths = leading_directions(few, seed, count or TEXT_DIRECTIONS)
+    scales = (lengths / max(lengths[0], np.finfo(np.float64).tiny)) ** DIRECTION_POWER
+    return np.asarray(directions * scales.astype(directions.dtype))
+
+
+def text_bytes(n_features: int, count: int) -> int:
+    """What finding directions takes, beside the sample: the subspace before, in and after a step.
+
+    Of all features only how many texts each is in is counted.
+    """
+    return 8 * (4 * min(n_features, MOST_WORDS) * (count + OVERSAMPLED) + 3 * n_features)
 
 
 def is_text(sample: Rows) -> bool:

@@ -91,10 +91,10 @@ class NearestMember(Member):
     @classmethod
     def extra(cls, shape: Shape) -> Extra:
         """Voters as they are read and as they are kept, and a block's distances to them."""
-        voters = count_voters(shape.n_labelled, shape.n_rows, shape.n_features)
+        voters = count_voters(shape.n_labelled, shape.n_rows, shape.width)
         itemsize = shape.dtype.itemsize
         return Extra(
-            small=(itemsize + 4) * voters * shape.n_features,
+            small=(itemsize + 4) * voters * shape.width,
             block=itemsize * DISTANCES * (voters > 0),
         )
 

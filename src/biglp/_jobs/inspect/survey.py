@@ -178,7 +178,7 @@ def _tried(
     try:
         found = estimate(engine, looked, settings, labels, parquet=False)
     except MemoryBudgetError:
-        least = least_memory(settings, shape_of_probe(looked, labels), engine)
+        least = least_memory(settings, shape_of_probe(looked, labels, settings), engine)
         return {"landmarks": landmarks, "seconds": None, "memory": least}
     return {
         "landmarks": landmarks,

@@ -24,6 +24,7 @@ from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for
 from biglp._fit.memory import MemoryPlan, plan_memory
 from biglp._fit.pipeline import Pipeline, learn
+from biglp._fit.prepare import choose_scaling, directions_of
 from biglp._fit.settings import Settings
 from biglp._jobs.inspect.probe import Probe
 from biglp._labels.labels import Labels
@@ -83,7 +84,7 @@ def estimate(
     MemoryBudgetError
         When the method does not fit the memory.
     """
-    trial = Trial(engine, probe, settings, shape_of_probe(probe, labels))
+    trial = Trial(engine, probe, settings, shape_of_probe(probe, labels, settings))
     with warnings.catch_warnings(), blas_threads_for(trial.rank):
         warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
         steps = {"convert": probe.convert_seconds, **trial.run()}
@@ -94,12 +95,14 @@ def estimate(
     return Estimate(sum(steps.values()), steps, trial.plan)
 
 
-def shape_of_probe(probe: Probe, labels: Labels | None) -> Shape:
+def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> Shape:
     """Size of the whole problem."""
     source = probe.source
-    values = float(source.n_features)
+    values, directions = float(source.n_features), 0
     if source.is_sparse:
-        values = values_per_row(source.read(0, min(source.n_rows, 1000)))
+        some = source.read(0, min(source.n_rows, 1000)).astype(working_dtype(source.dtype))
+        values = values_per_row(some)
+        directions = directions_of(source, choose_scaling(some, settings.graph))
     return Shape(
         n_rows=probe.n_rows,
         n_features=source.n_features,
@@ -108,6 +111,7 @@ def shape_of_probe(probe: Probe, labels: Labels | None) -> Shape:
         values=values,
         dtype=working_dtype(source.dtype),
         decoding=probe.decoding,
+        directions=directions,
     )
 
 
