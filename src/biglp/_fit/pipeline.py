@@ -109,7 +109,9 @@ class Pipeline:
     def prepare(self, source: Source, labels: Labels | Targets, answer_bytes: int = 0) -> Prepared:
         """Check what can be checked, then choose scaling, memory plan and blocks."""
         graph = self.settings.graph
-        rank = FACTORS[graph.factor].rank_for(graph, source.n_rows, source.n_features)
+        kind = FACTORS[graph.factor]
+        rank = kind.rank_for(graph, source.n_rows, source.n_features)
+        rank = 0 if kind.is_graph else rank  # its eigenvectors are never asked for
         METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
         self.engine.check_rows(source.n_rows)
         with explained(source), one_blas_thread():
@@ -136,7 +138,7 @@ class Pipeline:
         }
         model = Model(
             classes=labels.classes,
-            features=graph.features,
+            features=replace(graph.features, factor=graph.factor.for_new_rows()),
             answer=learnt.answer,
             scaling=graph.source.scaling,
             dtype=graph.source.dtype,
