@@ -206,7 +206,7 @@ class TestNewRows:
 
     def test_another_number_of_columns_is_refused(self, problem):
         A, y, _ = problem
-        with pytest.raises(ValueError, match="149 features, but .* expecting 150"):
+        with pytest.raises(ValueError, match=r"149 features, but .* expecting 150"):
             own().fit(A, y).predict(A[:, :149])
 
     def test_cross_validation_cuts_rows_and_columns(self, problem):

@@ -225,11 +225,14 @@ class Method(ABC):
 
     Attributes
     ----------
-    unreached_get : str
-        What the answer of a row that no label reaches comes from, for a warning.
+    unreached : str
+        What rows that no label reaches got, and what to do, for a warning.
     """
 
-    unreached_get: ClassVar[str] = "the class prior"
+    unreached: ClassVar[str] = (
+        "they got the class prior. Label some of them, or rows near them: suggest() (biglp suggest)"
+        " names rows that are worth a label."
+    )
 
     @classmethod
     def check(cls, labels: Any, settings: AnswerSettings, rank: int) -> None:

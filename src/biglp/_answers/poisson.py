@@ -40,8 +40,8 @@ class PoissonMethod(Method):
         super().check(labels, settings, rank)
         if is_sparse_rank(rank, len(labels.rows)):
             raise ParameterError(
-                f"filter='poisson' needs all eigenvectors of the graph, too many of them with "
-                f"n_landmarks={rank:,}; use at most {DENSE_RANK:,} landmarks, or "
+                f"filter='poisson' needs all eigenvectors of the graph, too many of them at a rank "
+                f"of {rank:,}; use at most {DENSE_RANK:,} landmarks (n_landmarks), or "
                 "filter='spreading'."
             )
 

@@ -228,8 +228,8 @@ def learn(problem: Problem[Any]) -> Learnt:
 
 def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:
     """Say that labels do not reach some rows."""
-    got = METHODS[problem.settings.method].unreached_get
+    # More landmarks or a larger alpha would not help: nothing ties these rows to a label.
     return UnreachedRowsWarning(
-        f"{n_unreached:,} of {problem.labels.n_rows:,} rows are reached by no label and got "
-        f"{got}; label rows near them, or use more landmarks or a larger alpha."
+        f"{n_unreached:,} of {problem.labels.n_rows:,} rows are tied to no label through the "
+        f"graph; {METHODS[problem.settings.method].unreached}"
     )

@@ -48,7 +48,7 @@ class GramSums:
 
     @property
     def constant(self) -> np.ndarray:
-        """s with F̄·s = √d where degrees are 1: there it is t.  (r,)."""
+        """S with F̄·s = √d where degrees are 1: there it is t.  (r,)."""
         return self.totals
 
     def with_labels(self, targets: np.ndarray, counts: np.ndarray) -> GramSums:
