@@ -214,6 +214,12 @@ class TestNewRows:
         W = sparse.csr_matrix(A + A.T)
         assert cross_val_score(own(class_balance="mass"), W, truth, cv=3).mean() > 0.7
 
+    def test_scikit_learn_is_told(self):
+        tags = own().__sklearn_tags__().input_tags
+        assert tags.pairwise
+        assert tags.positive_only
+        assert not LowRankLabelPropagation().__sklearn_tags__().input_tags.pairwise
+
 
 class TestLaterLabels:
     def test_they_are_those_of_a_new_fit(self, problem):

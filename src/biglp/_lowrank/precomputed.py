@@ -202,10 +202,10 @@ def _similarities(rows: Rows, start: int = 0) -> Any:
         place = int(ties.data.argmin())
         row = int(np.searchsorted(ties.indptr, place, side="right")) - 1
         raise BadRowsError(
-            "factor='precomputed' takes similarities of 0 or more; the entry in row "
-            f"{start + row:,}, column {ties.indices[place]:,} is {ties.data[place]:g}. Turn "
-            "distances or correlations into similarities first, for example with "
-            "np.exp(-distances**2 / (2 * width**2)) or np.maximum(correlations, 0)."
+            "Negative values in data: factor='precomputed' takes similarities of 0 or more; the "
+            f"entry in row {start + row:,}, column {ties.indices[place]:,} is "
+            f"{ties.data[place]:g}. Turn distances or correlations into similarities first, for "
+            "example with np.exp(-distances**2 / (2 * width**2)) or np.maximum(correlations, 0)."
         )
     return ties
 

@@ -37,7 +37,7 @@ from biglp._propagate.systems import COLUMNS_AT_ONCE, MOST_SOLVED, SparseSystem
 
 MOST_NUMBERS = 1 << 22
 """Numbers in an array of several columns that are solved for at once."""
-MOST_WORK, FEWEST_ROWS = 4_000_000, 20
+MOST_WORK, FEWEST_ROWS = 10_000_000, 50
 """Labelled rows times entries of the graph that leave-one-out may take, which is some seconds; and
 rows that it must look at to tell anything."""
 
