@@ -11,6 +11,7 @@ from unittest import mock
 
 import numpy as np
 from scipy import sparse
+from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagationRegressor
 from biglp._answers.committee import nearest
@@ -63,6 +64,7 @@ CASES = {
         "factor_params": {"max_iter": 5},
     },
     "linear": {"factor": "linear", "class_balance": "auto"},
+    "graph": {"factor": "precomputed", "alpha": "auto", "class_balance": "auto"},
 }
 
 
@@ -74,6 +76,8 @@ def problem(case, folder):
         X = np.abs(X)
     if case == "anchors-sparse":
         return sparse.csr_matrix(np.where(X > 0.5, X, 0)), y
+    if case == "graph":
+        return kneighbors_graph(X, 7), y
     return (folder / "rows.npy" if case == "anchors-file" else X), y
 
 

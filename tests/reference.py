@@ -64,6 +64,16 @@ def anchor_graph(X, L, sigma, s):
     return (Z[:, used] / mass[used]) @ Z[:, used].T
 
 
+def own_graph(A):
+    """S of a graph that is given: W = (A + Aᵀ)/2 without its diagonal; rows without ties stay 0."""
+    A = np.asarray(A, dtype=np.float64)
+    W = (A + A.T) / 2.0
+    np.fill_diagonal(W, 0.0)
+    d = W.sum(axis=1)
+    d[d == 0] = 1.0
+    return W / np.sqrt(np.outer(d, d)), d
+
+
 def repaired_degrees(W):
     """Row sums of W, lifted where they are far too small or negative; how many were lifted.
 

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from biglp.cli.options import Reading, Results
-from biglp.cli.values import names
+from biglp.cli.values import named_values, names
 from cli_tools import run
 
 
@@ -29,12 +29,19 @@ def test_a_list_of_columns_may_hold_a_name_with_a_comma():
     assert names('a, b,"c, d"') == ("a", "b", "c, d")
 
 
+def test_settings_of_a_factor_are_numbers_switches_or_words():
+    found = named_values("max_iter=2000, tol=1e-4,shift=false,start=uniform")
+    assert found == {"max_iter": 2000, "tol": 1e-4, "shift": False, "start": "uniform"}
+
+
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
         ("--alpha", "x", "'x' is neither 'auto' nor a number"),
         ("-k", "2.5", "'2.5' is neither 'auto' nor a whole number"),
         ("--class-balance", "0.9,y", "not shares such as 0.9,0.1"),
+        ("--factor-params", "max_iter", "'max_iter' is not NAME=VALUE"),
+        ("--factor-params", "depth=3", "'depth', which factor='anchors' does not know"),
     ],
 )
 def test_values_that_cannot_be_read(here, option, value, message):

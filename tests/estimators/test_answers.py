@@ -121,7 +121,9 @@ class TestAnswers:
         estimator = model(
             factor=factor, alpha=alpha, bandwidth=1.0, class_balance=prior, n_landmarks=50
         )
-        with pytest.warns(UnreachedRowsWarning, match=r"60 of 300 rows .* class prior; label"):
+        with pytest.warns(
+            UnreachedRowsWarning, match=r"60 of 300 rows .* got the class prior\. Label"
+        ):
             fitted = estimator.fit(X.astype(dtype), y)
         assert fitted.report_["unreached_rows"] == 60
         np.testing.assert_allclose(fitted.label_distributions_[240:], [prior] * 60, rtol=1e-6)

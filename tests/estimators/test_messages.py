@@ -1,10 +1,15 @@
 """What the user is told: progress, warnings, and budgets that are too small."""
 
+import ast
 import logging
 import re
+import warnings
 
+import numpy as np
 import pytest
+from sklearn.datasets import make_blobs
 
+from biglp import LowRankLabelPropagation
 from biglp._core.errors import (
     LandmarkWarning,
     MemoryBudgetError,
@@ -70,3 +75,76 @@ class TestTellingTheUser:
             model(memory="500KB").fit(X, y)
         assert "200 rows × 5 features with factor='anchors' and 20 landmarks" in str(caught.value)
         model(memory=needed).fit(X, y)
+
+
+class TestAdvice:
+    """What a warning advises exists, and helps."""
+
+    @pytest.fixture
+    def islands(self):
+        """Three groups far apart, the last without a label; labels and truth."""
+        X, truth = make_blobs(
+            600, centers=[[0, 0], [30, 0], [0, 300]], cluster_std=1.0, random_state=0
+        )
+        y = np.full(600, -1)
+        for j in range(2):
+            y[np.flatnonzero(truth == j)[:5]] = j
+        return X, y, truth
+
+    @pytest.mark.parametrize(
+        ("settings", "got"),
+        [
+            ({}, "members of the committee that learn from labelled rows alone answered"),
+            ({"factor": "anchors"}, "they got the class prior"),
+            ({"factor": "anchors", "filter": "poisson"}, "they got the class prior"),
+        ],
+    )
+    def test_rows_that_no_label_reaches(self, islands, settings, got):
+        X, y, truth = islands
+        estimator = LowRankLabelPropagation(**settings, random_state=0)
+        with pytest.warns(UnreachedRowsWarning, match=f"200 of 600 rows .*{got}") as caught:
+            estimator.fit(X, y)
+        (message,) = [str(one.message) for one in caught]
+        has_prior = np.ptp(estimator.label_distributions_[truth == 2], axis=0).max() < 1e-6
+        assert has_prior == ("class prior" in message)
+        # More landmarks and a larger alpha, which were advised before, change nothing.
+        assert "landmarks" not in message
+        assert "alpha" not in message
+        rows = [row for row in estimator.suggest(10) if truth[row] == 2]
+        assert rows
+        estimator.update_labels(rows[:1], [2])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert (estimator.transduction_ == truth).mean() > 0.99
+        assert estimator.report_["unreached_rows"] == 0
+
+    @pytest.mark.parametrize("factor", ["glnp", "glnp-mu"])
+    def test_glnp_settles_by_default(self, factor):
+        X, y, _ = blobs(n=300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", StoppedShortWarning)
+            fitted = LowRankLabelPropagation(factor=factor, n_landmarks=10).fit(np.abs(X), y)
+        assert fitted.report_["iterations"] < 1000
+
+    @pytest.mark.parametrize("params", [{"max_iter": 4}, {"max_iter": 20, "start": "uniform"}])
+    def test_glnp_that_stopped_short(self, params):
+        X, y, _ = blobs(n=300)
+        settings = {"factor": "glnp-mu", "n_landmarks": 10, "factor_params": params}
+        with pytest.warns(StoppedShortWarning) as caught:
+            LowRankLabelPropagation(**settings).fit(np.abs(X), y)
+        message = str(caught[0].message)
+        assert caught[0].filename == __file__
+        advised = [
+            {"factor_params": ast.literal_eval(found)}
+            for found in re.findall(r"factor_params=(\{.*?\})", message)
+        ]
+        advised += [{"factor": name} for name in re.findall(r"factor='(.*?)'", message)]
+        assert len(advised) == 2 + ("start" in params)
+        everything = {**settings, "factor_params": dict(params)}
+        for change in advised:  # all of it, several times over where it says so again
+            everything["factor"] = change.get("factor", everything["factor"])
+            everything["factor_params"] |= change.get("factor_params", {})
+        everything["factor_params"]["max_iter"] *= 10
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", StoppedShortWarning)
+            LowRankLabelPropagation(**everything).fit(np.abs(X), y)

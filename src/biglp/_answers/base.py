@@ -17,6 +17,7 @@ from biglp._lowrank.graph import Graph
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows
+from biglp._propagate.own_graph import OwnGraphSums, OwnGraphSystem
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System, take_apart
 
@@ -77,6 +78,8 @@ class Problem(Generic[AnyLabels]):
     @cached_property
     def system(self) -> System:
         """The Gram matrix, ready for any α."""
+        if isinstance(self.sums, OwnGraphSums):
+            return OwnGraphSystem(1.0, self.sums)
         return take_apart(self.sums, len(self.labels.rows))
 
     def part_of_labels(self, most: int) -> AnyLabels:
@@ -222,11 +225,14 @@ class Method(ABC):
 
     Attributes
     ----------
-    unreached_get : str
-        What the answer of a row that no label reaches comes from, for a warning.
+    unreached : str
+        What rows that no label reaches got, and what to do, for a warning.
     """
 
-    unreached_get: ClassVar[str] = "the class prior"
+    unreached: ClassVar[str] = (
+        "they got the class prior. Label some of them, or rows near them: suggest() (biglp suggest)"
+        " names rows that are worth a label."
+    )
 
     @classmethod
     def check(cls, labels: Any, settings: AnswerSettings, rank: int) -> None:

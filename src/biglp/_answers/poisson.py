@@ -20,6 +20,7 @@ from biglp._core.errors import ParameterError
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.closed_form import solve, without_noise
+from biglp._propagate.own_graph import OwnGraphSystem
 from biglp._propagate.poisson import (
     SMALLEST_GAP,
     constant_mode,
@@ -39,14 +40,16 @@ class PoissonMethod(Method):
         super().check(labels, settings, rank)
         if is_sparse_rank(rank, len(labels.rows)):
             raise ParameterError(
-                f"filter='poisson' needs all eigenvectors of the graph, too many of them with "
-                f"n_landmarks={rank:,}; use at most {DENSE_RANK:,} landmarks, or "
+                f"filter='poisson' needs all eigenvectors of the graph, too many of them at a rank "
+                f"of {rank:,}; use at most {DENSE_RANK:,} landmarks (n_landmarks), or "
                 "filter='spreading'."
             )
 
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> Learnt:
         """Choose the prior, and solve."""
+        if isinstance(problem.system, OwnGraphSystem):
+            return _learn_on_graph(problem, problem.system)
         spectrum, labels, settings = Spectrum.of(problem.sums), problem.labels, problem.settings
         problem = _with_system(problem, spectrum)
         mode = constant_mode(spectrum, problem.graph.features.normalisation.column_sums)
@@ -72,12 +75,6 @@ class PoissonMethod(Method):
         coefficients = np.where(reached.any(axis=1, keepdims=True), coefficients, 0.0)
         unmixed = problem.sums.unmix(coefficients)
         unmixed = without_noise(unmixed, spectrum.sums, 1.0 - SMALLEST_GAP)
-        prior = share
-        if not isinstance(settings.class_balance, str):
-            prior = given_prior(settings.class_balance, labels.n_classes)
-        answer = SpreadingAnswer(unmixed, weights, prior, own_shift=-share * weights)
-        if settings.balances("share"):
-            answer = with_class_shares(answer, problem)
         report = {
             "filter": "poisson",
             "alpha": None,
@@ -86,7 +83,28 @@ class PoissonMethod(Method):
             "candidates": candidates,
             "spectral_radius": spectrum.radius,
         }
-        return Learnt(answer, report)
+        return Learnt(_answer(problem, unmixed, weights), report)
+
+
+def _learn_on_graph(problem: Problem[Labels], system: OwnGraphSystem) -> Learnt:
+    """Solve on a graph that was given. Leaving labels out would take a solve for each of them."""
+    share = mean_label(problem.labels.counts)
+    weights = balance_weights(problem.settings, problem.labels, share, DEFAULT_PRIOR_POWER)
+    answer = _answer(problem, system.poisson() * weights, weights)
+    report = {"filter": "poisson", "alpha": None, "prior_power": DEFAULT_PRIOR_POWER}
+    return Learnt(answer, {**report, "leave_one_out_accuracy": None, "candidates": []})
+
+
+def _answer(
+    problem: Problem[Labels], coefficients: np.ndarray, weights: np.ndarray
+) -> SpreadingAnswer:
+    """The answer of unmixed coefficients, already weighted."""
+    settings, labels = problem.settings, problem.labels
+    share = prior = mean_label(labels.counts)
+    if not isinstance(settings.class_balance, str):
+        prior = given_prior(settings.class_balance, labels.n_classes)
+    answer = SpreadingAnswer(coefficients, weights, prior, own_shift=-share * weights)
+    return with_class_shares(answer, problem) if settings.balances("share") else answer
 
 
 def _with_system(problem: Problem[Labels], spectrum: Spectrum) -> Problem[Labels]:

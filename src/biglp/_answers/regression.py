@@ -98,7 +98,10 @@ class RegressionAnswer(Answer):
 class RegressionMethod(Method):
     """The blend of smoothing and ridge regression that leave-one-out likes best."""
 
-    unreached_get = "the mean of the labels"
+    unreached = (
+        "their values come from ridge regression and the mean of the labels. Label some of them, "
+        "or rows near them."
+    )
 
     @classmethod
     def check(cls, labels: Targets, settings: AnswerSettings, rank: int) -> None:

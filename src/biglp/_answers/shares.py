@@ -27,7 +27,7 @@ def with_class_shares(answer: SpreadingAnswer, problem: Problem[Labels]) -> Spre
     √d is the constant mode of the graph, √d = F̄·s (:mod:`biglp._propagate.class_shares`).
     """
     column_sums = problem.graph.features.normalisation.column_sums
-    mode = problem.sums.totals if column_sums is None else column_sums
+    mode = problem.sums.constant if column_sums is None else column_sums
     constant = problem.sums.unmix(mode[:, None])[:, 0]
     found = _of_sample(problem, np.column_stack([answer.coefficients, constant]))
     scores, roots = found[:, :-1], found[:, -1]

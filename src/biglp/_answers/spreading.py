@@ -141,7 +141,9 @@ def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRow
         return None
     if int(problem.labels.rows_each.min()) < LABELS_TO_CHOOSE:
         return None
-    return problem.labelled(problem.part_of_labels(problem.system.most_labelled))
+    most = problem.system.most_labelled
+    # Nothing can be told from the few labels that there is time for in a large graph.
+    return problem.labelled(problem.part_of_labels(most)) if most else None
 
 
 def choose(problem: Problem[Labels], labelled: LabelledRows | None) -> Choice:

@@ -93,7 +93,7 @@ class DegreeWarning(BigLPWarning):
 
 
 class UnreachedRowsWarning(BigLPWarning):
-    """Some rows are reached by no label; they got the class prior."""
+    """Some rows are tied to no label through the graph."""
 
 
 class LandmarkWarning(BigLPWarning):

@@ -115,7 +115,8 @@ def plan_memory(
         return plan
     least = least_memory(settings, shape, engine, answer_bytes)
     factor, graph = FACTORS[settings.graph.factor], settings.graph
-    with_landmarks, advice = "", "use fewer features"
+    with_landmarks = ""
+    advice = "give a graph with fewer ties" if factor.is_graph else "use fewer features"
     if factor.n_landmarks_counts:
         k = factor.rank_for(graph, shape.n_rows, shape.n_features)
         with_landmarks, advice = f" and {k:,} landmarks", "use fewer landmarks"

@@ -109,7 +109,9 @@ class Pipeline:
     def prepare(self, source: Source, labels: Labels | Targets, answer_bytes: int = 0) -> Prepared:
         """Check what can be checked, then choose scaling, memory plan and blocks."""
         graph = self.settings.graph
-        rank = FACTORS[graph.factor].rank_for(graph, source.n_rows, source.n_features)
+        kind = FACTORS[graph.factor]
+        rank = kind.rank_for(graph, source.n_rows, source.n_features)
+        rank = 0 if kind.is_graph else rank  # its eigenvectors are never asked for
         METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
         self.engine.check_rows(source.n_rows)
         with explained(source), one_blas_thread():
@@ -136,7 +138,7 @@ class Pipeline:
         }
         model = Model(
             classes=labels.classes,
-            features=graph.features,
+            features=replace(graph.features, factor=graph.factor.for_new_rows()),
             answer=learnt.answer,
             scaling=graph.source.scaling,
             dtype=graph.source.dtype,
@@ -226,8 +228,8 @@ def learn(problem: Problem[Any]) -> Learnt:
 
 def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:
     """Say that labels do not reach some rows."""
-    got = METHODS[problem.settings.method].unreached_get
+    # More landmarks or a larger alpha would not help: nothing ties these rows to a label.
     return UnreachedRowsWarning(
-        f"{n_unreached:,} of {problem.labels.n_rows:,} rows are reached by no label and got "
-        f"{got}; label rows near them, or use more landmarks or a larger alpha."
+        f"{n_unreached:,} of {problem.labels.n_rows:,} rows are tied to no label through the "
+        f"graph; {METHODS[problem.settings.method].unreached}"
     )

@@ -30,7 +30,9 @@ def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labe
     """Return the problem with the labels of some rows added, corrected or withdrawn."""
     before = problem.labels
     labels, added = merged_labels(before, rows, values)
-    METHODS[problem.settings.method].check(labels, problem.settings, problem.graph.factor.rank)
+    factor = problem.graph.factor
+    rank = 0 if factor.is_graph else factor.rank
+    METHODS[problem.settings.method].check(labels, problem.settings, rank)
     targets = np.zeros((len(problem.sums.totals), labels.n_classes))
     if added is None:
         added = labels
@@ -38,8 +40,8 @@ def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labe
         targets[:, _new_codes(before, labels)] = problem.sums.targets
     for start in range(0, len(added.rows), ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, len(added.rows))
-        part = problem.labelled(added.take(np.arange(start, stop)))
-        targets += part.features.T @ part.targets(labels.n_classes)
+        part = added.take(np.arange(start, stop))
+        targets += problem.graph.targets_of(part, problem.sums.mix)
     return problem.with_labels(labels, targets)
 
 

@@ -86,6 +86,11 @@ class Settings:
         factor = one_of("factor", get["factor"], ("auto", *FACTORS))
         method = "regression" if regression else _method(factor, get)
         factor = DEFAULT_FACTOR if factor == "auto" else factor
+        if regression and FACTORS[factor].is_graph:
+            raise ParameterError(
+                f"factor={factor!r} has no rows to regress on; use LowRankLabelPropagation with "
+                "classes, or another factor."
+            )
         k, bandwidth, alpha = get["n_landmarks"], get["bandwidth"], get["alpha"]
         seed = seed_from(get["random_state"])
         graph = GraphSettings(

@@ -222,7 +222,10 @@ def gumbel(uniform: np.ndarray) -> np.ndarray:
 
 def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues of the Gram matrix of features and their vectors.  (q,), (p, q)."""
-    width = features.shape[1]
+    n_rows, width = features.shape
+    if width > max(n_rows, DENSE_RANK):  # more features than rows: the smaller product will do
+        values, left = leading_eigenpairs(features.T, rank)
+        return values, np.asarray(features.T @ (left / np.sqrt(values)))
     gram = features.T @ features
     if width <= DENSE_RANK:
         dense = gram.toarray() if sparse.issparse(gram) else gram
@@ -244,7 +247,7 @@ def _mixed(features: Any, graph: Graph) -> tuple[Any, np.ndarray]:
     else:
         # Degrees are those of all rows: the sample's share of the sums is made whole.
         width = features.shape[1]
-        mixing = np.eye(width) if graph.factor.mixing is None else graph.factor.mixing
+        mixing = np.ones(width) if graph.factor.mixing is None else graph.factor.mixing
         mixing = mixing * np.sqrt(graph.features.normalisation.n_rows / features.shape[0])
     if sparse.issparse(features):
         mixed = features @ (sparse.diags(mixing) if mixing.ndim == 1 else mixing)

@@ -16,6 +16,7 @@ FACTORS: Registry[type[Factor]] = Registry(
         "glnp": "biglp._lowrank.glnp.factor:GlnpFactor",
         "glnp-mu": "biglp._lowrank.glnp.factor:MultiplicativeGlnpFactor",
         "linear": "biglp._lowrank.linear:LinearFactor",
+        "precomputed": "biglp._lowrank.precomputed:PrecomputedFactor",
     }
 )
 """Every factor by its name: one line each."""

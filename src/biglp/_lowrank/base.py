@@ -20,6 +20,7 @@ from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
+from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.text import text_bytes
 
@@ -106,6 +107,9 @@ class Factor(ABC):
     unit_degrees : bool
         Whether every row's degree is 1 once the columns are scaled (anchor graphs). The sweep for
         the degrees is then not needed.
+    is_graph : bool
+        Whether the user's rows are a graph already: the features of a row are its row of S, and
+        :meth:`sums` gives what stands for the sums over all rows.
     rank : int
         Number of features r.
     mixing : ndarray of shape (p, r) or None
@@ -122,6 +126,7 @@ class Factor(ABC):
     kept_with_blocks: bool = False
     overwritable: ClassVar[bool] = True
     unit_degrees: ClassVar[bool] = False
+    is_graph: ClassVar[bool] = False
     rank: int
     mixing: np.ndarray | None = None
     store: FeatureStore = NoStore()
@@ -213,6 +218,10 @@ class Factor(ABC):
     def unpack(self, packed: Packed) -> Array:
         """Undo :meth:`pack`."""
         return packed[0]
+
+    def sums(self, labels: Any) -> GramSums:
+        """What stands for H, B and t where the features are rows of a graph."""
+        raise NotImplementedError(f"{self.kind} is no graph: its sums are those of a sweep")
 
     def for_new_rows(self) -> Factor:
         """Return the factor as new rows need it, without what belongs to the training rows."""

@@ -14,7 +14,7 @@ afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ from biglp._lowrank.base import DENSE_COLUMNS, Factor
 from biglp._lowrank.features import Features, float64_features
 from biglp._lowrank.rows import TrainingRows
 from biglp._propagate.normalise import Normalisation
+from biglp._propagate.own_graph import placed
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import is_sparse_rank
 from biglp._sinks import Sink
@@ -64,7 +65,7 @@ class Graph:
         """Find the degrees of the training rows."""
         n_rows = rows.source.n_rows
         normalisation = Normalisation(None, n_rows)
-        if not factor.unit_degrees:
+        if not (factor.unit_degrees or factor.is_graph):
             column_sums = (checkpoint or Checkpoint()).step(
                 "degrees", lambda: {"column_sums": sweep_degrees(rows, factor)}
             )["column_sums"]
@@ -89,8 +90,17 @@ class Graph:
         parts = self.engine.map_blocks(function, holding, label="labelled rows")
         return sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
 
+    def targets_of(self, labels: Labels, mix: Callable[[Any], Any]) -> np.ndarray:
+        """B of some labelled rows; ``mix`` is that of the sums.  (r, c)."""
+        rows, given = labels.targets_within(0, labels.n_rows)
+        if self.factor.is_graph:
+            return placed(rows, given, labels.n_rows)
+        return np.asarray(mix(self.features_of(rows)).T @ given)
+
     def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
-        """H, B and t over all rows, mixed; one sweep."""
+        """H, B and t over all rows, mixed; one sweep, or none where a graph was given."""
+        if self.factor.is_graph:
+            return self.factor.sums(labels)
         found = (checkpoint or Checkpoint()).step("gram", lambda: sweep_gram(self, labels).arrays())
         return GramSums.from_arrays(found, labels.counts, labels.n_rows)
 

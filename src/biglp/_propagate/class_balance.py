@@ -46,7 +46,7 @@ def given_prior(prior: object, n_classes: int) -> np.ndarray:
         values = np.empty(0)
     if values.shape != (n_classes,) or not np.isfinite(values).all() or (values <= 0).any():
         raise ParameterError(
-            f"class_balance={prior!r} cannot be used; give 'auto', 'mass', 'none', or "
-            f"{n_classes} positive numbers, one for each class in the order of classes_."
+            f"class_balance={prior!r} cannot be used; give 'auto', 'mass', 'share', 'centre', "
+            f"'none', or {n_classes} positive numbers, one for each class in the order of classes_."
         )
     return values / values.sum()

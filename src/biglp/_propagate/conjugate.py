@@ -30,7 +30,9 @@ MAX_LAYERS = 80
 """Enough for everything that float64 can hold."""
 
 
-def solve_in_layers(gram: Any, share: float, targets: np.ndarray) -> np.ndarray:
+def solve_in_layers(
+    gram: Any, share: float, targets: np.ndarray, layer: float = LAYER
+) -> np.ndarray:
     """Solve (I − share·H)·X = B for non-negative H, small numbers as exactly as large ones.
 
     Layers are for numbers of one sign, so a B of both (centred values, in regression) is solved for
@@ -44,6 +46,8 @@ def solve_in_layers(gram: Any, share: float, targets: np.ndarray) -> np.ndarray:
         s, with s·ρ(H) < 1.
     targets : ndarray of shape (k, c)
         B.
+    layer : float
+        Fraction of the largest number down to which numbers are settled at once.
 
     Returns
     -------
@@ -51,8 +55,8 @@ def solve_in_layers(gram: Any, share: float, targets: np.ndarray) -> np.ndarray:
         X, non-negative where B is.
     """
     if (targets < 0).any():
-        above = solve_in_layers(gram, share, np.maximum(targets, 0.0))
-        return above - solve_in_layers(gram, share, np.maximum(-targets, 0.0))
+        above = solve_in_layers(gram, share, np.maximum(targets, 0.0), layer)
+        return above - solve_in_layers(gram, share, np.maximum(-targets, 0.0), layer)
     solution = np.zeros_like(targets)
     free = np.ones(targets.shape, dtype=bool)
     right = targets
@@ -61,7 +65,7 @@ def solve_in_layers(gram: Any, share: float, targets: np.ndarray) -> np.ndarray:
         if not len(columns):
             break
         found, _ = conjugate_gradients(gram, share, right[:, columns], free[:, columns])
-        settled = found >= LAYER * found.max(axis=0)
+        settled = found >= layer * found.max(axis=0)
         settled &= (found > 0) & free[:, columns]
         solution[:, columns] = np.where(settled, found, solution[:, columns])
         free[:, columns] &= ~settled

@@ -44,7 +44,7 @@ def constant_mode(spectrum: Spectrum, column_sums: np.ndarray | None = None) -> 
     column_sums : ndarray of shape (r,), optional
         s = Fᵀ1, mixed; without it degrees are 1 and t takes its place.
     """
-    mode = spectrum.sums.totals if column_sums is None else column_sums
+    mode = spectrum.sums.constant if column_sums is None else column_sums
     mode = mode / (np.linalg.norm(mode) or 1.0)
     moved = spectrum.sums.gram @ mode - spectrum.radius * mode
     if np.linalg.norm(moved) > WRONG_MODE * spectrum.radius:

@@ -46,6 +46,11 @@ class GramSums:
         values, vectors = np.linalg.eigh(self.gram)
         return values, vectors
 
+    @property
+    def constant(self) -> np.ndarray:
+        """S with F̄·s = √d where degrees are 1: there it is t.  (r,)."""
+        return self.totals
+
     def with_labels(self, targets: np.ndarray, counts: np.ndarray) -> GramSums:
         """The same rows with other labels: H and what is known of its spectrum stay."""
         sums = replace(self, targets=targets, counts=counts)

@@ -119,7 +119,11 @@ class SparseSystem:
 
     radius: float
     sums: GramSums
-    most_labelled: ClassVar[int] = MOST_SOLVED
+
+    @property
+    def most_labelled(self) -> int:
+        """Labelled rows that leave-one-out looks at."""
+        return MOST_SOLVED
 
     @classmethod
     def of(cls, sums: GramSums) -> SparseSystem:

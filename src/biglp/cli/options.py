@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from biglp._lowrank import FACTORS
-from biglp.cli.values import auto_or, balance, delimiter, names, whole_or_text
+from biglp.cli.values import auto_or, balance, delimiter, named_values, names, whole_or_text
 
 READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
 _reading = partial(typer.Option, rich_help_panel=READING)
@@ -27,8 +27,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .parquet, .csv, .arrow, .libsvm files, a folder or pattern of tables, or "
-        "sim:ROWSxFEATURES for made-up rows.",
+        help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz (sparse) files, a folder or "
+        "pattern of tables, or sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
 ]
@@ -201,6 +201,15 @@ class Method:
         str,
         _method(metavar="closed_form|iterative", help="Exact solution, or the paper's iteration."),
     ] = "closed_form"
+    factor_params: Annotated[
+        Any,
+        _method(
+            metavar="NAME=VALUE,...",
+            help="Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, "
+            "max_iter, tol (GLNP).",
+            parser=named_values,
+        ),
+    ] = None
     random_state: Annotated[int, _method("--seed", metavar="N", min=0, help="Seed.")] = 0
 
 

@@ -42,6 +42,28 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
 
 
+def named_values(text: str) -> dict[str, Any]:
+    """Read ``name=value,name=value``, where values may be numbers, true or false, or words."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not (name and equals and value):
+            raise typer.BadParameter(f"{part!r} is not NAME=VALUE, such as max_iter=2000.")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def whole_or_text(text: str) -> int | str:
     """Read a whole number where the text is one."""
     try:

@@ -18,6 +18,7 @@ from biglp._core.progress import LogProgress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
+from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
 from biglp._sinks import Sink
 from biglp._sources import Source, as_source
@@ -64,6 +65,10 @@ class Estimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # Rows and columns of a graph are cut together, as scikit-learn does with kernels.
+        named = isinstance(self.factor, str) and self.factor in FACTORS
+        is_graph = named and FACTORS[self.factor].is_graph
+        tags.input_tags.pairwise = tags.input_tags.positive_only = is_graph
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

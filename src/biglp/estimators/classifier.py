@@ -37,11 +37,14 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
 
     Parameters
     ----------
-    factor : {"auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear"}
+    factor : {"auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear", "precomputed"}
         Low-rank factor of the graph. "auto" is "anchors": each row is tied to its nearest
         landmarks. "nystrom" approximates the Gaussian kernel, "glnp" learns the factor by
         accelerated projected gradient ("glnp-mu" by multiplicative updates), "linear" is the
-        linear kernel.
+        linear kernel. With "precomputed", X is a graph of your own: an n_rows × n_rows matrix of
+        similarities, sparse or dense, 0 where two rows are not tied together (not distances).
+        (X + Xᵀ)/2 without its diagonal is used, and new rows are given by their similarities to
+        the training rows.
     n_landmarks : int or "auto"
         Number of landmarks, the rank k of the graph.
     landmarks : {"kmeans", "kmeans-full", "random"} or array of shape (k, n_features)
@@ -49,7 +52,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
     bandwidth : float or "auto"
         σ of the Gaussian kernel, after scaling of the features.
     alpha : float or "auto"
-        Share of a row's score that comes from its neighbours, in (0, 1).
+        Share of a row's score that comes from its neighbours, in (0, 1). "auto" chooses by
+        leave-one-out where every class has 3 labels, else takes 0.99; the committee asks several.
     class_balance : {"auto", "mass", "share", "centre", "none"} or array of shape (n_classes,)
         "mass" makes classes equally heavy, "share" sets thresholds so that the answers have the
         class shares of the labels, "centre" takes the mean of the labels off each label, an array
@@ -192,6 +196,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         Parameters
         ----------
         X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
+            The rows; with ``factor="precomputed"`` the similarities of all rows to all rows.
         y : array of shape (n_rows,) or (n_rows, n_classes)
             Labels of any type; -1, None, NaN or "" where unknown. Or label distributions, as an
             array or a sparse matrix: numbers of 0 or more, which are made to add up to 1 in each

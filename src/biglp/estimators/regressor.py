@@ -27,7 +27,8 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     Parameters
     ----------
     factor : {"auto", "anchors", "nystrom", "glnp", "glnp-mu", "linear"}
-        Low-rank factor of the graph; "auto" is "anchors".
+        Low-rank factor of the graph; "auto" is "anchors". "precomputed" is for classes only: ridge
+        regression needs rows.
     n_landmarks : int or "auto"
         Number of landmarks, the rank k of the graph.
     landmarks : {"kmeans", "kmeans-full", "random"} or array of shape (k, n_features)

@@ -24,7 +24,7 @@ def test_warns_only_when_stopping_short_matters(solver):
     X = some_rows(dtype=np.float32)
     source = prepared(X)
     rows = TrainingRows(SerialEngine(), source, cut_rows(source, 25), 0)
-    with pytest.warns(StoppedShortWarning, match="max_iter=2"):
+    with pytest.warns(StoppedShortWarning, match="after 2 iterations"):
         GlnpFactor.learn(rows, 4, solver=solver, max_iter=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -32,6 +32,12 @@ TRUSTED_LABELS = 30
 class CommitteeMethod(Method):
     """All members, weighted."""
 
+    unreached = (
+        "the members of the committee that learn from labelled rows alone answered for them, which "
+        "is less sure. Label some of them, or rows near them: suggest() (biglp suggest) names rows "
+        "that are worth a label."
+    )
+
     @classmethod
     def extra(cls, shape: Shape) -> Extra:
         """What scikit-learn and the members take, and projected rows that are kept."""

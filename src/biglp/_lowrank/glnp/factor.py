@@ -19,7 +19,6 @@ the offsets are kept for new rows; the accelerated gradient takes rows as they a
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -28,7 +27,7 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.blocks import Block
 from biglp._core.checks import anything
-from biglp._core.errors import LandmarkWarning, ParameterError
+from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
@@ -46,6 +45,8 @@ from biglp._lowrank.shift import negative_offsets, shifted
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
 """Solvers, with the number of earlier iterates that their steps need."""
 STARTS = ("clusters", "uniform")
+MOST_ITERATIONS = 1000
+"""Iterations after which it stops in any case; from the default start it settles before."""
 WORTH_SAYING = 0.01
 """Relative fall of Q over the last iterations above which stopping there is worth a warning."""
 ITERATES, SPARE_BYTES = 7, 64 << 20
@@ -108,7 +109,7 @@ class GlnpFactor(Factor):
         *,
         solver: str = "gradient",
         start: Any = "clusters",
-        max_iter: int = 200,
+        max_iter: int = MOST_ITERATIONS,
         tol: float = 1e-3,
     ) -> GlnpFactor:
         """Learn F; one sweep an iteration, and one more for every step that had to be redone.
@@ -146,12 +147,17 @@ class GlnpFactor(Factor):
         if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
             from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
 
-            warnings.warn(
-                f"GLNP stopped after max_iter={max_iter} iterations while its objective was still "
-                f"falling (by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); "
-                "raise max_iter, or use start='clusters' and solver='gradient', which need fewer.",
+            more = 5 * max_iter
+            advice = [f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"]
+            if isinstance(start, str) and start == "uniform":
+                advice.append("factor_params={'start': 'clusters'}, which needs fewer")
+            if solver == "multiplicative":
+                advice.append("factor='glnp' (--factor glnp), which needs fewer")
+            warn_caller(
+                f"GLNP stopped after {max_iter} iterations while its objective was still falling "
+                f"(by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); use "
+                f"{', or '.join(advice)}.",
                 StoppedShortWarning,
-                stacklevel=2,
             )
         prototypes = (descent.sums.P * descent.norm).astype(rows.source.dtype)
         factor = cls(prototypes, offsets, descent.iterate)
@@ -237,11 +243,10 @@ def _start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple
     source = rows.source
     if isinstance(start, str) and start == "uniform":
         if k > source.n_rows:
-            warnings.warn(
+            warn_caller(
                 f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
                 f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
                 LandmarkWarning,
-                stacklevel=3,
             )
         k = min(k, source.n_rows)
         return UniformStart(k, rows.seed), k

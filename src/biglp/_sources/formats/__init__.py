@@ -92,5 +92,6 @@ register("Parquet", f"{_HERE}.parquet:PARQUET", "table", ".parquet", ".pq", ".pa
 register("Arrow", f"{_HERE}.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
 register("CSV", f"{_HERE}.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
 register("LIBSVM", f"{_HERE}.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlight", ".svml")
+register("npz", f"{_HERE}.npz:NPZ", "rows", ".npz")
 register("simulated", f"{_HERE}.simulated:SIMULATED", "rows", "sim:")
 register("lines", f"{_HERE}.lines:LINES", "labels", ".txt")
