@@ -4,7 +4,11 @@ Every start has one random label a class. From there, ten rounds of ten suggeste
 in by ``update_labels``, and as many random ones, and more, from the same start. Accuracy is that on
 the rows without a label, in percent.
 
+With --from-zero there is no label at the start: 20 typical rows (``suggest_first``), then rounds of
+ten suggested ones up to 100, against as many random rows; and 50 and 100 typical rows at once.
+
 Run with:  BIGLP_DATA=folder python benchmarks/suggest.py measure mnist mnist.json [--starts 5]
+           [--from-zero]
 Then:      python benchmarks/suggest.py plot mnist.json fashion_mnist.json
 """
 
@@ -25,6 +29,7 @@ from biglp import LowRankLabelPropagation
 
 ROUNDS, BATCH = 10, 10
 RANDOM_ROUNDS = 25
+FIRST, MOST_FROM_ZERO = 20, 100
 FIRST_SEED = 1000
 """Starts that were not looked at while the method was chosen."""
 IMAGE = Path(__file__).parents[1] / "docs" / "img" / "suggest"
@@ -66,6 +71,66 @@ def curves(rows: np.ndarray, truth: np.ndarray, seed: int, balance: str) -> dict
         seen = np.concatenate([start, others[: (turn + 1) * BATCH]])
         found["random"].append(scores(model, truth, seen))
     return found
+
+
+def labelled_scores(rows: np.ndarray, truth: np.ndarray, chosen: np.ndarray, seed: int) -> Any:
+    """Model and scores with the labels of some rows; no model where they have one class only."""
+    labels = np.full(len(truth), -1)
+    labels[chosen] = truth[chosen]
+    if len(np.unique(truth[chosen])) < 2:
+        right = (truth == truth[chosen[0]])[labels < 0]
+        return None, [100 * float(right.mean()), 100 / (truth.max() + 1)]
+    model = LowRankLabelPropagation(random_state=seed, engine="serial").fit(rows, labels)
+    return model, scores(model, truth, chosen)
+
+
+def curves_from_zero(rows: np.ndarray, truth: np.ndarray, seed: int) -> dict[str, Any]:
+    """Scores at 20 to 100 labels without any at the start, suggested and at random."""
+    rng = np.random.default_rng(seed)
+    first = LowRankLabelPropagation(random_state=seed, engine="serial")
+    began = time.perf_counter()
+    known = first.suggest_first(rows, FIRST)
+    found: dict[str, Any] = {"seconds": time.perf_counter() - began}
+    found["typical"] = {
+        n: labelled_scores(rows, truth, first.suggest_first(rows, n), seed)[1] for n in (50, 100)
+    }
+    model, reached = labelled_scores(rows, truth, known, seed)
+    found["rounds"] = {FIRST: reached}
+    while len(known) < MOST_FROM_ZERO:
+        if model is None:
+            known = first.suggest_first(rows, len(known) + BATCH)
+        else:
+            known = np.concatenate([known, model.suggest(BATCH)])
+        model, reached = labelled_scores(rows, truth, known, seed)
+        found["rounds"][len(known)] = reached
+    order = rng.permutation(len(truth))
+    found["random"] = {n: labelled_scores(rows, truth, order[:n], seed)[1] for n in found["rounds"]}
+    return found
+
+
+def summary_from_zero(found: dict[str, Any]) -> str:
+    """One line of the table in docs/accuracy.md."""
+
+    def at(way: str, n: int) -> str:
+        every = np.array([run[way][str(n)] for run in found["runs"]])
+        return "{:.1f} ({:.1f})".format(*every.mean(axis=0))
+
+    cells = [at("rounds", FIRST), at("random", FIRST), at("typical", 50), at("rounds", 50)]
+    cells += [at("random", 50), at("typical", 100), at("rounds", 100), at("random", 100)]
+    return f"| {found['name']} | {found['rows']:,} | " + " | ".join(cells) + " |"
+
+
+def measure_from_zero(
+    name: str, out: Path, starts: int, n_rows: int, balance: str, first_seed: int
+) -> None:
+    """Run all seeds of one data set without labels at the start; the balance is "auto"."""
+    accuracy.MAX_ROWS = n_rows
+    rows, truth = accuracy.load(Path(os.environ["BIGLP_DATA"]), name)
+    runs = []
+    for start in range(starts):
+        runs.append(curves_from_zero(rows, truth, first_seed + start))
+        out.write_text(json.dumps({"name": name, "rows": len(rows), "runs": runs}))
+        print(summary_from_zero(json.loads(out.read_text())), flush=True)
 
 
 def measure(name: str, out: Path, starts: int, n_rows: int, balance: str, first_seed: int) -> None:
@@ -151,6 +216,7 @@ def main() -> None:
     one.add_argument("--rows", type=int, default=20_000)
     one.add_argument("--first-seed", type=int, default=FIRST_SEED)
     one.add_argument("--class-balance", default="auto")
+    one.add_argument("--from-zero", action="store_true")
     several = commands.add_parser("plot")
     several.add_argument("files", type=Path, nargs="+")
     options = parser.parse_args()
@@ -159,7 +225,8 @@ def main() -> None:
         plot(options.files)
     else:
         given = options.starts, options.rows, options.class_balance, options.first_seed
-        measure(options.set, options.out, *given)
+        run = measure_from_zero if options.from_zero else measure
+        run(options.set, options.out, *given)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
     BigLPWarning (UserWarning)
     ├── DegreeWarning                        rows whose degree had to be repaired
     ├── UnreachedRowsWarning                 rows that no label reaches
+    ├── UnlikeLabelsWarning                  a group of rows unlike all labelled ones
     ├── LandmarkWarning                      fewer landmarks than asked for
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 
@@ -94,6 +95,10 @@ class DegreeWarning(BigLPWarning):
 
 class UnreachedRowsWarning(BigLPWarning):
     """Some rows are tied to no label through the graph."""
+
+
+class UnlikeLabelsWarning(BigLPWarning):
+    """A group of rows is unlike all labelled ones: a class may be without labels."""
 
 
 class LandmarkWarning(BigLPWarning):

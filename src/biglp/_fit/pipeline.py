@@ -27,6 +27,8 @@ from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.prepare import Prepared, prepare
 from biglp._fit.settings import Settings
+from biglp._fit.typical import typical_rows
+from biglp._fit.unlike import unlike_labels, unlike_warning
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
@@ -82,6 +84,8 @@ class Fitted:
             )
         if self.answered.n_unreached:
             found.append(unreached_warning(self.problem, self.answered.n_unreached))
+        if report.get("unlike_labels"):
+            found.append(unlike_warning(report["unlike_labels"]))
         return found
 
 
@@ -127,6 +131,7 @@ class Pipeline:
             problem = self.problem(graph, labels)
             learnt = self.learn(problem)
             answered = self.answer(problem, learnt, sink)
+            unlike = unlike_labels(problem, learnt.answer)
         report = {
             **graph.factor.describe(),
             **learnt.report,
@@ -135,6 +140,7 @@ class Pipeline:
             "labelled_rows": len(labels.rows),
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
+            "unlike_labels": unlike and unlike.report(),
         }
         model = Model(
             classes=labels.classes,
@@ -149,6 +155,14 @@ class Pipeline:
         # A copy, without the matrices that were factorised on the way.
         rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)
         return Fitted(model, replace(problem), *rest)
+
+    def typical_rows(self, source: Source, n: int) -> np.ndarray:
+        """Choose rows to label first, without any label."""
+        nothing = np.empty(0, dtype=np.int64)
+        # Two classes, as far as the memory plan is concerned: how many there are is not known.
+        prepared = self.prepare(source, Labels(np.arange(2), nothing, nothing, source.n_rows))
+        with explained(source):
+            return typical_rows(self.graph(prepared), n, self.settings.graph.seed)
 
     def graph(self, prepared: Prepared) -> Graph:
         """Fit the factor and find the degrees."""

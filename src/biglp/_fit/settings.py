@@ -120,6 +120,11 @@ class Settings:
         )
         return cls(graph, answer, parse_memory(get["memory"]), sklearn)
 
+    @classmethod
+    def without_labels(cls, parameters: Mapping[str, Any], *, sklearn: bool = False) -> Settings:
+        """Check the parameters of a graph that has no labels yet, so that priors mean nothing."""
+        return cls.of({**parameters, "class_balance": "auto"}, sklearn=sklearn)
+
 
 def _method(factor: str, get: Mapping[str, Any]) -> str:
     """The method: a committee unless a factor or a filter is named."""

@@ -19,33 +19,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from biglp._answers.base import Answer
-from biglp._core.arrays import column_sums, largest_column, to_numpy
+from biglp._core.arrays import largest_column, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.checks import positive_integer
 from biglp._engines.local import one_blas_thread
+from biglp._fit.sample_graph import Spectrum
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.sampling import row_noise, sample_indices
 from biglp._propagate.posterior import Posterior, choose_batch
-from biglp._propagate.sums import apply_mixing
 from biglp._propagate.systems import MOST_LABELLED
 
 SAMPLE = 4000
 """Rows behind the graph; its leading eigenvectors are known well from so many."""
-RANK = 100
-"""Leading eigenvectors that are kept."""
 CANDIDATES = 2000
 CANDIDATES_EACH = 4
 """Candidates: so many, or so many for each row that is wanted."""
 ONE_BY_ONE = 500
 """Rows that are chosen one after the other; more are taken in the order of their scores then."""
 LEAST_DOUBT = 1e-3
-DENSE_RANK = 400
-"""Rank up to which all eigenvectors are found faster than the leading ones alone."""
 SIEVE_POWER = 4.0
 """A row becomes a candidate with a probability that grows with this power of its doubt."""
 DOUBT_POWER, GAIN_POWER, OVERLAP_POWER = 8.0, 0.5, 2.0
@@ -116,7 +111,7 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     if n_unlabelled == 0:
         nothing = np.empty(0)
         return Suggestions(labelled[:0], nothing, nothing.astype(np.int64), nothing, 0)
-    graph = SampleGraph.of(pool, seed)
+    graph = SampleGraph.of_pool(pool, seed)
     wanted = max(CANDIDATES, CANDIDATES_EACH * n)
     scale = np.inf if 2 * wanted >= n_unlabelled else graph.scale(wanted / n_rows)
     sieve = CandidateSearch(
@@ -150,45 +145,30 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
 
 
 @dataclass(frozen=True)
-class SampleGraph:
+class SampleGraph(Spectrum):
     """The graph as a random sample of rows shows it.
 
     Attributes
     ----------
-    values : ndarray of shape (q,)
-        Leading eigenvalues, within [0, 1].
-    basis : ndarray of shape (p, q)
-        From normalised features to the basis of the eigenvectors.
     n_rows : int
         Rows of the sample.
     doubts : ndarray of shape (m,)
         Doubt about each row of the sample.
     """
 
-    values: np.ndarray
-    basis: np.ndarray
     n_rows: int
     doubts: np.ndarray
 
     @classmethod
-    def of(cls, pool: Pool, seed: int) -> SampleGraph:
+    def of_pool(cls, pool: Pool, seed: int) -> SampleGraph:
         """Look at a sample of the pool."""
         source, answer = pool.graph.source, pool.answer
         chosen = sample_indices(source.n_rows, SAMPLE, seed)
         features = pool.graph.features_of(chosen)
         rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
         probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
-        with one_blas_thread():
-            mixed, mixing = _mixed(features, pool.graph)
-            values, vectors = leading_eigenpairs(mixed, RANK)
-            basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors
-        # Where the sample's graph has a radius above 1 (Nyström), S is divided by it.
-        radius = max(1.0, float(values.max(initial=0.0)))
-        return cls(values / radius, basis / np.sqrt(radius), len(chosen), doubt(probabilities))
-
-    def rotated(self, features: Any) -> np.ndarray:
-        """Features in the basis of the eigenvectors.  (b, p) → (b, q)."""
-        return np.asarray(features @ self.basis, dtype=np.float64)
+        found = Spectrum.of(features, pool.graph)
+        return cls(found.values, found.basis, len(chosen), doubt(probabilities))
 
     def scale(self, share: float) -> float:
         """Return the t for which min(1, t·u^a) is ``share`` on average."""
@@ -218,41 +198,6 @@ def gumbel(uniform: np.ndarray) -> np.ndarray:
     """Gumbel noise from numbers in [0, 1): the largest of log w + noise is a draw by w."""
     tiny = np.finfo(np.float64).tiny
     return -np.log(-np.log(np.clip(uniform, tiny, 1.0 - np.finfo(np.float64).eps)))
-
-
-def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Largest eigenvalues of the Gram matrix of features and their vectors.  (q,), (p, q)."""
-    n_rows, width = features.shape
-    if width > max(n_rows, DENSE_RANK):  # more features than rows: the smaller product will do
-        values, left = leading_eigenpairs(features.T, rank)
-        return values, np.asarray(features.T @ (left / np.sqrt(values)))
-    gram = features.T @ features
-    if width <= DENSE_RANK:
-        dense = gram.toarray() if sparse.issparse(gram) else gram
-        values, vectors = np.linalg.eigh(dense)
-        values, vectors = values[-rank:], vectors[:, -rank:]
-    else:
-        from scipy.sparse.linalg import eigsh  # slow to load, and small graphs do without
-
-        values, vectors = eigsh(gram, k=rank, v0=np.ones(width))
-    useful = values > 1e-9 * max(float(values.max()), np.finfo(np.float64).tiny)
-    return values[useful], vectors[:, useful]
-
-
-def _mixed(features: Any, graph: Graph) -> tuple[Any, np.ndarray]:
-    """Features of the sample as a graph of its own, and the mixing that makes them so."""
-    if graph.factor.unit_degrees:
-        totals = column_sums(features)
-        mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
-    else:
-        # Degrees are those of all rows: the sample's share of the sums is made whole.
-        width = features.shape[1]
-        mixing = np.ones(width) if graph.factor.mixing is None else graph.factor.mixing
-        mixing = mixing * np.sqrt(graph.features.normalisation.n_rows / features.shape[0])
-    if sparse.issparse(features):
-        mixed = features @ (sparse.diags(mixing) if mixing.ndim == 1 else mixing)
-        return (mixed.tocsr() if sparse.issparse(mixed) else mixed), mixing
-    return apply_mixing(features, mixing), mixing
 
 
 @dataclass(frozen=True)

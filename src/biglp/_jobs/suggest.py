@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import ParameterError
+from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock
 from biglp._core.memory import PeakMemory, parse_memory
@@ -30,6 +30,7 @@ from biglp._jobs.predict import new_encoding
 from biglp._jobs.results import MODEL, RUN_FOLDER, SUMMARY
 from biglp._labels.labels import Labels
 from biglp._sources import Source
+from biglp._sources.naming import look_up
 
 COLUMNS = ("row", "label", "current_label", "confidence", "doubt")
 
@@ -84,8 +85,12 @@ class SuggestJob(Job):
                 f"{self.table} exists already. Give --overwrite to replace it, or another output "
                 "(-o)."
             )
-        Model.load(self.model)
+        self.check()
         return {"command": "suggest", "input": file_facts(self.rows.paths), "n": self.n}
+
+    def check(self) -> None:
+        """Refuse what cannot work before any row is read."""
+        Model.load(self.model)
 
     def run(self, progress: Progress | None = None) -> dict[str, Any]:
         """Choose rows, write the table, return what was found."""
@@ -120,14 +125,16 @@ class SuggestJob(Job):
         with explained(source):
             found = suggest_rows(Pool(graph, model.answer, labels), self.n, seed=0)
         suggestions = as_table(found, model.classes)
-        if self.table is not None:
-            engine.once(lambda: self._write(suggestions))
-        facts = {
-            "rows": source.n_rows,
-            "labelled_rows": source.n_rows - found.n_unlabelled,
-            "suggestions": suggestions,
-        }
-        return ([] if self.table is None else [str(self.table)]), facts
+        labelled = source.n_rows - found.n_unlabelled
+        facts = {"rows": source.n_rows, "labelled_rows": labelled, "suggestions": suggestions}
+        return self.written(engine, suggestions), facts
+
+    def written(self, engine: Engine, suggestions: list[dict[str, Any]]) -> list[str]:
+        """Write the table where one was asked for; return its name."""
+        if self.table is None:
+            return []
+        engine.once(lambda: self._write(suggestions))
+        return [str(self.table)]
 
     def _labels(self, source: Source) -> Labels | None:
         found = self.label_input
@@ -137,7 +144,8 @@ class SuggestJob(Job):
         """Write the table, whole or not at all; its labels are to be filled in."""
         assert self.table is not None
         text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        columns = list(suggestions[0]) if suggestions else COLUMNS
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(suggestions)
         with atomic_write(self.table) as file:
@@ -159,6 +167,19 @@ def as_table(found: Suggestions, classes: np.ndarray) -> list[dict[str, Any]]:
             found.rows, found.codes, found.confidence, found.doubts, strict=True
         )
     ]
+
+
+def is_earlier_run(inputs: Sequence[str]) -> bool:
+    """Whether what was named is the folder of a fit and not rows, such as a folder of tables."""
+    if len(inputs) != 1 or not Path(inputs[0]).is_dir():
+        return False
+    if (Path(inputs[0]) / SUMMARY).exists():
+        return True
+    try:
+        look_up(inputs[0])
+    except BigLPError:
+        return True  # neither: what is said of a folder without a fit says more
+    return False
 
 
 def earlier_run(folder: Path) -> dict[str, Any]:

@@ -9,7 +9,21 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
-from biglp.cli.options import METHOD, Labels, Machine, Printing, Reading, Results, output_to
+from biglp.cli.options import (
+    METHOD,
+    Labels,
+    Machine,
+    Method,
+    Printing,
+    Reading,
+    Results,
+    output_to,
+)
+
+GRAPH = ("n_landmarks", "scaling", "random_state")
+"""Parameters that the choice of the first rows follows from."""
+OPTIONS = {"random_state": "seed"}
+"""Options with another name than their parameter."""
 
 
 @explained
@@ -19,8 +33,8 @@ def suggest(
         list[str],
         typer.Argument(
             metavar="FOLDER | INPUT",
-            help="Folder that biglp fit wrote, whose rows and labels are used; or rows, with "
-            "--model.",
+            help="Folder that biglp fit wrote, whose rows and labels are used; or rows: with "
+            "--model what to label next, without it what to label first.",
             show_default=False,
         ),
     ],
@@ -41,7 +55,8 @@ def suggest(
         typer.Option(metavar="FILE", help="A model.biglp file.", rich_help_panel=METHOD),
     ] = None,
     labels: Annotated[Labels, only("labels", "label_column", "unlabelled")],
-    reading: Annotated[Reading, only("drop", "delimiter", "cache")],
+    reading: Reading,
+    method: Annotated[Method, only("n_landmarks", "scaling", "random_state")],
     machine: Machine,
     output: Annotated[
         Path | None,
@@ -55,39 +70,72 @@ def suggest(
 ) -> None:
     """Say which rows to label next: those whose labels would help most.
 
-    Rows that the model is in doubt about, typical of others, and not close to each other. One
-    sweep over the rows.
+    Rows that the model is in doubt about, typical of others, and not close to each other; one sweep
+    over the rows. With rows alone, no labels are needed: typical rows that cover the clusters.
 
+    [bold]biglp suggest[/bold] data.npy -n 20 -o next.csv
     [bold]biglp suggest[/bold] out/ -n 10
     [bold]biglp suggest[/bold] data.parquet --model out/model.biglp --labels labels.csv -o next.csv
     """
-    from biglp._core.errors import ParameterError
-    from biglp._jobs.suggest import SuggestJob, earlier_run
+    from biglp._jobs.suggest import SuggestJob, earlier_run, is_earlier_run
+    from biglp._jobs.suggest_first import FirstJob
     from biglp.cli.running import job_arguments, run_job
 
     arguments = job_arguments(inputs, output or Path(), reading, machine, results)
+    arguments |= {"n": n, "device": machine.device, "memory": machine.memory}
+    named: dict[str, Any] = {"labels": labels.labels, "label_column": labels.label_column}
+    if model is None and not is_earlier_run(inputs):
+        parameters = {name: getattr(method, name) for name in GRAPH}
+        first = FirstJob(**arguments, **named, parameters=parameters)
+        run_job(first, printing, _show_first)
+        return
+    _refuse_choices(reading, method)
     if model is None:
-        if len(inputs) != 1 or not Path(inputs[0]).is_dir():
-            raise ParameterError(
-                f"nothing says which model knows {inputs[0]}: give --model FILE, or the folder "
-                "that biglp fit wrote instead of the rows."
-            )
         known = earlier_run(Path(inputs[0]))
     else:
         known = {"inputs": tuple(inputs), "model": model}
-    named = {
-        "labels": labels.labels,
-        "label_column": labels.label_column,
-        "reading": reading.given(),
-    }
+    named["reading"] = reading.given()
     known |= {name: value for name, value in named.items() if value or name not in known}
-    job = SuggestJob(
-        **(arguments | {"unlabelled": labels.unlabelled} | known),
-        n=n,
-        device=machine.device,
-        memory=machine.memory,
-    )
+    job = SuggestJob(**(arguments | {"unlabelled": labels.unlabelled} | known))
     run_job(job, printing, _show)
+
+
+def _refuse_choices(reading: Reading, method: Method) -> None:
+    """Refuse options about features and graph, which are those of the model."""
+    from biglp._core.errors import ParameterError
+
+    given = [name for name in reading.given() if name not in ("drop", "delimiter")]
+    given += [name for name in GRAPH if getattr(method, name) != getattr(Method(), name)]
+    if given:
+        option = OPTIONS.get(given[0], given[0].replace("_", "-"))
+        raise ParameterError(
+            f"--{option} means nothing here: how rows become features is known from the model. "
+            "Leave it out, or give rows without --model."
+        )
+
+
+def _show_first(summary: dict[str, Any]) -> None:
+    from biglp.cli.console import plain_table, results_console, seconds
+    from biglp.cli.errors import escape
+
+    console, found = results_console(), summary["suggestions"]
+    console.print(
+        f"[bold green]{len(found):,} of {summary['rows']:,} rows[/bold green] to label first, "
+        f"typical ones that cover the clusters, found in {seconds(summary['seconds'])}"
+    )
+    if summary["files"]:
+        console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
+        console.print("Fill in its column 'label', then")
+    else:
+        table = plain_table("row", right=("row",))
+        for line in found:
+            table.add_row(str(line["row"]))
+        console.print(table)
+        console.print(
+            "Write their labels to next.csv as 'row,label' (-o next.csv begins it), then:"
+        )
+    for command in summary["next"]:
+        console.print(f"  {escape(command)}", soft_wrap=True)
 
 
 def _show(summary: dict[str, Any]) -> None:

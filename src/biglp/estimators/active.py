@@ -10,16 +10,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._answers.base import Problem
+from biglp._core.checks import positive_integer
 from biglp._core.errors import ParameterError
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
-from biglp._fit.pipeline import learn, unreached_warning
+from biglp._fit.pipeline import Pipeline, learn, unreached_warning
 from biglp._fit.relabel import relabelled
+from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
+from biglp._fit.unlike import unlike_labels
 from biglp._labels.labels import Labels
 from biglp._lowrank.graph import Graph
 from biglp._sinks import ArraySink
+from biglp._sources import as_source
 
 ANSWERS = ("transduction_", "label_distributions_")
 NO_ROWS = (
@@ -38,6 +42,7 @@ class ActiveLearningMixin:
         _working: Any
         _source: Any
         _graph_of: Any
+        get_params: Any
 
     def suggest(self, n: int = 10, X: Any = None) -> np.ndarray:
         """Return the rows whose labels would help most, the most helpful first.
@@ -71,6 +76,43 @@ class ActiveLearningMixin:
         """
         return self._suggestions(n, X).rows
 
+    def suggest_first(self, X: Any, n: int = 10) -> np.ndarray:
+        """Return rows to label first, when there are no labels yet.
+
+        They are typical rows that cover the clusters of the graph, those of the largest clusters
+        first. The graph is that of :meth:`fit` with the same parameters; this estimator is not
+        changed. A sample of the rows is read.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, path or Source
+            Rows to choose from.
+        n : int
+            How many rows; fewer are returned when there are fewer.
+
+        Returns
+        -------
+        rows : ndarray of shape (n,)
+            Row numbers, counted from 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_digits
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_digits(return_X_y=True)
+        >>> model = LowRankLabelPropagation()
+        >>> rows = model.suggest_first(X, 20)
+        >>> y = np.full(len(X), -1)
+        >>> y[rows] = truth[rows]
+        >>> rows = model.fit(X, y).suggest(10)
+        """
+        settings = Settings.without_labels(self.get_params(deep=False), sklearn=True)
+        n = positive_integer("n", n)
+        source = as_source(X)
+        with self._working() as engine:
+            return Pipeline(engine, settings).typical_rows(source, n)
+
     def update_labels(self, rows: Any, labels: Any) -> Self:
         """Learn the labels of some training rows, without another sweep over the features.
 
@@ -91,12 +133,14 @@ class ActiveLearningMixin:
         with self._working() as engine:
             problem = relabelled(self._problem_on(engine), rows, labels)
             learnt = learn(problem)
+            unlike = unlike_labels(problem, learnt.answer)
         classes = problem.labels.classes
         report = {
             **self._model.report,
             **learnt.report,
             "labelled_rows": len(problem.labels.rows),
             "unreached_rows": None,  # known when the answers are renewed
+            "unlike_labels": unlike and unlike.report(),
         }
         self._model = replace(self._model, classes=classes, answer=learnt.answer, report=report)
         self._problem, self.n_iter_ = problem, learnt.n_iter

@@ -1,0 +1,131 @@
+"""The graph as a random sample of its rows shows it: leading eigenvectors, and rows among them.
+
+With the sample's own features Φ̄ (m × p) and their mixing T, H = TᵀΦ̄ᵀΦ̄T has the graph's leading
+eigenvalues λ. In the basis V of its eigenvectors a row is ψ = VᵀTᵀφ̄, and Ψ = Φ̄TV has
+ΨᵀΨ = diag(λ).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import column_sums
+from biglp._engines.local import one_blas_thread
+from biglp._lowrank.graph import Graph
+from biglp._lowrank.sampling import sample_indices
+from biglp._propagate.sums import apply_mixing
+
+RANK = 100
+"""Leading eigenvectors that are kept."""
+DENSE_RANK = 400
+"""Rank up to which all eigenvectors are found faster than the leading ones alone."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Leading eigenvectors of a graph.
+
+    Attributes
+    ----------
+    values : ndarray of shape (q,)
+        Eigenvalues, within [0, 1], increasing.
+    basis : ndarray of shape (p, q)
+        From normalised features to the basis of the eigenvectors.
+    """
+
+    values: np.ndarray
+    basis: np.ndarray
+
+    @classmethod
+    def of(cls, features: Any, graph: Graph, rank: int = RANK) -> Spectrum:
+        """Take the features of a sample of a graph's rows apart.  (m, p)."""
+        with one_blas_thread():  # so that the bits do not depend on the number of threads
+            mixed, mixing = _mixed(features, graph)
+            values, vectors = leading_eigenpairs(mixed, rank)
+            basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors
+        # Where the sample's graph has a radius above 1 (Nyström), S is divided by it.
+        radius = max(1.0, float(values.max(initial=0.0)))
+        return cls(values / radius, basis / np.sqrt(radius))
+
+    def rotated(self, features: Any) -> np.ndarray:
+        """Features in the basis of the eigenvectors.  (b, p) → (b, q)."""
+        return np.asarray(features @ self.basis, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of a graph, in the basis of its eigenvectors.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (m,)
+        Row numbers, increasing.
+    spectrum : Spectrum
+    rotated : ndarray of shape (m, q)
+        Their features ψ.
+    features : ndarray or CSR matrix of shape (m, p)
+        Their features as they come.
+    """
+
+    rows: np.ndarray
+    spectrum: Spectrum
+    rotated: np.ndarray
+    features: Any
+
+    @classmethod
+    def of(cls, graph: Graph, size: int, seed: int, rank: int = RANK) -> Sample:
+        """Look at a random sample of a graph's rows."""
+        rows = sample_indices(graph.source.n_rows, size, seed)
+        features = graph.features_of(rows)
+        spectrum = Spectrum.of(features, graph, rank)
+        with one_blas_thread():
+            return cls(rows, spectrum, spectrum.rotated(features), features)
+
+    def directions(self, alpha: float) -> np.ndarray:
+        """Unit vectors whose products are the correlations of rows under α.  (m, q).
+
+        The covariance of rows under label spreading at α is Ψ·(I − α·diag(λ))⁻¹·Ψᵀ. Without unit
+        length, rows in sparse places have by far the longest vectors.
+        """
+        vectors = self.rotated / np.sqrt(1.0 - alpha * self.spectrum.values)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
+
+
+def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Largest eigenvalues of the Gram matrix of features and their vectors.  (q,), (p, q)."""
+    n_rows, width = features.shape
+    if width > max(n_rows, DENSE_RANK):  # more features than rows: the smaller product will do
+        values, left = leading_eigenpairs(features.T, rank)
+        return values, np.asarray(features.T @ (left / np.sqrt(values)))
+    gram = features.T @ features
+    if width <= DENSE_RANK:
+        dense = gram.toarray() if sparse.issparse(gram) else gram
+        values, vectors = np.linalg.eigh(dense)
+        values, vectors = values[-rank:], vectors[:, -rank:]
+    else:
+        from scipy.sparse.linalg import eigsh  # slow to load, and small graphs do without
+
+        values, vectors = eigsh(gram, k=rank, v0=np.ones(width))
+    useful = values > 1e-9 * max(float(values.max()), np.finfo(np.float64).tiny)
+    return values[useful], vectors[:, useful]
+
+
+def _mixed(features: Any, graph: Graph) -> tuple[Any, np.ndarray]:
+    """Features of the sample as a graph of its own, and the mixing that makes them so."""
+    if graph.factor.unit_degrees:
+        totals = column_sums(features)
+        mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
+    else:
+        # Degrees are those of all rows: the sample's share of the sums is made whole.
+        width = features.shape[1]
+        mixing = np.ones(width) if graph.factor.mixing is None else graph.factor.mixing
+        mixing = mixing * np.sqrt(graph.features.normalisation.n_rows / features.shape[0])
+    if sparse.issparse(features):
+        mixed = features @ (sparse.diags(mixing) if mixing.ndim == 1 else mixing)
+        return (mixed.tocsr() if sparse.issparse(mixed) else mixed), mixing
+    return apply_mixing(features, mixing), mixing

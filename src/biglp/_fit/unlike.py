@@ -1,0 +1,161 @@
+"""Classes that nobody has labelled: a group of rows that is unlike all labelled ones.
+
+The variance that the labels leave open (:mod:`biglp._propagate.posterior`), as a share v_i of what
+was open before, is large at rows that no label says much about. Some rows always are; the question
+is whether more are than labels of the known classes would leave. So labels are drawn again: for
+each class as many as it has, at random from the rows that the model calls that class. When all
+classes are known, the given labels are one more such draw. When the rows of a class without labels
+are called something else, such draws fall on them too, and the given labels do not:
+
+    e_i = v_i − mean of v_i over the draws,     t = mean of the largest 30 % of e.
+
+There is a group unlike all labels when t is further above its mean over the draws than chance would
+take it. In the 30 leading eigenvectors the variance is that of whole classes; with more of them it
+is that of small clusters, of which some are without a label in any case.
+
+Only a sample of rows is read: no sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from biglp._answers.base import Answer, Problem
+from biglp._core.arrays import largest_column, to_numpy
+from biglp._core.errors import UnlikeLabelsWarning
+from biglp._engines.local import one_blas_thread
+from biglp._fit.sample_graph import Sample
+from biglp._fit.typical import clustered
+from biglp._labels.labels import Labels
+from biglp._propagate.posterior import ALPHA, Posterior
+
+SAMPLE, LEADING = 2000, 30
+"""Rows that are looked at, and the eigenvectors in which they are compared."""
+MOST_LABELS = 500
+"""Labels that are looked at: a random part of many shows what is missing just as well."""
+DRAWS = 20
+"""Sets of labels that are drawn again."""
+UPPER = 0.3
+"""Share of the rows that t is about: about the most that an unknown class will have."""
+UNUSUAL, FEW_LABELS = 1.64, 50
+"""Standard deviations above the mean, which chance alone goes beyond in 5 % of all cases; times
+√(l / 50) for l labels above 50. The draws rely on what rows are called, which is wrong for some:
+the more labels there are, the further such errors alone take t."""
+LEAST_SHARE = 0.05
+"""Share of the rows that a group must have; chance alone gives 1 / (DRAWS + 1), about as much."""
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class UnlikeLabels:
+    """A group of rows that is unlike all labelled rows.
+
+    Attributes
+    ----------
+    share : float
+        Share of all rows that is in the group, estimated from a sample.
+    rows : list of int
+        Some rows of it, unlike each other.
+    """
+
+    share: float
+    rows: list[int]
+
+    def report(self) -> dict[str, Any]:
+        """JSON values for the report."""
+        return {"share": round(self.share, 3), "rows": self.rows}
+
+
+def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
+    """Look for rows that are unlike all labels; None when there is no such group.
+
+    Parameters
+    ----------
+    problem : Problem
+    answer : Answer
+        What was learnt from the labels.
+    """
+    labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
+    if not isinstance(labels, Labels) or graph.source.n_rows <= len(labels.rows):
+        return None
+    sample = Sample.of(graph, SAMPLE, seed, LEADING)
+    rows = to_numpy(graph.source.take(sample.rows)) if answer.needs_rows else None
+    outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), rows)
+    called = largest_column(to_numpy(outputs))
+    part = problem.part_of_labels(MOST_LABELS)
+    with one_blas_thread():
+        known = sample.spectrum.rotated(graph.features_of(part.rows))
+        return graph.engine.once(lambda: _group(sample, called, part.codes, known, seed))
+
+
+def unlike_warning(found: dict[str, Any]) -> UnlikeLabelsWarning:
+    """Say that a class may be missing, from the report."""
+    examples = ", ".join(f"{row:,}" for row in found["rows"])
+    return UnlikeLabelsWarning(
+        f"about {found['share']:.0%} of the rows form a group unlike all labelled rows (for "
+        f"example rows {examples}): a class may be missing; label some of them (suggest in Python, "
+        "biglp suggest on the command line)."
+    )
+
+
+def _group(
+    sample: Sample, called: np.ndarray, codes: np.ndarray, known: np.ndarray, seed: int
+) -> UnlikeLabels | None:
+    """Compare the given labels with such as are drawn again."""
+    with one_blas_thread():
+        rng = np.random.default_rng(seed)
+        drawn = np.array(
+            [_open(sample, _drawn(sample.rotated, called, codes, known, rng)) for _ in range(DRAWS)]
+        )
+        usual = drawn.mean(axis=0)
+        given = _open(sample, known)
+        values = _upper_mean(drawn - usual)
+        excess = _upper_mean(given - usual)
+        allowed = UNUSUAL * np.sqrt(max(1.0, len(codes) / FEW_LABELS))
+        if excess <= values.mean() + allowed * values.std(ddof=1):
+            return None
+        group = np.flatnonzero(given > drawn.max(axis=0))
+        if len(group) < LEAST_SHARE * len(given):
+            return None
+        clusters, squared = clustered(sample.directions(ALPHA)[group], EXAMPLES, seed)
+    examples = [
+        int(sample.rows[group[members[squared[members].argmin()]]])
+        for members in (np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters))
+    ]
+    return UnlikeLabels(len(group) / len(sample.rows), examples)
+
+
+def _drawn(
+    rotated: np.ndarray,
+    called: np.ndarray,
+    codes: np.ndarray,
+    known: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Features of other labelled rows: of each class as many, from the rows that are called it."""
+    found = []
+    for code in np.unique(codes):
+        own = np.flatnonzero(codes == code)
+        others = np.flatnonzero(called == code)
+        if len(others) < len(own):  # too few rows in the sample: these labels stay where they are
+            found.append(known[own])
+        else:
+            found.append(rotated[rng.choice(others, len(own), replace=False)])
+    return np.concatenate(found)
+
+
+def _open(sample: Sample, known: np.ndarray) -> np.ndarray:
+    """Share of each row's variance that labels leave open.  (l, q) → (m,)."""
+    values = sample.spectrum.values
+    before = np.einsum("ij,ij->i", sample.rotated / (1.0 - ALPHA * values), sample.rotated)
+    after = Posterior.of(values, len(sample.rows), known).variances(sample.rotated)
+    return np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
+
+
+def _upper_mean(values: np.ndarray) -> Any:
+    """Mean of the largest values of each row of a table.  (..., m) → (...)."""
+    count = max(1, int(UPPER * values.shape[-1]))
+    return np.sort(values, axis=-1)[..., -count:].mean(axis=-1)

@@ -1,0 +1,77 @@
+"""From rows in files, without labels or model, to a table of rows to label first."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biglp._core.checkpoint import RunFolder
+from biglp._core.errors import ParameterError
+from biglp._engines import Engine
+from biglp._fit.pipeline import Pipeline
+from biglp._fit.settings import Settings
+from biglp._jobs.fit import not_features
+from biglp._jobs.results import RUN_FOLDER
+from biglp._jobs.suggest import SuggestJob
+
+
+@dataclass(frozen=True)
+class FirstJob(SuggestJob):
+    """Choose rows to label first; there is no model yet.
+
+    Parameters
+    ----------
+    parameters : dict
+        Parameters of :class:`biglp.LowRankLabelPropagation` that the graph follows from.
+    """
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def scratch(self) -> Path:
+        """Where text and Parquet are converted: beside the table, or in the working folder."""
+        name = "biglp" if self.table is None else self.table.name
+        return (self.table or Path(name)).with_name(f".{name}.suggest{RUN_FOLDER}")
+
+    def settings(self) -> Settings:
+        """Check the parameters, as the estimator does."""
+        given = {"device": self.device, "memory": self.memory}
+        return Settings.without_labels({**self.parameters, **given})
+
+    def check(self) -> None:
+        """Refuse parameters that cannot be used, and labels: with these there is a model to fit."""
+        self.settings()
+        if self.labels is not None:
+            raise ParameterError(
+                f"labels are given ({self.labels}), but no model: run biglp fit with them first, "
+                "then biglp suggest on its folder. Without --labels, rows to label first are "
+                "suggested."
+            )
+
+    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
+        """Open the rows, choose, and write the table."""
+        settings = engine.once(self.settings)
+        more = {} if self.label_column is None else not_features(self.label_column, None, {})
+        source = self.open_source(engine, run, **more)
+        rows = Pipeline(engine, settings).typical_rows(source, self.n)
+        suggestions = [{"row": int(row), "label": ""} for row in rows]
+        facts = {
+            "rows": source.n_rows,
+            "labelled_rows": 0,
+            "suggestions": suggestions,
+            "next": self.what_next(),
+        }
+        return self.written(engine, suggestions), facts
+
+    def what_next(self) -> list[str]:
+        """Commands that follow when the labels are filled in."""
+        table, reading = str(self.table or "next.csv"), []
+        for name, value in self.reading.items():
+            given = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
+            reading += [f"--{name}", given]
+        if self.label_column is not None:  # what was no feature here is none there
+            reading += ["--drop", ",".join((*self.reading.get("drop", ()), self.label_column))]
+        fit = ["biglp", "fit", *self.inputs, "--labels", table, *reading, "-o", "out/"]
+        return [shlex.join(fit), "biglp suggest out/"]

@@ -1,0 +1,64 @@
+"""Rows unlike all labels: found when a class has none, not found otherwise."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import UnlikeLabelsWarning
+from helpers import rows_in_a_block
+
+
+def fitted(missing=(), seed=0, each=6, **changes):
+    """A model of the digits, with a few labels of each class but some."""
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    y = np.full(len(truth), -1)
+    for code in set(range(10)) - set(missing):
+        y[rng.choice(np.flatnonzero(truth == code), each, replace=False)] = code
+    settings = {"filter": "spreading", "n_landmarks": 300, "engine": "serial", **changes}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = LowRankLabelPropagation(**settings).fit(X, y)
+    about = [str(w.message) for w in caught if issubclass(w.category, UnlikeLabelsWarning)]
+    return found, truth, about
+
+
+def test_missing_classes_are_found():
+    for seed, missing in enumerate([(0, 6), (2, 7), (4, 5)]):
+        found, truth, warned = fitted(missing, seed)
+        group = found.report_["unlike_labels"]
+        assert 0.05 <= group["share"] <= 0.4
+        assert np.isin(truth[group["rows"]], missing).any()
+        assert len(warned) == 1
+        assert all(f"{row:,}" in warned[0] for row in group["rows"])
+        assert set(missing) <= set(truth[found.suggest(20)])
+
+
+def test_nothing_is_missing():
+    warned = [bool(fitted(seed=seed)[2]) for seed in range(5)]
+    assert sum(warned) == 0
+
+
+def test_gone_when_the_class_is_labelled():
+    found, truth, warned = fitted((0, 6))
+    assert warned
+    rng = np.random.default_rng(1)
+    more = [rng.choice(np.flatnonzero(truth == code), 6, replace=False) for code in (0, 6)]
+    rows = np.concatenate(more)
+    found.update_labels(rows, truth[rows])
+    assert found.report_["unlike_labels"] is None
+
+
+def test_same_group_for_any_cut():
+    expected = fitted((0, 6))[0].report_["unlike_labels"]
+    with rows_in_a_block(250):
+        assert fitted((0, 6), engine="threads")[0].report_["unlike_labels"] == expected
+
+
+@pytest.mark.parametrize("factor", ["nystrom", "linear"])
+def test_other_factors(factor):
+    k = {"n_landmarks": "auto"} if factor == "linear" else {}
+    assert "unlike_labels" in fitted(factor=factor, **k)[0].report_
