@@ -60,6 +60,8 @@ def show_summary(summary: dict[str, Any]) -> None:
             console.print(line)
     console.print(_classes(summary))
     files = list(summary["files"].values())
+    if summary.get("settings", {}).get("probably_wrong_labels"):
+        console.print(_doubts(summary, Path(files[0]).parent), soft_wrap=True)
     if "settings" in summary:
         files.append(str(Path(files[0]).with_name("summary.json")))
     console.print(f"Written: {', '.join(files)}", soft_wrap=True)
@@ -94,6 +96,16 @@ def _method(settings: dict[str, Any]) -> str:
     if settings.get("leave_one_out_accuracy") is not None:
         parts.append(f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found")
     return ", ".join(parts)
+
+
+def _doubts(summary: dict[str, Any], folder: Path) -> str:
+    """A line on labels that are probably wrong."""
+    settings = summary["settings"]
+    lower = ", and count less" if settings["labels_lowered"] else ""
+    return (
+        f"{settings['probably_wrong_labels']:,} of {summary['labelled_rows']:,} labels are "
+        f"probably wrong{lower}: biglp check {escape(str(folder))} says which"
+    )
 
 
 def _evidence(settings: dict[str, Any]) -> list[str]:
