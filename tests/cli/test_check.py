@@ -39,7 +39,7 @@ def test_round_trip(folder, tmp_path):
     known, labels, truth, wrong = folder
     named = ("rows.npy", "--labels", "labels.csv")
     fitted = done("fit", *named, "-o", "out").stdout
-    assert "probably wrong" in fitted
+    assert "Probably wrong: " in fitted
     assert "biglp check out" in fitted
     shown = done("check", "out", "-o", "doubtful.csv").stdout
     with open("doubtful.csv", newline="") as file:
@@ -108,7 +108,7 @@ def test_labels_that_cannot_be_looked_at_are_counted(folder):
     known, labels, _, _ = folder
     write_labels(known, np.where(known == known[5], 99, labels))
     shown = done("check", "rows.npy", "--labels", "labels.csv").stdout
-    assert "1 could not be looked at" in shown
+    assert "Not looked at: 1," in shown
 
 
 def test_what_is_refused(folder, tmp_path):

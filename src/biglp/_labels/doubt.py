@@ -152,56 +152,65 @@ def find_doubts(labels: Labels, shares: np.ndarray) -> LabelDoubts:
     """
     known = np.flatnonzero(np.isfinite(shares).all(axis=1))
     labels, shares = labels.take(known), np.asarray(shares[known], dtype=np.float64)
-    own = labels.own(0, labels.n_rows)
     places, codes = np.arange(len(known)), labels.codes
-    others = shares.copy()
-    others[places, codes] = -1.0
-    suggested = others.argmax(axis=1)
-    rate, wrong = _noise(shares, own.shares, own.weights)
+    probability = shares[places, codes]
+    rate, wrong = _noise(shares, labels)
+    shares[places, codes] = -1.0
+    suggested = shares.argmax(axis=1)
     return LabelDoubts(
         rows=labels.rows,
         codes=codes,
         suggested=suggested,
-        probability=shares[places, codes],
+        probability=probability,
         suggested_probability=shares[places, suggested],
         wrong=wrong,
         error_rate=rate,
     )
 
 
-def _noise(shares: np.ndarray, given: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+def _noise(shares: np.ndarray, labels: Labels) -> tuple[float, np.ndarray]:
     """The share ε of wrong labels, and the probability of each label that it is wrong."""
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
     logs = np.log(np.maximum(shares, LEAST_CHANCE))
+    logs -= logs.max(axis=1, keepdims=True)
     others = max(shares.shape[1] - 1, 1)
     highest = others / (others + 1.0)  # a label of weight near 0 is a class drawn by lot
+    weights = np.ones(len(logs)) if labels.weights is None else labels.weights
+    prior = np.array([WRONG_BEFORE, LOOKED_AT_BEFORE - WRONG_BEFORE])
 
-    def chances(rate: float, sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def of_given(values: np.ndarray) -> np.ndarray:
+        """Σ_j y_ij·v_ij."""
+        if labels.distribution is None:
+            return np.asarray(values[np.arange(len(values)), labels.codes])
+        return np.einsum("lc,lc->l", labels.distribution, values)
+
+    def chances(rate: float, log_sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Agreement q, its slope by log β, and ε_i."""
-        sharp = np.exp(sharpness * (logs - logs.max(axis=1, keepdims=True)))
+        sharpness = np.exp(log_sharpness)
+        sharp = sharpness * logs
+        np.exp(sharp, out=sharp)
         sharp /= sharp.sum(axis=1, keepdims=True)
-        agreement = (given * sharp).sum(axis=1)
-        slope = (given * sharp * logs).sum(axis=1) - agreement * (sharp * logs).sum(axis=1)
-        return agreement, sharpness * slope, np.minimum(rate**weights, highest)
+        agreement = of_given(sharp)
+        sharp *= logs
+        slope = sharpness * (of_given(sharp) - agreement * sharp.sum(axis=1))
+        return agreement, slope, np.minimum(rate**weights, highest)
 
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
         rate, log_sharpness = unknown
-        agreement, slope, rates = chances(rate, np.exp(log_sharpness))
+        agreement, slope, rates = chances(rate, log_sharpness)
         label = (1.0 - rates) * agreement + rates * (1.0 - agreement) / others
-        before = WRONG_BEFORE * np.log(rate)
-        before += (LOOKED_AT_BEFORE - WRONG_BEFORE) * np.log1p(-rate)
-        value = SHARPNESS_PULL * log_sharpness**2 - before - np.log(label).sum()
+        value = SHARPNESS_PULL * log_sharpness**2 - np.log(label).sum()
+        value -= prior @ np.log([rate, 1.0 - rate])
         grown = np.where(rates < highest, weights * rates / rate, 0.0)
         by_rate = -(grown * ((1.0 - agreement) / others - agreement) / label).sum()
-        by_rate -= WRONG_BEFORE / rate - (LOOKED_AT_BEFORE - WRONG_BEFORE) / (1.0 - rate)
+        by_rate -= prior @ [1.0 / rate, -1.0 / (1.0 - rate)]
         by_sharpness = 2.0 * SHARPNESS_PULL * log_sharpness
         by_sharpness -= (slope * (1.0 - rates - rates / others) / label).sum()
         return float(value), np.array([by_rate, by_sharpness])
 
     first = np.array([WRONG_BEFORE / LOOKED_AT_BEFORE, 0.0])
     found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[RATES, SHARPNESS])
-    rate = float(found.x[0])
-    agreement, _, rates = chances(rate, float(np.exp(found.x[1])))
+    agreement, _, rates = chances(*found.x)
     wrong = rates * (1.0 - agreement) / others
-    return rate, wrong / ((1.0 - rates) * agreement + wrong)
+    return float(found.x[0]), wrong / ((1.0 - rates) * agreement + wrong)

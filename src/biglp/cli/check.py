@@ -95,18 +95,18 @@ def _show(summary: dict[str, Any]) -> None:
     console, found = results_console(), summary["doubtful"]
     checked, given = summary["checked_labels"], summary["labelled_rows"]
     console.print(
-        f"[bold green]{summary['probably_wrong_labels']:,} of {given:,} labels[/bold green] are "
-        f"probably wrong, found in {seconds(summary['seconds'])} with "
+        f"[bold green]Probably wrong: {summary['probably_wrong_labels']:,} of {given:,} "
+        f"labels[/bold green], found in {seconds(summary['seconds'])} with "
         f"{format_bytes(summary['peak_memory'])} of memory"
     )
     console.print(
-        f"{len(found):,} are listed; of all labels about {summary['label_error_rate']:.1%} seem to "
-        "be wrong"
+        f"Listed: {len(found):,}; of all labels about {summary['label_error_rate']:.1%} seem to be "
+        "wrong"
     )
     if checked < given:
         console.print(
-            f"{given - checked:,} could not be looked at: each is the only label of its class, or "
-            "there are too few labels to hold some out."
+            f"Not looked at: {given - checked:,}, being the only labels of their classes or too "
+            "few to hold some out"
         )
     if summary["files"]:
         console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)

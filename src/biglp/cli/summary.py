@@ -101,10 +101,10 @@ def _method(settings: dict[str, Any]) -> str:
 def _doubts(summary: dict[str, Any], folder: Path) -> str:
     """A line on labels that are probably wrong."""
     settings = summary["settings"]
-    lower = ", and count less" if settings["labels_lowered"] else ""
+    lower = ", which count less" if settings["labels_lowered"] else ""
     return (
-        f"{settings['probably_wrong_labels']:,} of {summary['labelled_rows']:,} labels are "
-        f"probably wrong{lower}: biglp check {escape(str(folder))} says which"
+        f"Probably wrong: {settings['probably_wrong_labels']:,} of {summary['labelled_rows']:,} "
+        f"labels{lower} (biglp check {escape(str(folder))} says which)"
     )
 
 
