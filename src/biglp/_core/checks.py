@@ -43,6 +43,13 @@ def fraction(name: str, value: Any, also: str = "") -> float:
     return float(value)
 
 
+def probability(name: str, value: Any) -> float:
+    """Check a number from 0 to 1."""
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
+        raise ParameterError(f"{name}={value!r} cannot be used; give a number from 0 to 1.")
+    return float(value)
+
+
 def true_or_false(name: str, value: Any) -> bool:
     """Check a switch."""
     if not isinstance(value, bool):

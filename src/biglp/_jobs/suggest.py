@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,27 +12,22 @@ import numpy as np
 
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPError, ParameterError
-from biglp._core.files import atomic_write
-from biglp._core.measure import StepClock
-from biglp._core.memory import PeakMemory, parse_memory
-from biglp._core.progress import Progress
+from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
-from biglp._jobs.base import Job, recorded_warnings
 from biglp._jobs.inputs import LabelInput, file_facts, label_input
 from biglp._jobs.predict import new_encoding
-from biglp._jobs.results import MODEL, RUN_FOLDER, SUMMARY
+from biglp._jobs.results import MODEL, SUMMARY
+from biglp._jobs.tables import TableJob
 from biglp._labels.labels import Labels
 from biglp._sources import Source
 from biglp._sources.naming import look_up
 
-COLUMNS = ("row", "label", "current_label", "confidence", "doubt")
-
 
 @dataclass(frozen=True)
-class SuggestJob(Job):
+class SuggestJob(TableJob):
     """Choose rows to label next with a model file.
 
     Parameters
@@ -59,16 +50,13 @@ class SuggestJob(Job):
     device: str = "cpu"
     memory: str | int = "auto"
 
-    @property
-    def table(self) -> Path | None:
-        """File that the suggestions are written to; None when they are printed."""
-        return None if self.output == Path() else Path(self.output)
+    verb = "suggest"
+    columns = ("row", "label", "current_label", "confidence", "doubt")
 
     @property
-    def scratch(self) -> Path:
-        """Where text and Parquet are converted, beside what every process can reach."""
-        beside = self.table or self.model
-        return beside.with_name(f".{beside.name}.suggest{RUN_FOLDER}")
+    def beside(self) -> Path:
+        """The model."""
+        return self.model
 
     @property
     def label_input(self) -> LabelInput | None:
@@ -80,40 +68,13 @@ class SuggestJob(Job):
     def identity(self) -> dict[str, Any]:
         """Input and model."""
         parse_memory(self.memory)
-        if self.table is not None and self.table.exists() and not self.overwrite:
-            raise ParameterError(
-                f"{self.table} exists already. Give --overwrite to replace it, or another output "
-                "(-o)."
-            )
+        self.refuse_to_replace()
         self.check()
         return {"command": "suggest", "input": file_facts(self.rows.paths), "n": self.n}
 
     def check(self) -> None:
         """Refuse what cannot work before any row is read."""
         Model.load(self.model)
-
-    def run(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Choose rows, write the table, return what was found."""
-        clock, began = StepClock(progress), time.perf_counter()
-        with self.make_engine() as engine:
-            engine.progress = clock
-            identity = engine.once(self.identity)
-            with (
-                _scratch_folder(self.scratch, identity, engine) as run,
-                PeakMemory() as peak,
-                recorded_warnings() as messages,
-            ):
-                names, facts = self.work(engine, run)
-        seconds = time.perf_counter() - began
-        return {
-            "command": self.command,
-            **facts,
-            "seconds": round(seconds, 3),
-            "rows_per_second": round(facts["rows"] / seconds),
-            "peak_memory": peak.peak,
-            "warnings": messages,
-            "files": names,
-        }
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, choose, and write the table."""
@@ -127,29 +88,11 @@ class SuggestJob(Job):
         suggestions = as_table(found, model.classes)
         labelled = source.n_rows - found.n_unlabelled
         facts = {"rows": source.n_rows, "labelled_rows": labelled, "suggestions": suggestions}
-        return self.written(engine, suggestions), facts
-
-    def written(self, engine: Engine, suggestions: list[dict[str, Any]]) -> list[str]:
-        """Write the table where one was asked for; return its name."""
-        if self.table is None:
-            return []
-        engine.once(lambda: self._write(suggestions))
-        return [str(self.table)]
+        return self.publish(engine, suggestions), facts
 
     def _labels(self, source: Source) -> Labels | None:
         found = self.label_input
         return None if found is None else found.read(source.n_rows)
-
-    def _write(self, suggestions: list[dict[str, Any]]) -> None:
-        """Write the table, whole or not at all; its labels are to be filled in."""
-        assert self.table is not None
-        text = io.StringIO()
-        columns = list(suggestions[0]) if suggestions else COLUMNS
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(suggestions)
-        with atomic_write(self.table) as file:
-            file.write(text.getvalue().encode())
 
 
 def as_table(found: Suggestions, classes: np.ndarray) -> list[dict[str, Any]]:
@@ -218,14 +161,3 @@ def earlier_run(folder: Path) -> dict[str, Any]:
         "unlabelled": unlabelled,
         "reading": {name: given[name] for name in ("drop", "delimiter") if name in given},
     }
-
-
-@contextmanager
-def _scratch_folder(folder: Path, identity: dict[str, Any], engine: Engine) -> Iterator[RunFolder]:
-    run = RunFolder(folder.absolute(), identity, resume=False, once=engine.once)
-    try:
-        yield run
-    finally:
-        run.close()
-        if engine.is_root:
-            run.remove()

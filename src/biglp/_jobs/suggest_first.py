@@ -29,6 +29,8 @@ class FirstJob(SuggestJob):
 
     parameters: dict[str, Any] = field(default_factory=dict)
 
+    columns = ("row", "label")
+
     @property
     def scratch(self) -> Path:
         """Where text and Parquet are converted: beside the table, or in the working folder."""
@@ -63,7 +65,7 @@ class FirstJob(SuggestJob):
             "suggestions": suggestions,
             "next": self.what_next(),
         }
-        return self.written(engine, suggestions), facts
+        return self.publish(engine, suggestions), facts
 
     def what_next(self) -> list[str]:
         """Commands that follow when the labels are filled in."""

@@ -1,4 +1,4 @@
-"""The command line: ``biglp fit``, ``predict``, ``suggest``, ``inspect``, ``reproduce`` and more.
+"""The command line: ``biglp fit``, ``predict``, ``suggest``, ``check``, ``inspect`` and more.
 
 One module a command. What a command needs is loaded when it runs, so that ``--help`` is quick.
 """
@@ -13,6 +13,7 @@ import typer
 
 from biglp._core.version import __version__
 from biglp.cli.bench import bench
+from biglp.cli.check import check
 from biglp.cli.datasets import app as datasets
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, suggest, inspect, simulate, demo, reproduce):
+for command in (fit, predict, suggest, check, inspect, simulate, demo, reproduce):
     app.command(epilog=EXIT_CODES)(command)
 app.add_typer(datasets, epilog=EXIT_CODES)
 app.add_typer(bench, epilog=EXIT_CODES)

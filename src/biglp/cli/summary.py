@@ -60,6 +60,8 @@ def show_summary(summary: dict[str, Any]) -> None:
             console.print(line)
     console.print(_classes(summary))
     files = list(summary["files"].values())
+    if summary.get("settings", {}).get("probably_wrong_labels"):
+        console.print(_doubts(summary, Path(files[0]).parent), soft_wrap=True)
     if "settings" in summary:
         files.append(str(Path(files[0]).with_name("summary.json")))
     console.print(f"Written: {', '.join(files)}", soft_wrap=True)
@@ -112,6 +114,16 @@ def _scaling(settings: dict[str, Any]) -> str:
     if "directions" in settings:
         words += f", {settings['directions']:,} directions"
     return words
+
+
+def _doubts(summary: dict[str, Any], folder: Path) -> str:
+    """A line on labels that are probably wrong."""
+    settings = summary["settings"]
+    lower = ", which count less" if settings["labels_lowered"] else ""
+    return (
+        f"Probably wrong: {settings['probably_wrong_labels']:,} of {summary['labelled_rows']:,} "
+        f"labels{lower} (biglp check {escape(str(folder))} says which)"
+    )
 
 
 def _evidence(settings: dict[str, Any]) -> list[str]:

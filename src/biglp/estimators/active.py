@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from biglp._answers.base import Problem
+from biglp._answers.base import HeldOut, Problem
 from biglp._core.checks import positive_integer
 from biglp._core.errors import ParameterError
 from biglp._engines import Engine
@@ -37,6 +37,7 @@ class ActiveLearningMixin:
     if TYPE_CHECKING:
         _model: Model
         _problem: Problem[Labels]
+        _held_out: HeldOut | None
         classes_: np.ndarray
         report_: dict[str, Any]
         _working: Any
@@ -144,6 +145,7 @@ class ActiveLearningMixin:
         }
         self._model = replace(self._model, classes=classes, answer=learnt.answer, report=report)
         self._problem, self.n_iter_ = problem, learnt.n_iter
+        self._held_out = learnt.held_out
         self.classes_, self.report_ = classes, report
         for name in ANSWERS:
             self.__dict__.pop(name, None)
@@ -191,7 +193,7 @@ class ActiveLearningMixin:
         if "_problem" in self.__dict__ and "transduction_" not in self.__dict__:
             self._renew()
         state: Any = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_problem"}
+        return {name: state[name] for name in state if name not in ("_problem", "_held_out")}
 
     if not TYPE_CHECKING:  # a type checker would take any name for known
 

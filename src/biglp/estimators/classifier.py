@@ -18,6 +18,7 @@ from biglp._sinks import ArraySink
 from biglp._sources import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
 from biglp.estimators.base import Estimator
+from biglp.estimators.checking import LabelCheckMixin
 
 WIDE = {"bandwidth_factor": 1.0}
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -29,7 +30,7 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
+class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMixin, Estimator):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -106,7 +107,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         Class probabilities of every training row.
     report_ : dict
         What was chosen (factor, landmarks, bandwidth, alpha, prior) and found (rank, repaired
-        rows, rows that no label reaches, leave-one-out accuracy of each candidate).
+        rows, rows that no label reaches, leave-one-out accuracy of each candidate, labels that are
+        probably wrong).
     n_iter_ : int
         Iterations of the solver; 1 for the closed form.
     n_features_in_ : int
@@ -215,6 +217,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
+        self._held_out = fitted.held_out
         forget_features(self._problem)
         self.classes_ = labels.classes
         self.report_ = fitted.model.report

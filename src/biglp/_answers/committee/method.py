@@ -11,6 +11,7 @@ from biglp._answers.base import AnswerSettings, Extra, HeldOut, Learnt, Method, 
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
 from biglp._answers.committee.member import Evidence
+from biglp._answers.committee.robust import learn_robustly
 from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
 from biglp._core.shape import Shape
@@ -51,6 +52,11 @@ class CommitteeMethod(Method):
 
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> Learnt:
+        """Learn once, or twice where some labels are probably wrong."""
+        return learn_robustly(problem, cls.learn_once)
+
+    @classmethod
+    def learn_once(cls, problem: Problem[Labels]) -> Learnt:
         """Let the members learn, and find their weights."""
         evidence = Evidence.of(problem, _log_prior(problem.labels, problem.settings))
         kinds, trained = [], []

@@ -1,0 +1,120 @@
+"""Which given labels are probably wrong, of all labels that can be looked at.
+
+A fit leaves behind what is said of labelled rows without their own labels, of at most a few
+thousand (:class:`biglp._answers.base.HeldOut`). The other labels, and all of them where the method
+holds none out, are withheld in folds: the method learns from labels outside the fold, on the graph
+of the fit, and the fold's rows are asked. No sweep over the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from biglp._answers.base import Answer, HeldOut, Problem
+from biglp._core.arrays import to_numpy
+from biglp._fit.bad_rows import explained
+from biglp._fit.pipeline import Pipeline, learn
+from biglp._fit.prepare import Prepared
+from biglp._labels.doubt import LabelDoubts, find_doubts
+from biglp._labels.labels import Labels
+
+MOST_LEARNT = 20_000
+"""Labels that are learnt from while others are withheld."""
+WITHHELD = 0.2
+"""Share of the labels that is withheld at once, where they are no more than those learnt from."""
+ROWS_AT_ONCE = 1000
+"""Rows that are fetched together."""
+
+
+def fit_and_check(pipeline: Pipeline, prepared: Prepared, labels: Labels) -> LabelDoubts:
+    """Go the way of a fit up to the answer, and judge its labels instead of labelling all rows."""
+    with explained(prepared.rows.source.inner):
+        problem = pipeline.problem(pipeline.graph(prepared), labels)
+        return check_labels(problem, pipeline.learn(problem).held_out)
+
+
+def check_labels(problem: Problem[Labels], held_out: HeldOut | None) -> LabelDoubts:
+    """Judge every label that another label of its classes is left without.
+
+    Parameters
+    ----------
+    problem : Problem
+        The graph of a fit, with its labels.
+    held_out : HeldOut or None
+        What the fit says of labelled rows without their own labels.
+    """
+    return find_doubts(problem.labels, all_held_out(problem, held_out))
+
+
+def all_held_out(problem: Problem[Labels], held_out: HeldOut | None) -> np.ndarray:
+    """Class probabilities of all labelled rows without their own labels; NaN where unknown."""
+    labels = problem.labels
+    shares = np.full((len(labels.rows), labels.n_classes), np.nan)
+    done = np.zeros(len(labels.rows), dtype=bool)
+    if held_out is not None:
+        places = np.searchsorted(labels.rows, held_out.rows)
+        shares[places], done[places] = held_out.shares, True
+    for fold in folds(labels, np.flatnonzero(~done), problem.settings.seed):
+        kept, asked = split(labels, fold, problem.settings.seed)
+        if len(asked):
+            learnt = learn(_with_some_labels(problem, kept))
+            shares[asked] = _said_of(problem, learnt.answer, labels.rows[asked])
+    return shares
+
+
+def folds(labels: Labels, places: np.ndarray, seed: int) -> list[np.ndarray]:
+    """Cut labels to be withheld into folds that have a part of every class each.
+
+    At least two, so that labels of a class with several of them are never withheld together.
+    """
+    n_labels = len(labels.rows)
+    most = max(WITHHELD * n_labels, n_labels - MOST_LEARNT)
+    n_folds = max(2, int(np.ceil(len(places) / most)))
+    rng = np.random.default_rng(seed)
+    mixed = places[rng.permutation(len(places))]
+    # Dealt out like cards, class after class: no fold gets two of a class before all have one.
+    mixed = mixed[np.argsort(labels.codes[mixed], kind="stable")]
+    dealt = (np.sort(mixed[start::n_folds]) for start in range(n_folds))
+    return [fold for fold in dealt if len(fold)]
+
+
+def split(labels: Labels, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels to learn from while a fold is withheld, and those of the fold that can be judged.
+
+    Every class keeps a label: the only ones of a class are learnt from and not judged.
+    """
+    kept = np.setdiff1d(np.arange(len(labels.rows)), fold, assume_unique=True)
+    if len(kept) > MOST_LEARNT:
+        rng = np.random.default_rng(seed)
+        mixed = kept[rng.permutation(len(kept))]
+        _, first = np.unique(labels.codes[mixed], return_index=True)
+        kept = np.unique(np.concatenate([mixed[first], mixed[:MOST_LEARNT]]))
+    missing = labels.take(kept).counts <= 0
+    if missing.any():
+        shares = labels.own(0, labels.n_rows).shares
+        needed = np.flatnonzero((shares[:, missing] > 0).any(axis=1))
+        kept, fold = np.union1d(kept, needed), np.setdiff1d(fold, needed)
+    return kept, fold
+
+
+def _with_some_labels(problem: Problem[Labels], places: np.ndarray) -> Problem[Labels]:
+    """The same problem with some of its labels, added up anew."""
+    labels = problem.labels.take(places)
+    targets = np.zeros_like(problem.sums.targets)
+    for start in range(0, len(places), ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, len(places))
+        part = problem.labelled(labels.take(np.arange(start, stop)))
+        targets += part.features.T @ part.targets(labels.n_classes)
+    return problem.with_labels(labels, targets)
+
+
+def _said_of(problem: Problem[Labels], answer: Answer, rows: np.ndarray) -> np.ndarray:
+    """What an answer says of some rows."""
+    found = []
+    source = problem.graph.source
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        part = rows[start : start + ROWS_AT_ONCE]
+        features = problem.graph.features_of(part).astype(source.dtype)
+        taken = to_numpy(source.take(part)) if answer.needs_rows else None
+        found.append(to_numpy(answer.outputs(features, taken)[0]))
+    return np.concatenate(found)

@@ -1,0 +1,135 @@
+"""From rows and labels in files to a table of doubtful labels: ``biglp check``, unprinted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from biglp._core.checkpoint import RunFolder
+from biglp._core.checks import probability
+from biglp._core.errors import ParameterError
+from biglp._engines import Engine
+from biglp._fit.check import fit_and_check
+from biglp._fit.pipeline import Pipeline
+from biglp._fit.settings import DEFAULTS
+from biglp._jobs.fit import FitJob
+from biglp._jobs.inputs import file_facts
+from biglp._jobs.results import SUMMARY
+from biglp._jobs.tables import TableJob
+from biglp._labels.doubt import DoubtfulLabels
+from biglp._sources.options import ReadOptions
+
+DIGITS = 4
+"""Digits of probabilities in the table."""
+
+
+@dataclass(frozen=True)
+class CheckJob(TableJob, FitJob):
+    """Fit a model to find which of its labels are probably wrong; no row is labelled.
+
+    Parameters
+    ----------
+    least : float, optional
+        List labels that are wrong with at least this probability; by default all that the rest of
+        the data contradicts.
+    """
+
+    least: float | None = None
+
+    verb = "check"
+    columns = (
+        "row",
+        "label",
+        "suggested_label",
+        "probability",
+        "suggested_probability",
+        "wrong",
+    )
+
+    @property
+    def beside(self) -> Path:
+        """The working folder: rows and labels may be where nothing can be written."""
+        return Path("labels")
+
+    def identity(self) -> dict[str, Any]:
+        """Input, labels and every option that the answers depend on."""
+        self.refuse_to_replace()
+        if self.least is not None:
+            probability("least", self.least)
+        self.settings()
+        return {
+            "command": self.verb,
+            "input": file_facts(self.rows.paths),
+            "labels": self.label_input.identity(),
+        }
+
+    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
+        """Open rows and labels, fit, look at the labels, and write the table."""
+        settings = engine.once(self.settings)
+        engine.once(lambda: self._refuse_early(settings, engine))
+        source = self.open_source(engine, run, **self.feature_options)
+        labels = engine.once(lambda: self.label_input.read(source.n_rows))
+        pipeline = Pipeline(engine, settings)
+        found = fit_and_check(pipeline, pipeline.prepare(source, labels), labels)
+        listed = found.listed(labels, self.least)
+        lines = as_table(listed)
+        facts = {
+            "rows": source.n_rows,
+            "labelled_rows": listed.n_labels,
+            "checked_labels": listed.n_checked,
+            "probably_wrong_labels": listed.n_probably_wrong,
+            "label_error_rate": round(listed.error_rate, DIGITS),
+            "labels_in": str(self.label_input.path),
+            "doubtful": lines,
+        }
+        return self.publish(engine, lines), facts
+
+
+def as_table(found: DoubtfulLabels) -> list[dict[str, Any]]:
+    """Doubtful labels as rows of a table."""
+    columns = {
+        name: (values.round(DIGITS) if values.dtype.kind == "f" else values).tolist()
+        for name, values in found.to_dict().items()
+    }
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+def earlier_fit(folder: Path) -> dict[str, Any]:
+    """Arguments of a :class:`CheckJob` for the rows, labels and options of a finished fit.
+
+    Raises
+    ------
+    ParameterError
+        When the folder holds no finished fit, or its rows have changed since.
+    """
+    try:
+        run = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["run"]
+        facts, labels, options = dict(run["input"]), dict(run["labels"]), dict(run["option"])
+    except (OSError, ValueError, KeyError) as error:
+        raise ParameterError(
+            f"{folder} is a folder without the results of a finished biglp fit; give that, or the "
+            "rows with --labels FILE or --label-column NAME."
+        ) from error
+    simulated = facts.get("simulation")
+    inputs = (simulated,) if simulated else tuple(facts)
+    if not simulated and file_facts(list(inputs)) != facts:
+        raise ParameterError(
+            f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
+            "name the rows and their labels yourself, with the options of the fit."
+        )
+    named = {
+        "label_column": labels.pop("column"),
+        "weight_column": labels.pop("weight column", None),
+        "unlabelled": labels.pop("unlabelled"),
+    }
+    files = list(labels)
+    return {
+        "inputs": inputs,
+        # Labels may have been corrected in their file since: those are looked at.
+        "labels": None if simulated or files == list(inputs) else files[0],
+        **named,
+        "reading": {name: options[name] for name in ReadOptions.__annotations__ if name in options},
+        "parameters": {name: options[name] for name in DEFAULTS if options.get(name) is not None},
+    }

@@ -1,0 +1,113 @@
+"""Jobs whose result is one small table: printed, or written to a CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from biglp._core.checkpoint import RunFolder
+from biglp._core.errors import ParameterError
+from biglp._core.files import atomic_write
+from biglp._core.measure import StepClock
+from biglp._core.memory import PeakMemory
+from biglp._core.progress import Progress
+from biglp._engines import Engine
+from biglp._jobs.base import Job, recorded_warnings
+from biglp._jobs.results import RUN_FOLDER
+
+
+@dataclass(frozen=True)
+class TableJob(Job):
+    """A job that leaves nothing but a table behind, and cannot be resumed.
+
+    Attributes
+    ----------
+    verb : str
+        Its command.
+    columns : tuple of str
+        Columns of the table.
+    """
+
+    verb: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+
+    @property
+    def table(self) -> Path | None:
+        """File that the table is written to; None when it is printed."""
+        return None if self.output == Path() else Path(self.output)
+
+    @property
+    @abstractmethod
+    def beside(self) -> Path:
+        """A file or folder beside which every process can write."""
+
+    @property
+    def scratch(self) -> Path:
+        """Where text and Parquet are converted."""
+        beside = self.table or self.beside
+        return beside.with_name(f".{beside.name}.{self.verb}{RUN_FOLDER}")
+
+    def refuse_to_replace(self) -> None:
+        """Refuse an output that exists already, unless it may be replaced."""
+        if self.table is not None and self.table.exists() and not self.overwrite:
+            raise ParameterError(
+                f"{self.table} exists already. Give --overwrite to replace it, or another output "
+                "(-o)."
+            )
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Do the work, write the table, return what was found."""
+        clock, began = StepClock(progress), time.perf_counter()
+        with self.make_engine() as engine:
+            engine.progress = clock
+            identity = engine.once(self.identity)
+            with (
+                _scratch_folder(self.scratch, identity, engine) as run,
+                PeakMemory() as peak,
+                recorded_warnings() as messages,
+            ):
+                names, facts = self.work(engine, run)
+        seconds = time.perf_counter() - began
+        return {
+            "command": self.command,
+            **facts,
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(facts["rows"] / seconds),
+            "peak_memory": peak.peak,
+            "warnings": messages,
+            "files": names,
+        }
+
+    def publish(self, engine: Engine, lines: list[dict[str, Any]]) -> list[str]:
+        """Write the table where a file was named, whole or not at all; return its name."""
+        if self.table is None:
+            return []
+        engine.once(lambda: self._write(lines))
+        return [str(self.table)]
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        assert self.table is not None
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+        with atomic_write(self.table) as file:
+            file.write(text.getvalue().encode())
+
+
+@contextmanager
+def _scratch_folder(folder: Path, identity: dict[str, Any], engine: Engine) -> Iterator[RunFolder]:
+    run = RunFolder(folder.absolute(), identity, resume=False, once=engine.once)
+    try:
+        yield run
+    finally:
+        run.close()
+        if engine.is_root:
+            run.remove()

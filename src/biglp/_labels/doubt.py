@@ -1,0 +1,216 @@
+"""Which given labels are probably wrong, from what is said of their rows without them.
+
+Row i was given the label (or label distribution) y_i of weight w_i; p_i are its class probabilities
+by models that learnt from the other labels. Some of those are wrong too, which makes the models
+less sure than they should be: the true class is taken to have the probabilities p_i^β, made to add
+up to 1. With q_i = Σ_j y_ij·p_ij^β / Σ_j p_ij^β, and a share ε of labels that are wrong, each as
+likely to be any other class,
+
+    P(label i) = (1 − ε_i)·q_i + ε_i·(1 − q_i) / (c − 1),      ε_i = ε^w_i,
+    P(wrong | label i) = ε_i·(1 − q_i) / (c − 1) / P(label i).
+
+So a label that its row's neighbours contradict is not wrong for that alone: where classes overlap
+many labels are unlikely, and where labels are known to be good few can be wrong. ε and β minimise
+
+    −Σ_i log P(label i) − log ε − 19·log(1 − ε) + 2·(log β)²,
+
+as if twenty labels had been looked at before and one of them was wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from biglp._labels.labels import Labels
+
+LOOKED_AT_BEFORE, WRONG_BEFORE = 20.0, 1.0
+"""Labels that ε stands on before any label is seen. The share is that of ``LABEL_TRUST``."""
+SHARPNESS_PULL = 2.0
+SHARPNESS = (-1.5, 1.5)
+"""Range of log β."""
+RATES = (1e-4, 0.4)
+"""Range of ε."""
+LEAST_CHANCE = 1e-12
+PROBABLY = 0.5
+"""Probability above which a label is called probably wrong."""
+
+
+@dataclass(frozen=True)
+class LabelDoubts:
+    """What is thought of the labels that could be looked at.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (l,)
+        Row numbers, increasing.
+    codes : ndarray of shape (l,)
+        Class given; the likeliest of a distribution.
+    suggested : ndarray of shape (l,)
+        Likeliest other class.
+    probability, suggested_probability : ndarrays of shape (l,)
+        Probabilities of the two without the row's own label.
+    wrong : ndarray of shape (l,)
+        Probability that the label is wrong.
+    error_rate : float
+        Share ε of all labels that seems to be wrong.
+    """
+
+    rows: np.ndarray
+    codes: np.ndarray
+    suggested: np.ndarray
+    probability: np.ndarray
+    suggested_probability: np.ndarray
+    wrong: np.ndarray
+    error_rate: float
+
+    @property
+    def n_probably_wrong(self) -> int:
+        """Labels that are more likely wrong than right."""
+        return int((self.wrong > PROBABLY).sum())
+
+    def listed(self, labels: Labels, least: float | None = None) -> DoubtfulLabels:
+        """The doubtful ones among the labels, by the names of their classes."""
+        # Where several are wrong to all digits, what was given tells them apart.
+        order = np.lexsort((self.rows, self.probability, -self.wrong))
+        contradicted = self.suggested_probability > self.probability
+        order = order[(contradicted if least is None else self.wrong >= least)[order]]
+        return DoubtfulLabels(
+            rows=self.rows[order],
+            labels=labels.classes[self.codes[order]],
+            suggested_labels=labels.classes[self.suggested[order]],
+            probability=self.probability[order],
+            suggested_probability=self.suggested_probability[order],
+            wrong=self.wrong[order],
+            n_labels=len(labels.rows),
+            n_checked=len(self.rows),
+            n_probably_wrong=self.n_probably_wrong,
+            error_rate=self.error_rate,
+        )
+
+
+@dataclass(frozen=True)
+class DoubtfulLabels:
+    """Labels that the rest of the data contradicts, the most doubtful first.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (q,)
+        Row numbers, counted from 0.
+    labels, suggested_labels : ndarrays of shape (q,)
+        What each row was given, and what the rest of the data says.
+    probability, suggested_probability : ndarrays of shape (q,)
+        How likely each of the two is without the row's own label.
+    wrong : ndarray of shape (q,)
+        Probability that the label is wrong: how many labels are wrong is estimated too, and where
+        classes overlap a label may be both unlikely and right.
+    n_labels, n_checked : int
+        Labels given, and those that could be looked at: the only label of a class cannot.
+    n_probably_wrong : int
+        Labels that are wrong with a probability above 0.5.
+    error_rate : float
+        Share of all labels that seems to be wrong.
+    """
+
+    rows: np.ndarray
+    labels: np.ndarray
+    suggested_labels: np.ndarray
+    probability: np.ndarray
+    suggested_probability: np.ndarray
+    wrong: np.ndarray
+    n_labels: int
+    n_checked: int
+    n_probably_wrong: int
+    error_rate: float
+
+    def __len__(self) -> int:
+        """Labels in the list."""
+        return len(self.rows)
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns of a table, as ``pandas.DataFrame`` takes them."""
+        return {
+            "row": self.rows,
+            "label": self.labels,
+            "suggested_label": self.suggested_labels,
+            "probability": self.probability,
+            "suggested_probability": self.suggested_probability,
+            "wrong": self.wrong,
+        }
+
+
+def find_doubts(labels: Labels, shares: np.ndarray) -> LabelDoubts:
+    """Judge labels by what is said of their rows without them.
+
+    Parameters
+    ----------
+    labels : Labels
+    shares : ndarray of shape (l, c)
+        Class probabilities of the labelled rows without their own labels; NaN where nothing is
+        said, and nothing is thought then.
+    """
+    known = np.flatnonzero(np.isfinite(shares).all(axis=1))
+    labels, shares = labels.take(known), np.asarray(shares[known], dtype=np.float64)
+    places, codes = np.arange(len(known)), labels.codes
+    probability = shares[places, codes]
+    rate, wrong = _noise(shares, labels)
+    shares[places, codes] = -1.0
+    suggested = shares.argmax(axis=1)
+    return LabelDoubts(
+        rows=labels.rows,
+        codes=codes,
+        suggested=suggested,
+        probability=probability,
+        suggested_probability=shares[places, suggested],
+        wrong=wrong,
+        error_rate=rate,
+    )
+
+
+def _noise(shares: np.ndarray, labels: Labels) -> tuple[float, np.ndarray]:
+    """The share ε of wrong labels, and the probability of each label that it is wrong."""
+    from scipy.optimize import minimize  # slow to load, and scoring new rows does without
+
+    logs = np.log(np.maximum(shares, LEAST_CHANCE))
+    logs -= logs.max(axis=1, keepdims=True)
+    others = max(shares.shape[1] - 1, 1)
+    highest = others / (others + 1.0)  # a label of weight near 0 is a class drawn by lot
+    weights = np.ones(len(logs)) if labels.weights is None else labels.weights
+    prior = np.array([WRONG_BEFORE, LOOKED_AT_BEFORE - WRONG_BEFORE])
+
+    def of_given(values: np.ndarray) -> np.ndarray:
+        """Σ_j y_ij·v_ij."""
+        if labels.distribution is None:
+            return np.asarray(values[np.arange(len(values)), labels.codes])
+        return np.einsum("lc,lc->l", labels.distribution, values)
+
+    def chances(rate: float, log_sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Agreement q, its slope by log β, and ε_i."""
+        sharpness = np.exp(log_sharpness)
+        sharp = sharpness * logs
+        np.exp(sharp, out=sharp)
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        agreement = of_given(sharp)
+        sharp *= logs
+        slope = sharpness * (of_given(sharp) - agreement * sharp.sum(axis=1))
+        return agreement, slope, np.minimum(rate**weights, highest)
+
+    def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
+        rate, log_sharpness = unknown
+        agreement, slope, rates = chances(rate, log_sharpness)
+        label = (1.0 - rates) * agreement + rates * (1.0 - agreement) / others
+        value = SHARPNESS_PULL * log_sharpness**2 - np.log(label).sum()
+        value -= prior @ np.log([rate, 1.0 - rate])
+        grown = np.where(rates < highest, weights * rates / rate, 0.0)
+        by_rate = -(grown * ((1.0 - agreement) / others - agreement) / label).sum()
+        by_rate -= prior @ [1.0 / rate, -1.0 / (1.0 - rate)]
+        by_sharpness = 2.0 * SHARPNESS_PULL * log_sharpness
+        by_sharpness -= (slope * (1.0 - rates - rates / others) / label).sum()
+        return float(value), np.array([by_rate, by_sharpness])
+
+    first = np.array([WRONG_BEFORE / LOOKED_AT_BEFORE, 0.0])
+    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[RATES, SHARPNESS])
+    agreement, _, rates = chances(*found.x)
+    wrong = rates * (1.0 - agreement) / others
+    return float(found.x[0]), wrong / ((1.0 - rates) * agreement + wrong)

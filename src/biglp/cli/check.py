@@ -1,0 +1,134 @@
+"""``biglp check``: which of the given labels are probably wrong."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from biglp.cli.errors import explained
+from biglp.cli.groups import grouped, only
+from biglp.cli.options import METHOD, Labels, Machine, Method, Printing, Reading, Results, output_to
+
+SHOWN = 10
+"""Labels that are printed; a file holds all of them."""
+
+
+@explained
+@grouped
+def check(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FOLDER | INPUT",
+            help="Folder that biglp fit wrote, whose rows, labels and options are used; or rows, "
+            "with their labels.",
+            show_default=False,
+        ),
+    ],
+    *,
+    least: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            min=0.0,
+            max=1.0,
+            help="List labels that are wrong with at least this probability; by default all for "
+            "which another label is likelier.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    labels: Labels,
+    reading: Reading,
+    method: Method,
+    machine: Machine,
+    output: Annotated[
+        Path | None,
+        output_to(metavar="FILE", help="CSV file for the whole list; its head is printed."),
+    ] = None,
+    results: Annotated[Results, only("overwrite")],
+    printing: Printing,
+) -> None:
+    """Say which of the given labels are probably wrong, and which would be right.
+
+    Every label is compared with what the other labels and all rows say of its row. Takes what a
+    fit takes, less its last sweep; no row is labelled.
+
+    [bold]biglp check[/bold] out/
+    [bold]biglp check[/bold] data.parquet --label-column y -o doubtful.csv
+    """
+    from biglp._jobs.check import CheckJob, earlier_fit
+    from biglp._jobs.results import SUMMARY
+    from biglp.cli.running import job_arguments, run_job
+
+    arguments: dict[str, Any] = {
+        **job_arguments(inputs, output or Path(), reading, machine, results),
+        **asdict(labels),
+        "parameters": asdict(method),
+    }
+    folder = Path(inputs[0])
+    named = labels.labels is not None or labels.label_column is not None
+    if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
+        known = earlier_fit(folder)
+        known["reading"] |= arguments["reading"]
+        known["parameters"] |= _given(method)
+        arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
+        if not named:
+            arguments |= {name: known[name] for name in asdict(labels)}
+    arguments["parameters"] |= {"device": machine.device, "memory": machine.memory}
+    run_job(CheckJob(**arguments, least=least), printing, _show)
+
+
+def _given(method: Method) -> dict[str, Any]:
+    """Options of the method that are not the defaults."""
+    every = {field.name: (getattr(method, field.name), field.default) for field in fields(method)}
+    return {name: value for name, (value, default) in every.items() if value != default}
+
+
+def _show(summary: dict[str, Any]) -> None:
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import plain_table, results_console, seconds
+    from biglp.cli.errors import escape
+
+    console, found = results_console(), summary["doubtful"]
+    checked, given = summary["checked_labels"], summary["labelled_rows"]
+    console.print(
+        f"[bold green]Probably wrong: {summary['probably_wrong_labels']:,} of {given:,} "
+        f"labels[/bold green], found in {seconds(summary['seconds'])} with "
+        f"{format_bytes(summary['peak_memory'])} of memory"
+    )
+    console.print(
+        f"Listed: {len(found):,}; of all labels about {summary['label_error_rate']:.1%} seem to be "
+        "wrong"
+    )
+    if checked < given:
+        console.print(
+            f"Not looked at: {given - checked:,}, being the only labels of their classes or too "
+            "few to hold some out"
+        )
+    if summary["files"]:
+        console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
+    if not found:
+        return
+    right = ("row", "probability", "of suggested", "wrong")
+    table = plain_table("row", "label", "probability", "suggested", *right[2:], right=right)
+    for line in found[:SHOWN]:
+        table.add_row(
+            str(line["row"]),
+            escape(str(line["label"])),
+            f"{line['probability']:.1%}",
+            escape(str(line["suggested_label"])),
+            f"{line['suggested_probability']:.1%}",
+            f"{line['wrong']:.1%}",
+        )
+    if len(found) > SHOWN:
+        rest = "" if summary["files"] else "; give -o FILE for all"
+        table.add_row("…", f"{len(found) - SHOWN:,} more{rest}")
+    console.print(table)
+    console.print(
+        f"Look at these rows from the top down. Where a label is wrong, correct it in "
+        f"{escape(summary['labels_in'])}, then fit again with --overwrite.",
+        soft_wrap=True,
+    )
