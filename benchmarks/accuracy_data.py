@@ -110,17 +110,17 @@ def read(folder: Path, name: str) -> tuple[Rows, np.ndarray]:
     return (tf_idf(columns[about.words]) if about.words else one_hot(columns)), truth
 
 
-def first_rows(folder: Path, name: str) -> tuple[Rows, np.ndarray]:
-    """At most MOST_ROWS rows in random order, and their classes."""
+def first_rows(folder: Path, name: str, most: int = MOST_ROWS) -> tuple[Rows, np.ndarray]:
+    """At most ``most`` rows in random order, and their classes."""
     part = folder / f"{name}.part.npz"
-    if part.exists():
+    if part.exists() and most <= MOST_ROWS:
         with np.load(part) as data:
             if "X" in data:
                 return data["X"], data["y"]
             parts = data["values"], data["columns"], data["starts"]
             return sparse.csr_matrix(parts, shape=tuple(data["shape"])), data["y"]
     rows, truth = read(folder, name)
-    chosen = np.random.default_rng(0).permutation(len(truth))[:MOST_ROWS]
+    chosen = np.random.default_rng(0).permutation(len(truth))[:most]
     return rows[chosen], truth[chosen]
 
 
@@ -144,7 +144,7 @@ def sizes_of(total: int, sizes: tuple[int, ...] = SIZES) -> list[int]:
 
 def load(folder: Path, name: str, size: int) -> tuple[Rows, np.ndarray]:
     """A part: rows as float32 in random order, and classes from 0 on."""
-    rows, truth = first_rows(folder, name)
+    rows, truth = first_rows(folder, name, max(size, MOST_ROWS))
     rows, truth = rows[:size].astype(np.float32), truth[:size]
     _, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
     several = counts[codes] >= 2
