@@ -79,12 +79,12 @@ def spreading(graph: sparse.csr_matrix, labels: np.ndarray, classes: int) -> np.
 
 
 def poisson_weights(distances: np.ndarray, near: np.ndarray) -> sparse.csr_matrix:
-    """Weights exp(−4 d²/d₁₀²) to the neighbours, as GraphLearning has them by default."""
+    """Weights exp(−4 d²/d₁₀²), the mean of both directions, as GraphLearning has them."""
     far = distances[:, -1:]
     # Ten copies of a row are at distance 0: all of them count as 1.
     weights = np.exp(-4 * np.square(distances / np.where(far > 0, far, 1)))
     graph = graph_of(near[:, 1:], weights[:, 1:])
-    return graph.maximum(graph.T)
+    return sparse.csr_matrix((graph + graph.T) / 2)
 
 
 def poisson(weights: sparse.csr_matrix, labels: np.ndarray, classes: int) -> np.ndarray:
