@@ -94,7 +94,11 @@ def summary(results: pd.DataFrame, left_out: pd.DataFrame | None) -> list[str]:
         if method == OURS and left_out is not None:
             ours = cells(left_out, "accuracy")[OURS].reindex(accuracy.index)
             even = cells(left_out, "balanced")[OURS].reindex(accuracy.index)
-            add("biglp, leave one data set out", ours, "", f"{even.mean():.1f}")
+            name = "biglp, leave one data set out"
+            if not ours.notna().all():
+                same = accuracy[method][ours.notna()]
+                name += f" ({len(same)} of {len(ours)} cells, on which biglp has {same.mean():.1f})"
+            add(name, ours, "", f"{even.mean():.1f}")
     rivals = peers(accuracy)
     even = f"{balanced[rivals].max(axis=1).mean():.1f}"
     add("oracle: the best peer of each cell", accuracy[rivals].max(axis=1), "", even)
