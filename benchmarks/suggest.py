@@ -22,8 +22,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import accuracy
 import numpy as np
+from accuracy_data import SETS, load
 
 from biglp import LowRankLabelPropagation
 
@@ -135,8 +135,7 @@ def measure_from_zero(
 
 def measure(name: str, out: Path, starts: int, n_rows: int, balance: str, first_seed: int) -> None:
     """Run all starts of one data set."""
-    accuracy.MAX_ROWS = n_rows
-    rows, truth = accuracy.load(Path(os.environ["BIGLP_DATA"]), name)
+    rows, truth = load(Path(os.environ["BIGLP_DATA"]), name, n_rows)
     runs = []
     for start in range(starts):
         runs.append(curves(rows, truth, first_seed + start, balance))
@@ -210,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("measure")
-    one.add_argument("set", choices=list(accuracy.SETS))
+    one.add_argument("set", choices=list(SETS))
     one.add_argument("out", type=Path)
     one.add_argument("--starts", type=int, default=5)
     one.add_argument("--rows", type=int, default=20_000)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class SuggestJob(TableJob):
     memory: str | int = "auto"
 
     verb = "suggest"
-    columns = ("row", "label", "current_label", "confidence", "doubt")
+    columns: ClassVar[tuple[str, ...]] = ("row", "label", "current_label", "confidence", "doubt")
 
     @property
     def beside(self) -> Path:
