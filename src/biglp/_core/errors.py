@@ -18,6 +18,7 @@
     BigLPWarning (UserWarning)
     ├── DegreeWarning                        rows whose degree had to be repaired
     ├── UnreachedRowsWarning                 rows that no label reaches
+    ├── LabelRegionWarning                   labels from one region of the rows only
     ├── LandmarkWarning                      fewer landmarks than asked for
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 
@@ -94,6 +95,10 @@ class DegreeWarning(BigLPWarning):
 
 class UnreachedRowsWarning(BigLPWarning):
     """Some rows are reached by no label; they got the class prior."""
+
+
+class LabelRegionWarning(BigLPWarning):
+    """The labelled rows come from one region; nothing is known about the others."""
 
 
 class LandmarkWarning(BigLPWarning):

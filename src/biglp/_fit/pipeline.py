@@ -18,7 +18,12 @@ import numpy as np
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.checkpoint import Checkpoint
-from biglp._core.errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
+from biglp._core.errors import (
+    BigLPWarning,
+    DegreeWarning,
+    LabelRegionWarning,
+    UnreachedRowsWarning,
+)
 from biglp._core.files import free_space
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for, one_blas_thread
@@ -82,7 +87,7 @@ class Fitted:
             )
         if self.answered.n_unreached:
             found.append(unreached_warning(self.problem, self.answered.n_unreached))
-        return found
+        return found + region_warnings(report)
 
 
 @dataclass(frozen=True)
@@ -231,3 +236,16 @@ def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsW
         f"{n_unreached:,} of {problem.labels.n_rows:,} rows are reached by no label and got "
         f"{got}; label rows near them, or use more landmarks or a larger alpha."
     )
+
+
+def region_warnings(report: dict[str, Any]) -> list[BigLPWarning]:
+    """Say that the labels come from one region, where they do."""
+    if report.get("labels_cover_rows") is not False:
+        return []
+    return [
+        LabelRegionWarning(
+            f"the labels come from one region: {report['unseen_share']:.0%} of all rows lie on one "
+            "side of nearly all labelled ones, and nothing tells how well they are labelled. Label "
+            "some rows drawn at random from all of them, or those that suggest names."
+        )
+    ]
