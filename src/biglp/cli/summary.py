@@ -132,11 +132,13 @@ def _estimate(estimate: dict[str, Any] | None) -> list[str]:
         return []
     low, high = (round(100 * share) for share in estimate["interval"])
     following = estimate["next_labels"]
-    least, most = (100 * share for share in following["range"])
+    least, likely, most = (
+        f"{round(100 * share, 1):g}"
+        for share in (following["range"][0], following["gain"], following["range"][1])
+    )
     return [
         f"About [bold]{estimate['accuracy']:.0%}[/bold] of the unlabelled rows are right (90 % "
         f"interval {low} to {high}); always saying {escape(estimate['largest_class'])} would be "
         f"{estimate['base_rate']:.0%}",
-        f"{following['labels']} more labels would add about {100 * following['gain']:.1f} points "
-        f"({least:.1f} to {most:.1f})",
+        f"{following['labels']} more labels would add about {likely} points ({least} to {most})",
     ]
