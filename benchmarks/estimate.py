@@ -122,8 +122,8 @@ def measure(name: str, rows: np.ndarray, truth: np.ndarray, seed: int) -> list[d
 def table(lines: list[dict[str, Any]]) -> None:
     """Print error and coverage by way of labelling and by data set."""
     lines = [each for each in lines if each.get("known", 0) >= FEWEST]
-    print("| labels | fits | stated − true | found − true | error | interval | holds | unseen |")
-    print("|---|---|---|---|---|---|---|---|")
+    heads = "probability off by | held-out off by | estimate off by | width | holds | unseen"
+    print(f"| labels | fits | {heads} |\n{8 * '|---'}|")
     groups = {f"{way}, {n}": (way, n) for way, n in DRAWN} | {"suggested": ("suggested", None)}
     chosen = {
         label: [e for e in lines if e["way"] == way and n in (None, e["n"])]
