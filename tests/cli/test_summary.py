@@ -43,6 +43,29 @@ def test_kinds_of_columns_are_told(here):
     assert told in " ".join(result.stdout.split())
 
 
+def test_how_many_rows_are_right(here):
+    rng = np.random.default_rng(0)
+    truth = (rng.random(600) < 0.2).astype(int)
+    values = rng.standard_normal((600, 2)) + 3.0 * truth[:, None]
+    arguments = write("npy", values, np.where(np.arange(600) < 80, truth, -1))
+    result = done("fit", *arguments, "-o", "out")
+    found = json.loads(Path("out/summary.json").read_text())["settings"]["estimated_accuracy"]
+    low, high = (round(100 * share) for share in found["interval"])
+    said = " ".join(result.stdout.split())
+    assert f"About {found['accuracy']:.0%} of the unlabelled rows are right" in said
+    assert f"interval {low} to {high}); always saying 0 would be {found['base_rate']:.0%}" in said
+    assert "50 more labels would add about" in said
+    assert 0.75 < found["base_rate"] < 0.85
+
+
+def test_rows_that_say_the_same_without_the_graph(here):
+    values = np.repeat([[0.0, 0.0], [9.0, 9.0]], 200, axis=0)
+    values += 0.1 * np.random.default_rng(0).standard_normal(values.shape)
+    shown = np.where(np.arange(400) % 8 == 0, np.arange(400) // 200, -1)
+    said = " ".join(done("fit", *write("npy", values, shown), "-o", "out").stdout.split())
+    assert "100.0% without the graph: no clear difference" in said
+
+
 def test_warnings_reach_the_user(here):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((400, 2))

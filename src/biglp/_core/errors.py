@@ -19,6 +19,7 @@
     ├── DegreeWarning                        rows whose degree had to be repaired
     ├── UnreachedRowsWarning                 rows that no label reaches
     ├── UnlikeLabelsWarning                  a group of rows unlike all labelled ones
+    ├── LabelRegionWarning                   labels from one region of the rows only
     ├── LandmarkWarning                      fewer landmarks than asked for
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 
@@ -99,6 +100,10 @@ class UnreachedRowsWarning(BigLPWarning):
 
 class UnlikeLabelsWarning(BigLPWarning):
     """A group of rows is unlike all labelled ones: a class may be without labels."""
+
+
+class LabelRegionWarning(BigLPWarning):
+    """The labelled rows come from one region; nothing is known about the others."""
 
 
 class LandmarkWarning(BigLPWarning):

@@ -18,7 +18,12 @@ import numpy as np
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.checkpoint import Checkpoint
-from biglp._core.errors import BigLPWarning, DegreeWarning, UnreachedRowsWarning
+from biglp._core.errors import (
+    BigLPWarning,
+    DegreeWarning,
+    LabelRegionWarning,
+    UnreachedRowsWarning,
+)
 from biglp._core.files import free_space
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for, one_blas_thread
@@ -86,7 +91,7 @@ class Fitted:
             found.append(unreached_warning(self.problem, self.answered.n_unreached))
         if report.get("unlike_labels"):
             found.append(unlike_warning(report["unlike_labels"]))
-        return found
+        return found + region_warnings(report)
 
 
 @dataclass(frozen=True)
@@ -247,3 +252,16 @@ def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsW
         f"{n_unreached:,} of {problem.labels.n_rows:,} rows are tied to no label through the "
         f"graph; {METHODS[problem.settings.method].unreached}"
     )
+
+
+def region_warnings(report: dict[str, Any]) -> list[BigLPWarning]:
+    """Say that the labels come from one region, where they do."""
+    if report.get("labels_cover_rows") is not False:
+        return []
+    return [
+        LabelRegionWarning(
+            f"the labels come from one region: {report['unseen_share']:.0%} of all rows lie on one "
+            "side of nearly all labelled ones, and nothing tells how well they are labelled. Label "
+            "some rows drawn at random from all of them, or those that suggest names."
+        )
+    ]

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from biglp._jobs.fit import FitJob
 
 MOST_CLASSES = 12
+HELPED = {
+    True: "the unlabelled rows helped",
+    False: "the unlabelled rows did not help",
+    None: "no clear difference",
+}
+"""What is said of the report's ``unlabelled_rows_helped``."""
 
 
 def show_plan(job: FitJob, as_json: bool) -> None:
@@ -127,7 +133,7 @@ def _doubts(summary: dict[str, Any], folder: Path) -> str:
 
 
 def _evidence(settings: dict[str, Any]) -> list[str]:
-    """Lines on the weights of the committee's members and its accuracy on held-out labels."""
+    """Lines on how many rows are right, and on the members of the committee."""
     if "members" not in settings:
         return []
     weights = {item["member"]: item["weight"] for item in settings["members"]}
@@ -137,12 +143,32 @@ def _evidence(settings: dict[str, Any]) -> list[str]:
         name: weight for name, weight in weights.items() if not name.startswith("spread")
     }
     weighed = ", ".join(f"{name} {weight / total:.0%}" for name, weight in shares.items())
+    lines = _estimate(settings.get("estimated_accuracy"))
     if settings["held_out_accuracy"] is None:
-        return [f"weights: {weighed}; too few labels to hold some out"]
-    found = f"{settings['held_out_accuracy']:.1%} of held-out labels found"
-    if not settings["trustworthy"]:
-        labels = settings["held_out_labels"]
-        return [f"weights: {weighed}; {found}, of only {labels}: more labels would tell more"]
-    helped = "helped" if settings["unlabelled_rows_helped"] else "did not help"
+        return [*lines, f"weights: {weighed}; too few labels to hold some out"]
+    found = (
+        f"{settings['held_out_accuracy']:.1%} of {settings['held_out_labels']:,} held-out labels"
+    )
+    if settings["supervised_accuracy"] is None:
+        return [*lines, f"weights: {weighed}; {found} found"]
     alone = f"{settings['supervised_accuracy']:.1%} without the graph"
-    return [f"weights: {weighed}; {found} ({alone}: the unlabelled rows {helped})"]
+    helped = HELPED[settings["unlabelled_rows_helped"]]
+    return [*lines, f"weights: {weighed}; {found} found ({alone}: {helped})"]
+
+
+def _estimate(estimate: dict[str, Any] | None) -> list[str]:
+    """Lines on how many rows are right, beside the simplest answer there is."""
+    if estimate is None:
+        return []
+    low, high = (round(100 * share) for share in estimate["interval"])
+    following = estimate["next_labels"]
+    least, likely, most = (
+        f"{round(100 * share, 1):g}"
+        for share in (following["range"][0], following["gain"], following["range"][1])
+    )
+    return [
+        f"About [bold]{estimate['accuracy']:.0%}[/bold] of the unlabelled rows are right (90 % "
+        f"interval {low} to {high}); always saying {escape(estimate['largest_class'])} would be "
+        f"{estimate['base_rate']:.0%}",
+        f"{following['labels']} more labels would add about {likely} points ({least} to {most})",
+    ]

@@ -15,7 +15,7 @@ from biglp._core.errors import ParameterError
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
-from biglp._fit.pipeline import Pipeline, learn, unreached_warning
+from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
 from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
@@ -149,6 +149,8 @@ class ActiveLearningMixin:
         self.classes_, self.report_ = classes, report
         for name in ANSWERS:
             self.__dict__.pop(name, None)
+        for warning in region_warnings(report):
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def _renew(self) -> None:

@@ -107,8 +107,12 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         Class probabilities of every training row.
     report_ : dict
         What was chosen (factor, landmarks, bandwidth, alpha, prior) and found (rank, repaired
-        rows, rows that no label reaches, leave-one-out accuracy of each candidate, labels that are
-        probably wrong).
+        rows, rows that no label reaches, leave-one-out accuracy of each candidate, labels that
+        are probably wrong). By default also
+        ``estimated_accuracy``: share of the unlabelled rows that are right (``accuracy``) with its
+        90 % ``interval``, ``balanced_accuracy``, ``recall`` of each class, the ``base_rate`` of the
+        ``largest_class``, and what the ``next_labels`` may add; ``trustworthy`` when the interval
+        is at most 20 points wide and the labels do not come from one region of the rows.
     n_iter_ : int
         Iterations of the solver; 1 for the closed form.
     n_features_in_ : int

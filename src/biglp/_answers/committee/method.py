@@ -10,6 +10,7 @@ import numpy as np
 from biglp._answers.base import AnswerSettings, Extra, HeldOut, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
+from biglp._answers.committee.appraisal import appraise, graph_helped
 from biglp._answers.committee.member import Evidence
 from biglp._answers.committee.robust import learn_robustly
 from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
@@ -27,7 +28,7 @@ IMAGINED_LABELS = 5.0
 from them: a dozen labels say little of them."""
 LEAST_CHANCE = 1e-30
 TRUSTED_LABELS = 30
-"""Held-out labels from which on their accuracy means something."""
+"""Held-out labels from which on a difference in their accuracy means something."""
 
 
 class CommitteeMethod(Method):
@@ -87,8 +88,13 @@ class CommitteeMethod(Method):
         )
         if problem.settings.balances("share"):
             answer = _with_shares(answer, evidence)
-        report = _report(trained, found, _weights(supervised, evidence))
+        without_graph = _weights(supervised, evidence)
+        report = _report(trained, found, without_graph)
         report["spectral_radius"] = problem.system.radius
+        if found.n_held_out >= TRUSTED_LABELS:
+            helped = graph_helped(found.shares, without_graph.shares, evidence.targets)
+            report["unlabelled_rows_helped"] = helped
+        report |= appraise(evidence, trained, answer, found.shares)
         held_out = HeldOut(evidence.part.rows, found.shares)
         return Learnt(answer, report, max(one.fit.n_iter for one in trained), held_out)
 
@@ -123,17 +129,12 @@ def _report(trained: list[Trained], found: Weights, without_graph: Weights) -> d
     weights = found.weights[:-1]
     graph = sum(w for one, w in zip(trained, weights, strict=True) if one.member.uses_graph)
     everything = float(weights.sum())
-    trustworthy = found.n_held_out >= TRUSTED_LABELS
-    helped = None
-    if trustworthy and found.accuracy is not None and without_graph.accuracy is not None:
-        helped = found.accuracy > without_graph.accuracy
     return {
         "members": found.report,
         "prior_weight": float(found.weights[-1]),
         "held_out_labels": found.n_held_out,
         "held_out_accuracy": found.accuracy,
         "supervised_accuracy": without_graph.accuracy,
-        "unlabelled_rows_helped": helped,
+        "unlabelled_rows_helped": None,
         "graph_share": float(graph) / everything if everything > 0 else 0.0,
-        "trustworthy": trustworthy,
     }
