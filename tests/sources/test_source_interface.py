@@ -56,7 +56,7 @@ def test_prepared_rows_pass_it_on(source):
     scaling = Scaling("none", projection=projection)
     prepared = PreparedSource(source, np.dtype(np.float64), scaling)
     assert prepared.n_features == 1
-    assert prepared.n_input_features == source.n_features
+    assert prepared.n_input_features == (1 if source.is_sparse else source.n_features)
     assert prepared.scaling is scaling
     assert not prepared.is_sparse
     for name in ("name", "stamps", "from_files", "encoding", "part_bytes", "decoding_bytes"):

@@ -32,8 +32,7 @@ COUNTS, TOPIC = made_texts()
 
 
 def fitted_scaling(rows):
-    scaling = Scaling.from_sample(rows, "auto")
-    return scaling.projected(scaling.apply(rows), seed=0)
+    return Scaling.from_sample(rows, "auto").projected(rows, seed=0)
 
 
 class TestRecognised:
@@ -97,6 +96,14 @@ class TestWeights:
     def test_texts_without_a_known_word_stay_zero(self):
         rows = sparse.csr_matrix((3, WORDS), dtype=np.float32)
         assert not fitted_scaling(COUNTS).apply(rows).any()
+
+
+def test_used_words_are_those_of_plain_indexing():
+    scaling = Scaling("text", used=np.array([0, 3, 17, 250, 399]))
+    for rows in (COUNTS, COUNTS[:0], COUNTS[:1], sparse.csr_array(COUNTS)):
+        np.testing.assert_array_equal(
+            scaling.apply(rows).toarray(), rows.toarray()[:, scaling.used]
+        )
 
 
 def test_rows_become_dense_and_have_length_one():

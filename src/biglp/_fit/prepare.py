@@ -104,4 +104,4 @@ def choose_scaling(sample: Rows, settings: GraphSettings) -> Scaling:
         scaling = replace(scaling, offset=None)
     if count == 0 or not (settings.projected or count or scaling.kind == "text"):
         return scaling
-    return scaling.projected(scaling.apply(sample), settings.seed, count)
+    return scaling.projected(sample, settings.seed, count)

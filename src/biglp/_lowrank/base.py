@@ -188,6 +188,8 @@ class Factor(ABC):
                 drawn = shape.directions * shape.dtype.itemsize or a_row
                 fitting += min(ROWS_PER_LANDMARK * rank, shape.n_rows) * drawn * 5 // 4
         if shape.directions:
+            # The sample stays sparse; its parts are weighed, transposed and projected.
+            fitting += 2 * min(SAMPLE_ROWS, shape.n_rows) * a_row
             fitting += text_bytes(shape.n_features, shape.directions)
         return Costs(
             row=cls.row_bytes(rank, shape, settings.device),

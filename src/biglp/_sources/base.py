@@ -72,7 +72,7 @@ class Source(ABC):
 
     @property
     def n_input_features(self) -> int:
-        """Number of features before any projection."""
+        """Numbers that a dense row has before any projection."""
         return self.n_features
 
     @property

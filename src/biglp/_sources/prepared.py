@@ -55,8 +55,8 @@ class PreparedSource(Source):
 
     @property
     def n_input_features(self) -> int:
-        """Number of features before the projection."""
-        return self.inner.n_input_features
+        """Number of features before the projection, of which sparse rows hold few."""
+        return self.n_features if self.inner.is_sparse else self.inner.n_input_features
 
     def read(self, start: int, stop: int) -> Rows:
         """Return prepared rows."""

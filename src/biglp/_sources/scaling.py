@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ from biglp._sources.kinds import (
     table_columns,
 )
 from biglp._sources.statistics import Statistics, feature_statistics, inverse, signed_log
-from biglp._sources.text import is_text, text_directions, word_weights
+from biglp._sources.text import TEXT_ROWS, is_text, text_directions, word_weights
 
 SCALINGS = ("auto", "none", "standard", "minmax", "log", "unit", "text", "table")
 SCALING_ARRAYS = ("used", "offset", "factor", "logged", "final", "projection", "counts")
@@ -88,7 +89,7 @@ class Scaling:
     def apply(self, rows: Rows) -> Rows:
         """Scale a block of rows (dense or CSR); the identity returns the rows untouched."""
         if self.used is not None:
-            rows = rows[:, self.used]
+            rows = self._of_used(rows)
         if self.offset is not None:
             rows = rows - self.offset.astype(rows.dtype)
         if self.factor is not None:
@@ -101,6 +102,25 @@ class Scaling:
             rows = np.asarray(rows @ self.projection.astype(rows.dtype, copy=False))
             rows = unit_length(rows) if self.unit else rows
         return rows
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Place of each feature up to the last used one among those used; −1: it is not."""
+        assert self.used is not None
+        places = np.full(int(self.used[-1]) + 2, -1, dtype=np.int32)
+        places[self.used] = np.arange(len(self.used))
+        return places
+
+    def _of_used(self, rows: Rows) -> Rows:
+        assert self.used is not None
+        if not sparse.issparse(rows):
+            return rows[:, self.used]
+        # SciPy's own choice of columns looks at every column, of which there may be a million.
+        places = self._places[np.minimum(rows.indices, len(self._places) - 1)]
+        known = places >= 0
+        ends = np.concatenate([[0], np.cumsum(known)])[rows.indptr]
+        shape = rows.shape[0], len(self.used)
+        return type(rows)((rows.data[known], places[known], ends), shape=shape)
 
     def _on_log_scale(self, rows: Rows, final: np.ndarray) -> Rows:
         if self.logged is None:
@@ -116,7 +136,7 @@ class Scaling:
         return rows
 
     def projected(self, sample: Rows, seed: int, count: int | None = None) -> Scaling:
-        """Add a projection on the principal directions of scaled rows, where few say most.
+        """Add a projection on the principal directions of the scaled rows, where few say most.
 
         Images and the like lie near a subspace of a few dozen dimensions. Distances within it are
         the better neighbours, and cheaper by as much as it is smaller.
@@ -124,7 +144,7 @@ class Scaling:
         Parameters
         ----------
         sample : array or CSR matrix
-            Rows, scaled.
+            Rows as they are.
         seed : int
         count : int, optional
             Number of directions; by default there is a projection only of wide rows, and only where
@@ -132,14 +152,16 @@ class Scaling:
         """
         n_rows, n_features = sample.shape
         if self.kind == "text":
-            return replace(self, projection=text_directions(sample, seed, count))
+            few = self.apply(sample[:: max(n_rows // TEXT_ROWS, 1)])
+            return replace(self, projection=text_directions(few, seed, count))
         if count is not None:
             if count >= n_features:
                 return self
-            return replace(self, projection=principal_directions(sample, seed, count)[0])
+            directions, _ = principal_directions(self.apply(sample), seed, count)
+            return replace(self, projection=directions)
         if n_features < PROJECT_ABOVE or n_rows <= 2 * PROJECT_TO:
             return self
-        directions, share = principal_directions(sample, seed, PROJECT_TO)
+        directions, share = principal_directions(self.apply(sample), seed, PROJECT_TO)
         if share < PROJECT_SHARE:
             return self
         return replace(self, projection=directions)

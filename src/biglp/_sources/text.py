@@ -38,8 +38,7 @@ them: the first ones are topics, the last ones single words."""
 
 def text_directions(rows: Rows, seed: int, count: int | None) -> np.ndarray:
     """Leading singular directions of weighted rows, each by its importance.  (w, count)."""
-    few = rows[:: max(rows.shape[0] // TEXT_ROWS, 1)]
-    directions, lengths = leading_directions(few, seed, count or TEXT_DIRECTIONS)
+    directions, lengths = leading_directions(rows, seed, count or TEXT_DIRECTIONS)
     scales = (lengths / max(lengths[0], np.finfo(np.float64).tiny)) ** DIRECTION_POWER
     return np.asarray(directions * scales.astype(directions.dtype))
 
@@ -49,7 +48,7 @@ def text_bytes(n_features: int, count: int) -> int:
 
     Of all features only how many texts each is in is counted.
     """
-    return 8 * (4 * min(n_features, MOST_WORDS) * (count + OVERSAMPLED) + 3 * n_features)
+    return 8 * (5 * min(n_features, MOST_WORDS) * (count + OVERSAMPLED) + 3 * n_features)
 
 
 def is_text(sample: Rows) -> bool:
