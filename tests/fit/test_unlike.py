@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import UnlikeLabelsWarning
+from biglp._fit import unlike
 from helpers import rows_in_a_block
 
 
@@ -56,6 +57,14 @@ def test_same_group_for_any_cut():
     expected = fitted((0, 6))[0].report_["unlike_labels"]
     with rows_in_a_block(250):
         assert fitted((0, 6), engine="threads")[0].report_["unlike_labels"] == expected
+
+
+def test_not_looked_for_in_few_rows(monkeypatch):
+    assert fitted((0, 6))[2]
+    monkeypatch.setattr(unlike, "LEAST_ROWS", 2000)
+    found, _, warned = fitted((0, 6))
+    assert found.report_["unlike_labels"] is None
+    assert not warned
 
 
 @pytest.mark.parametrize("factor", ["nystrom", "linear"])

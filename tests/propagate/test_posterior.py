@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._fit.suggest import leading_eigenpairs
+from biglp._fit.sample_graph import leading_eigenpairs
 from biglp._propagate.posterior import LAST, OVERLAP, Posterior, choose_batch
 from helpers import blobs
 

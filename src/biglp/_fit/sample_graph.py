@@ -21,6 +21,8 @@ from biglp._propagate.sums import apply_mixing
 
 RANK = 100
 """Leading eigenvectors that are kept."""
+ROUGHLY = 1e-3
+"""Relative error of eigenvalues that is allowed where a few of them are looked at in a hurry."""
 DENSE_RANK = 400
 """Rank up to which all eigenvectors are found faster than the leading ones alone."""
 
@@ -42,10 +44,13 @@ class Spectrum:
 
     @classmethod
     def of(cls, features: Any, graph: Graph, rank: int = RANK) -> Spectrum:
-        """Take the features of a sample of a graph's rows apart.  (m, p)."""
+        """Take the features of a sample of a graph's rows apart.  (m, p).
+
+        Fewer eigenvectors than RANK are found to the precision of ROUGHLY only.
+        """
         with one_blas_thread():  # so that the bits do not depend on the number of threads
             mixed, mixing = _mixed(features, graph)
-            values, vectors = leading_eigenpairs(mixed, rank)
+            values, vectors = leading_eigenpairs(mixed, rank, 0.0 if rank == RANK else ROUGHLY)
             basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors
         # Where the sample's graph has a radius above 1 (Nyström), S is divided by it.
         radius = max(1.0, float(values.max(initial=0.0)))
@@ -96,7 +101,7 @@ class Sample:
         return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
 
 
-def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_eigenpairs(features: Any, rank: int, tol: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues of the Gram matrix of features and their vectors.  (q,), (p, q)."""
     n_rows, width = features.shape
     if width > max(n_rows, DENSE_RANK):  # more features than rows: the smaller product will do
@@ -110,7 +115,7 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
     else:
         from scipy.sparse.linalg import eigsh  # slow to load, and small graphs do without
 
-        values, vectors = eigsh(gram, k=rank, v0=np.ones(width))
+        values, vectors = eigsh(gram, k=rank, v0=np.ones(width), tol=tol)
     useful = values > 1e-9 * max(float(values.max()), np.finfo(np.float64).tiny)
     return values[useful], vectors[:, useful]
 

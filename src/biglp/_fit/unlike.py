@@ -34,6 +34,8 @@ from biglp._propagate.posterior import ALPHA, Posterior
 
 SAMPLE, LEADING = 2000, 30
 """Rows that are looked at, and the eigenvectors in which they are compared."""
+LEAST_ROWS = 1000
+"""Rows that are needed: of a few hundred, a group would be a handful, and chance is at work."""
 MOST_LABELS = 500
 """Labels that are looked at: a random part of many shows what is missing just as well."""
 DRAWS = 20
@@ -79,7 +81,8 @@ def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
         What was learnt from the labels.
     """
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
-    if not isinstance(labels, Labels) or graph.source.n_rows <= len(labels.rows):
+    n_rows = graph.source.n_rows
+    if not isinstance(labels, Labels) or n_rows < LEAST_ROWS or n_rows == len(labels.rows):
         return None
     sample = Sample.of(graph, SAMPLE, seed, LEADING)
     rows = to_numpy(graph.source.take(sample.rows)) if answer.needs_rows else None
