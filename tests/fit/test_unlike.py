@@ -47,7 +47,7 @@ def test_gone_when_the_class_is_labelled():
     found, truth, warned = fitted((0, 6))
     assert warned
     rng = np.random.default_rng(1)
-    more = [rng.choice(np.flatnonzero(truth == code), 6, replace=False) for code in (0, 6)]
+    more = [rng.choice(np.flatnonzero(truth == code), 12, replace=False) for code in (0, 6)]
     rows = np.concatenate(more)
     found.update_labels(rows, truth[rows])
     assert found.report_["unlike_labels"] is None

@@ -13,16 +13,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import column_sums
+from biglp._core.arrays import column_sums, to_numpy
 from biglp._engines.local import one_blas_thread
+from biglp._lowrank.anchors import AnchorFactor
+from biglp._lowrank.base import Factor
 from biglp._lowrank.graph import Graph
+from biglp._lowrank.kernels import nearest_landmarks
 from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.sums import apply_mixing
 
+ROWS_PER_GROUP = 4
+"""Rows of a sample for each group of landmarks."""
 RANK = 100
 """Leading eigenvectors that are kept."""
-ROUGHLY = 1e-3
-"""Relative error of eigenvalues that is allowed where a few of them are looked at in a hurry."""
+OVERSAMPLES, POWER_STEPS = 20, 8
+"""Of the randomised decomposition of larger graphs. Where eigenvalues are close to each other the
+last of them come out some percent too small, which changes no choice."""
 DENSE_RANK = 400
 """Rank up to which all eigenvectors are found faster than the leading ones alone."""
 
@@ -44,14 +50,13 @@ class Spectrum:
 
     @classmethod
     def of(cls, features: Any, graph: Graph, rank: int = RANK) -> Spectrum:
-        """Take the features of a sample of a graph's rows apart.  (m, p).
-
-        Fewer eigenvectors than RANK are found to the precision of ROUGHLY only.
-        """
+        """Take the features of a sample of a graph's rows apart.  (m, p)."""
         with one_blas_thread():  # so that the bits do not depend on the number of threads
-            mixed, mixing = _mixed(features, graph)
-            values, vectors = leading_eigenpairs(mixed, rank, 0.0 if rank == RANK else ROUGHLY)
+            groups = _groups(graph.factor, features.shape[0] // ROWS_PER_GROUP)
+            mixed, mixing = _mixed(features if groups is None else features @ groups, graph)
+            values, vectors = leading_eigenpairs(mixed, rank)
             basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors
+            basis = basis if groups is None else np.asarray(groups @ basis)
         # Where the sample's graph has a radius above 1 (Nyström), S is divided by it.
         radius = max(1.0, float(values.max(initial=0.0)))
         return cls(values / radius, basis / np.sqrt(radius))
@@ -101,23 +106,45 @@ class Sample:
         return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
 
 
-def leading_eigenpairs(features: Any, rank: int, tol: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Largest eigenvalues of the Gram matrix of features and their vectors.  (q,), (p, q)."""
     n_rows, width = features.shape
-    if width > max(n_rows, DENSE_RANK):  # more features than rows: the smaller product will do
-        values, left = leading_eigenpairs(features.T, rank)
-        return values, np.asarray(features.T @ (left / np.sqrt(values)))
-    gram = features.T @ features
-    if width <= DENSE_RANK:
-        dense = gram.toarray() if sparse.issparse(gram) else gram
-        values, vectors = np.linalg.eigh(dense)
+    if min(n_rows, width) <= DENSE_RANK and width <= n_rows:
+        gram = features.T @ features
+        values, vectors = np.linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
         values, vectors = values[-rank:], vectors[:, -rank:]
     else:
-        from scipy.sparse.linalg import eigsh  # slow to load, and small graphs do without
+        # Slow to load. A number of steps that is fixed: a graph of many parts has the eigenvalue 1
+        # many times, and methods that go on until they converge may not end on it.
+        from sklearn.utils.extmath import randomized_svd
 
-        values, vectors = eigsh(gram, k=rank, v0=np.ones(width), tol=tol)
-    useful = values > 1e-9 * max(float(values.max()), np.finfo(np.float64).tiny)
+        count = min(rank, n_rows, width)
+        _, sizes, directions = randomized_svd(
+            features, count, n_oversamples=OVERSAMPLES, n_iter=POWER_STEPS, random_state=0
+        )
+        values, vectors = sizes[::-1] ** 2, directions[::-1].T
+    useful = values > 1e-9 * max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
     return values[useful], vectors[:, useful]
+
+
+def _groups(factor: Factor, most: int) -> sparse.csr_matrix | None:
+    """Which group each landmark is in, as columns of 0 and 1; None where all may stay apart.
+
+    A graph that is fine for all rows falls to pieces on a sample of them: its landmarks have a row
+    or two each. Landmarks that are close to each other count as one then.
+    """
+    if not isinstance(factor, AnchorFactor) or factor.rank <= most:
+        return None
+    landmarks = factor.landmarks
+    step = np.linspace(0, len(landmarks) - 1, most).astype(int)
+    centres = landmarks[np.unique(step)]
+    for _ in range(2):  # once to move the centres, once to be in the nearest one's group
+        nearest = to_numpy(nearest_landmarks(landmarks, centres, 1)[0])[:, 0]
+        places = (np.ones(len(nearest), dtype=np.float64), (np.arange(len(nearest)), nearest))
+        groups = sparse.csr_matrix(places, shape=(len(nearest), len(centres)))
+        sizes = np.maximum(column_sums(groups), 1.0)
+        centres = ((groups.T @ landmarks) / sizes[:, None]).astype(landmarks.dtype)
+    return groups
 
 
 def _mixed(features: Any, graph: Graph) -> tuple[Any, np.ndarray]:

@@ -4,6 +4,8 @@ Member e says logits ℓ_e (b × c); they are centred within each row, divided b
 size s_e, clipped at ±CUT and weighted:
 
     p(class j | row) ∝ exp( b_j + Σ_e w_e · clip((ℓ_ej − mean_j ℓ_ej) / s_e) ).
+
+b holds the class prior with its weight, and takes off what members hold of it themselves.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class ForestMember(Member):
     """A random forest, where rows are a table and not too many."""
 
     name, worth = "forest", 0.02
-    starts = everywhere(0.0) | {"table": (0.07, 0.45)}
+    starts = everywhere(0.0) | {"table": (0.18, 0.42)}
     says_shares = True
     opinion = Forest
 

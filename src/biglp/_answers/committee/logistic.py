@@ -26,10 +26,10 @@ class LogisticMember(Member):
 
     name = "logistic"
     starts = {  # noqa: RUF012  declared in the base
-        "table": (0.25, 0.3),
-        "pixels": (0.4, 1.1),
-        "text": (0.0, 0.1),
-        "embedding": (0.2, 0.6),
+        "table": (0.33, 0.24),
+        "pixels": (0.0, 0.55),
+        "text": (0.0, 0.05),
+        "embedding": (0.0, 0.35),
     }
     says_shares = True
     opinion = LinearOpinion

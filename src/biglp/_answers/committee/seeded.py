@@ -34,7 +34,7 @@ class SeededMember(Member):
     """Seeded k-means, where rows are words or embeddings."""
 
     name = "seeded k-means"
-    starts = everywhere(0.0) | {"text": (0.4, 1.0), "embedding": (0.8, 1.2)}
+    starts = everywhere(0.0) | {"text": (0.3, 0.75), "embedding": (0.3, 0.4)}
     opinion = LinearOpinion
 
     @classmethod

@@ -20,16 +20,16 @@ from biglp._propagate.systems import System
 
 STARTS: dict[float, Starts] = {
     0.9: {
-        "table": (0.15, 0.05),
-        "pixels": (1.1, 1.5),
-        "text": (0.05, 0.15),
-        "embedding": (0.5, 0.7),
+        "table": (0.1, 0.04),
+        "pixels": (0.0, 0.3),
+        "text": (0.02, 0.03),
+        "embedding": (0.1, 0.2),
     },
     0.99: {
         "table": (0.02, 0.02),
-        "pixels": (2.5, 2.7),
-        "text": (0.2, 0.35),
-        "embedding": (0.5, 0.7),
+        "pixels": (1.15, 1.2),
+        "text": (0.15, 0.3),
+        "embedding": (0.45, 0.55),
     },
 }
 """The α that are asked, and their starting weights (see :mod:`.weights`)."""

@@ -104,9 +104,14 @@ class Trained:
 
     @property
     def scale(self) -> float:
-        """Usual size of its logits."""
+        """Usual size of its logits, divided by log₂ of the number of classes.
+
+        The logit that makes a class likely among c grows with log c, so that a weight means as much
+        whatever the number of classes is.
+        """
         sample = self.fit.sample
-        return usual_size(sample if self.log_shares is None else sample - self.log_shares)
+        size = usual_size(sample if self.log_shares is None else sample - self.log_shares)
+        return float(size / np.log2(max(sample.shape[1], 2)))
 
     def bias(self, scale: float) -> np.ndarray | float:
         """What is added to its scaled logits.  (c,)."""
