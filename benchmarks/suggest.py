@@ -124,8 +124,7 @@ def measure_from_zero(
     name: str, out: Path, starts: int, n_rows: int, balance: str, first_seed: int
 ) -> None:
     """Run all seeds of one data set without labels at the start; the balance is "auto"."""
-    accuracy.MAX_ROWS = n_rows
-    rows, truth = accuracy.load(Path(os.environ["BIGLP_DATA"]), name)
+    rows, truth = load(Path(os.environ["BIGLP_DATA"]), name, n_rows)
     runs = []
     for start in range(starts):
         runs.append(curves_from_zero(rows, truth, first_seed + start))

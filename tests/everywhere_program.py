@@ -95,6 +95,7 @@ def fit_all(engine, folder):
             rows_in_a_block(ROWS_A_BLOCK),
             mock.patch.multiple(spectrum, DENSE_RANK=MANY - 1, DENSE_WORK=0),
             mock.patch.object(nearest, "MIN_LABELS", VOTERS),
+            mock.patch.object(nearest.NearestMember, "worth", 0.0),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", BigLPWarning)

@@ -186,7 +186,7 @@ class TestEstimator:
             (on_device.label_distributions_, on_cpu.label_distributions_),
             (on_device.predict_proba(rows), on_cpu.predict_proba(rows)),
         ):
-            np.testing.assert_allclose(found, expected, atol=2e-4)
+            np.testing.assert_allclose(found, expected, atol=3e-3)
         clear = clear_rows(on_cpu.label_distributions_, 4e-4)
         np.testing.assert_array_equal(on_device.transduction_[clear], on_cpu.transduction_[clear])
 

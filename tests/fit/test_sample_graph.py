@@ -1,4 +1,4 @@
-"""The leading eigenvectors of a graph: those of a dense decomposition, and found in bounded time."""
+"""The leading eigenvectors of a graph: those of a dense decomposition, in bounded time."""
 
 import numpy as np
 from scipy import sparse

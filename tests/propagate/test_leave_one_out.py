@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._lowrank.anchors import NEAREST
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import Spectrum
@@ -41,7 +42,7 @@ def test_leave_one_out_of_some_rows_only():
 def test_leave_one_out_is_refitting_without_each_weighted_distribution(alpha):
     X, _, Y, weights, L = soft_problem(n=60, labelled=15)
     given = weights[:, None] * Y
-    Z = ref.anchor_weights(X, L, 1.5, 3)
+    Z = ref.anchor_weights(X, L, 1.5, NEAREST)
     features = Z / np.sqrt(Z.sum(axis=0))
     known = np.flatnonzero(given.any(axis=1))
     sums = GramSums(

@@ -13,6 +13,8 @@ import dask
 import dask.array as da
 from distributed import Client, LocalCluster
 
+pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
+
 X, Y, _ = blobs(n=1000, features=6, labelled=30, dtype=np.float32)
 SETTINGS = {"factor": "anchors", "landmarks": "kmeans-full", "n_landmarks": 12}
 

@@ -15,7 +15,8 @@ the rows in doubt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,15 @@ class Pool:
         Labelled rows of the graph, which are not suggested.
     known : ndarray or CSR matrix of shape (l, p), optional
         Normalised features of labelled rows that are not in the graph.
+    first : sequence of int
+        Rows that come first: some of a group that is unlike all labelled rows.
     """
 
     graph: Graph
     answer: Answer
     labels: Labels | None = None
     known: Any = None
+    first: Sequence[int] = ()
 
     def known_features(self, seed: int) -> Any:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
@@ -114,8 +118,9 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     graph = SampleGraph.of_pool(pool, seed)
     wanted = max(CANDIDATES, CANDIDATES_EACH * n)
     scale = np.inf if 2 * wanted >= n_unlabelled else graph.scale(wanted / n_rows)
+    first = np.setdiff1d(np.asarray(pool.first, dtype=np.int64), labelled)[:n]
     sieve = CandidateSearch(
-        pool.graph.features, pool.answer, labelled, scale, seed + NEXT_ROUND * len(labelled)
+        pool.graph.features, pool.answer, labelled, scale, seed + NEXT_ROUND * len(labelled), first
     )
     found = pool.graph.engine.map_blocks(sieve.candidates, pool.graph.blocks, label="suggestions")
     rows, doubts, noise, codes, confidence = (
@@ -138,7 +143,9 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     if n > len(chosen):
         rest = np.setdiff1d(np.arange(len(rows)), chosen)
         rest = rest[np.argsort(-logs[rest], kind="stable")]
-        chosen = np.concatenate([chosen, rest])[:n]
+        chosen = np.concatenate([chosen, rest])
+    places = np.searchsorted(rows, first)  # blocks come in order, and so do their rows
+    chosen = np.concatenate([places, chosen[~np.isin(chosen, places)]])[:n]
     return Suggestions(
         rows[chosen], doubts[chosen], codes[chosen], confidence[chosen], n_unlabelled
     )
@@ -213,6 +220,8 @@ class CandidateSearch:
     scale : float
         t of the chance min(1, t·u^a).
     seed : int
+    first : ndarray of shape (f,)
+        Rows that are candidates whatever their doubt is, increasing.
     """
 
     features: Features
@@ -220,6 +229,7 @@ class CandidateSearch:
     labelled: np.ndarray
     scale: float
     seed: int
+    first: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def candidates(self, block: Block) -> tuple[np.ndarray, ...]:
         """Row numbers, doubts, random numbers, classes and their probabilities."""
@@ -230,6 +240,8 @@ class CandidateSearch:
         doubts = doubt(probabilities)
         noise = row_noise(self.seed, block.start, block.stop, 1)[:, 0]
         candidate = noise < self.scale * doubts**SIEVE_POWER
+        first, last = np.searchsorted(self.first, [block.start, block.stop])
+        candidate[self.first[first:last] - block.start] = True
         first, last = np.searchsorted(self.labelled, [block.start, block.stop])
         candidate[self.labelled[first:last] - block.start] = False
         places = np.flatnonzero(candidate)

@@ -42,13 +42,15 @@ DRAWS = 20
 """Sets of labels that are drawn again."""
 UPPER = 0.3
 """Share of the rows that t is about: about the most that an unknown class will have."""
-UNUSUAL, FEW_LABELS = 1.64, 50
-"""Standard deviations above the mean, which chance alone goes beyond in 5 % of all cases; times
+UNUSUAL, FEW_LABELS = 2.5, 50
+"""Standard deviations above the mean, which chance alone goes beyond in 1 % of all cases; times
 √(l / 50) for l labels above 50. The draws rely on what rows are called, which is wrong for some:
 the more labels there are, the further such errors alone take t."""
-LEAST_SHARE = 0.05
-"""Share of the rows that a group must have; chance alone gives 1 / (DRAWS + 1), about as much."""
-EXAMPLES = 3
+LEAST_SHARE, MOST_SHARE = 0.05, 0.5
+"""Share of the rows that a group must have; chance alone gives 1 / (DRAWS + 1), about as much. More
+than half of all rows are no class that was forgotten: labels are few, or wrong."""
+EXAMPLES = 4
+"""Rows of a group that are named, and suggested first."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
     n_rows = graph.source.n_rows
     if not isinstance(labels, Labels) or n_rows < LEAST_ROWS or n_rows == len(labels.rows):
+        return None
+    if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
     sample = Sample.of(graph, SAMPLE, seed, LEADING)
     rows = to_numpy(graph.source.take(sample.rows)) if answer.needs_rows else None
@@ -121,7 +125,7 @@ def _group(
         if excess <= values.mean() + allowed * values.std(ddof=1):
             return None
         group = np.flatnonzero(given > drawn.max(axis=0))
-        if len(group) < LEAST_SHARE * len(given):
+        if not LEAST_SHARE * len(given) <= len(group) <= MOST_SHARE * len(given):
             return None
         clusters, squared = clustered(sample.directions(ALPHA)[group], EXAMPLES, seed)
     examples = [

@@ -83,8 +83,11 @@ class SuggestJob(TableJob):
         labels = engine.once(lambda: self._labels(source))
         memory = engine.once(lambda: parse_memory(self.memory))
         graph = model.graph(engine, source, memory, self.device)
+        unlike = model.report.get("unlike_labels") or {"rows": ()}
+        # Row numbers of the fit mean nothing in other rows.
+        first = unlike["rows"] if model.report.get("rows") == source.n_rows else ()
         with explained(source):
-            found = suggest_rows(Pool(graph, model.answer, labels), self.n, seed=0)
+            found = suggest_rows(Pool(graph, model.answer, labels, first=first), self.n, seed=0)
         suggestions = as_table(found, model.classes)
         labelled = source.n_rows - found.n_unlabelled
         facts = {"rows": source.n_rows, "labelled_rows": labelled, "suggestions": suggestions}

@@ -177,7 +177,8 @@ class ActiveLearningMixin:
             if has_rows:
                 problem = self._problem_on(engine)
                 seed = problem.settings.seed
-                pool = Pool(problem.graph, self._model.answer, problem.labels)
+                unlike = self.report_.get("unlike_labels") or {"rows": ()}
+                pool = Pool(problem.graph, self._model.answer, problem.labels, first=unlike["rows"])
             if X is not None:
                 known = None if pool is None else pool.known_features(seed)
                 graph: Graph = self._graph_of(engine, self._source(X, reset=False))

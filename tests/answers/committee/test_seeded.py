@@ -72,11 +72,8 @@ def test_unlabelled_texts_move_the_means():
 @pytest.mark.parametrize("kind", ["table", "pixels"])
 def test_it_is_not_asked_of_other_rows(kind):
     rng = np.random.default_rng(0)
-    X = (
-        rng.normal(size=(200, 5))
-        if kind == "table"
-        else rng.normal(size=(200, 3)) @ rng.normal(size=(3, 250))
-    )
+    table, pixels = rng.normal(size=(200, 5)), rng.random((200, 3)) @ rng.random((3, 250))
+    X = table if kind == "table" else pixels
     y = np.where(np.arange(200) < 10, np.arange(200) % 2, -1)
     fitted = LowRankLabelPropagation(random_state=0).fit(X, y)
     assert "seeded k-means" not in [one["member"] for one in fitted.report_["members"]]

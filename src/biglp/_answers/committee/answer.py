@@ -148,10 +148,3 @@ def scaled_logits(logits: Array, scale: float) -> Array:
     centred = logits - logits.mean(1)[:, None]
     centred *= 1.0 / scale
     return centred.clip(-CUT, CUT)
-
-
-def usual_size(logits: np.ndarray) -> float:
-    """Median over rows of the largest centred logit: a size that few wild rows do not change."""
-    centred = logits - logits.mean(axis=1, keepdims=True)
-    size = float(np.median(np.abs(centred).max(axis=1)))
-    return size if size > 0 else 1.0

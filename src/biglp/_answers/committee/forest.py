@@ -99,7 +99,7 @@ class ForestMember(Member):
     """A random forest, where rows are a table and not too many."""
 
     name, worth = "forest", 0.02
-    starts = everywhere(0.0) | {"table": (0.18, 0.42)}
+    starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
     says_shares = True
     opinion = Forest
 

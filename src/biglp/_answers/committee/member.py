@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -22,9 +22,13 @@ from biglp._sources import Scaling
 
 SAMPLE = 2000
 """Rows that tell the usual size of each member's logits."""
-ROWS = ("table", "pixels", "text", "embedding")
-"""Kinds of rows, for which members start with weights of their own: features of any kind, principal
-components of many features of one scale, words, and other rows of length 1."""
+ROWS = ("table", "clusters", "pixels", "text", "embedding")
+"""Kinds of rows, for which members start with weights of their own: features of any kind, such
+whose graph is in clusters, principal components of many features of one scale, words, and other
+rows of length 1."""
+DECISIVE = 4.0
+"""Usual size of the logits of label spreading from which on a graph is in clusters: a label reaches
+rows of its own e⁴ times as well as others. On tables of overlapping classes it is below 1.5."""
 PLENTY = 20
 """Labels a class from which on a member starts with the second of its weights."""
 Starts = dict[str, tuple[float, float]]
@@ -190,11 +194,23 @@ class Evidence:
         logs = np.log(np.maximum(self.targets.sum(axis=0), np.finfo(np.float64).tiny))
         return np.asarray(logs - logs.mean())
 
+    def seen_through(self, graph: MemberFit) -> Evidence:
+        """The same, knowing whether the graph of a table is in clusters."""
+        clusters = self.kind == "table" and usual_size(graph.sample) > DECISIVE
+        return replace(self, kind="clusters") if clusters else self
+
     def between(self, few: float, many: float) -> float:
         """A weight between that for one label a class and that for plenty, on a log scale."""
         each = max(len(self.problem.labels.rows) / len(self.log_prior), 1.0)
         plenty = min(np.log(each) / np.log(PLENTY), 1.0)
         return float(few + plenty * (many - few))
+
+
+def usual_size(logits: np.ndarray) -> float:
+    """Median over rows of the largest centred logit: a size that few wild rows do not change."""
+    centred = logits - logits.mean(axis=1, keepdims=True)
+    size = float(np.median(np.abs(centred).max(axis=1)))
+    return size if size > 0 else 1.0
 
 
 def kind_of_rows(scaling: Scaling) -> str:

@@ -60,11 +60,14 @@ class CommitteeMethod(Method):
     def learn_once(cls, problem: Problem[Labels]) -> Learnt:
         """Let the members learn, and find their weights."""
         evidence = Evidence.of(problem, _log_prior(problem.labels, problem.settings))
-        kinds, trained = [], []
-        for kind in MEMBERS:
-            for member in MEMBERS[kind].candidates(evidence):
-                kinds.append(kind)
-                trained.append(Trained.on(evidence, member))
+        asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
+        kinds = [kind for kind, _ in asked]
+        fits = [member.learn(evidence) for _, member in asked]
+        graphs = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.uses_graph]
+        evidence = evidence.seen_through(graphs[-1])  # that of the largest α
+        trained = [
+            Trained.of(evidence, one, fit) for (_, one), fit in zip(asked, fits, strict=True)
+        ]
         found = _weights(trained, evidence)
         worth = [
             one.member.uses_graph or weight >= one.member.worth

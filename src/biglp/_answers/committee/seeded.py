@@ -18,9 +18,15 @@ from typing import Self
 
 import numpy as np
 
-from biglp._answers.committee.answer import usual_size
 from biglp._answers.committee.logistic import folds
-from biglp._answers.committee.member import Evidence, LinearOpinion, Member, MemberFit, everywhere
+from biglp._answers.committee.member import (
+    Evidence,
+    LinearOpinion,
+    Member,
+    MemberFit,
+    everywhere,
+    usual_size,
+)
 from biglp._answers.standard import to_float64
 from biglp._core.arrays import to_dense
 

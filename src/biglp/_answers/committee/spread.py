@@ -20,13 +20,15 @@ from biglp._propagate.systems import System
 
 STARTS: dict[float, Starts] = {
     0.9: {
-        "table": (0.1, 0.04),
+        "table": (0.06, 0.01),
+        "clusters": (0.35, 0.6),
         "pixels": (0.0, 0.3),
         "text": (0.02, 0.03),
         "embedding": (0.1, 0.2),
     },
     0.99: {
-        "table": (0.02, 0.02),
+        "table": (0.01, 0.01),
+        "clusters": (0.7, 0.7),
         "pixels": (1.15, 1.2),
         "text": (0.15, 0.3),
         "embedding": (0.45, 0.55),

@@ -33,15 +33,22 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from biglp._answers.committee.answer import scaled_logits, usual_size
-from biglp._answers.committee.member import Evidence, Member, MemberFit, Starts, everywhere
+from biglp._answers.committee.answer import scaled_logits
+from biglp._answers.committee.member import (
+    Evidence,
+    Member,
+    MemberFit,
+    Starts,
+    everywhere,
+    usual_size,
+)
 
 PULL = 8.0
 SIZE_PULL = 1.0
 SIZES = (-5.0, 3.0)
 """Range of log t."""
 LEAST_SHARE = 0.05
-PRIOR_STARTS: Starts = everywhere(0.7) | {"table": (1.3, 1.3)}
+PRIOR_STARTS: Starts = everywhere(0.7) | {"table": (1.3, 1.3), "clusters": (1.3, 1.3)}
 """Starting weights of the class prior. Those of the members (``Member.starts``) minimise the
 log-loss of all together, without any weights found for the single problem, over thirteen data sets
 at three sizes and eight numbers of labels; fitted to all sets of a kind but one, they lose a
@@ -97,10 +104,10 @@ class Trained:
     log_shares: np.ndarray | None = None
 
     @classmethod
-    def on(cls, evidence: Evidence, member: Member) -> Trained:
-        """Let a member learn."""
+    def of(cls, evidence: Evidence, member: Member, fit: MemberFit) -> Trained:
+        """A member and what it has learnt, as the evidence is seen now."""
         log_shares = evidence.log_counts if member.says_shares else None
-        return cls(member, member.learn(evidence), member.start(evidence), log_shares)
+        return cls(member, fit, member.start(evidence), log_shares)
 
     @property
     def scale(self) -> float:
