@@ -33,7 +33,7 @@ EXPECTED = WRONG_BEFORE / LOOKED_AT_BEFORE
 LEAST_TOLD = 0.15
 """Share of the wrong labels that must be among those called so. Of 10 % wrong labels among 500 it
 is about .1 on SUSY, .2 to .4 on tables, .6 on text and .9 on images."""
-LEAST_LABELS = 30
+LEAST_LABELS = 100
 """Labels below which nothing is lowered: one that is unlike the others says little there."""
 LEAST_TRUST = 0.01
 """Probability of being right that every label is left."""
