@@ -5,10 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import ParameterError
 from biglp._fit import check
+from biglp._fit.relabel import with_only
 from biglp._labels.labels import Labels
 from biglp._propagate import systems
 from helpers import fitted_blobs, soft_problem
@@ -166,3 +168,18 @@ class TestFolds:
             assert 30 <= len(kept) <= 33
             assert (labels.take(kept).counts > 0).all()
             np.testing.assert_array_equal(asked, fold)
+
+
+def test_labels_on_a_graph_of_ones_own():
+    graph = kneighbors_graph(ROWS, 10)
+    labels, wrong = planted()
+    found = LowRankLabelPropagation(factor="precomputed").fit(graph, labels).doubtful_labels(0.0)
+    # Withheld in folds and added up anew: the sums of a fit without these labels, bit by bit.
+    problem = LowRankLabelPropagation(factor="precomputed").fit(graph, labels)._problem
+    kept = np.setdiff1d(np.arange(300), np.arange(0, 300, 5))
+    fewer = np.where(np.isin(np.arange(len(labels)), kept), labels, -1)
+    again = LowRankLabelPropagation(factor="precomputed").fit(graph, fewer)._problem
+    some = with_only(problem, problem.labels.take(kept))
+    np.testing.assert_array_equal(some.sums.targets, again.sums.targets)
+    listed = found.rows[: len(wrong)]
+    assert np.isin(listed, wrong).mean() > 0.75

@@ -15,6 +15,7 @@ from biglp._core.arrays import to_numpy
 from biglp._fit.bad_rows import explained
 from biglp._fit.pipeline import Pipeline, learn
 from biglp._fit.prepare import Prepared
+from biglp._fit.relabel import ROWS_AT_ONCE, with_only
 from biglp._labels.doubt import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 
@@ -22,8 +23,6 @@ MOST_LEARNT = 20_000
 """Labels that are learnt from while others are withheld."""
 WITHHELD = 0.2
 """Share of the labels that is withheld at once, where they are no more than those learnt from."""
-ROWS_AT_ONCE = 1000
-"""Rows that are fetched together."""
 
 
 def fit_and_check(pipeline: Pipeline, prepared: Prepared, labels: Labels) -> LabelDoubts:
@@ -57,7 +56,7 @@ def all_held_out(problem: Problem[Labels], held_out: HeldOut | None) -> np.ndarr
     for fold in folds(labels, np.flatnonzero(~done), problem.settings.seed):
         kept, asked = split(labels, fold, problem.settings.seed)
         if len(asked):
-            learnt = learn(_with_some_labels(problem, kept))
+            learnt = learn(with_only(problem, labels.take(kept)))
             shares[asked] = _said_of(problem, learnt.answer, labels.rows[asked])
     return shares
 
@@ -95,17 +94,6 @@ def split(labels: Labels, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
         needed = np.flatnonzero((shares[:, missing] > 0).any(axis=1))
         kept, fold = np.union1d(kept, needed), np.setdiff1d(fold, needed)
     return kept, fold
-
-
-def _with_some_labels(problem: Problem[Labels], places: np.ndarray) -> Problem[Labels]:
-    """The same problem with some of its labels, added up anew."""
-    labels = problem.labels.take(places)
-    targets = np.zeros_like(problem.sums.targets)
-    for start in range(0, len(places), ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, len(places))
-        part = problem.labelled(labels.take(np.arange(start, stop)))
-        targets += part.features.T @ part.targets(labels.n_classes)
-    return problem.with_labels(labels, targets)
 
 
 def _said_of(problem: Problem[Labels], answer: Answer, rows: np.ndarray) -> np.ndarray:

@@ -33,16 +33,26 @@ def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labe
     factor = problem.graph.factor
     rank = 0 if factor.is_graph else factor.rank
     METHODS[problem.settings.method].check(labels, problem.settings, rank)
-    targets = np.zeros((len(problem.sums.totals), labels.n_classes))
     if added is None:
-        added = labels
-    else:
-        targets[:, _new_codes(before, labels)] = problem.sums.targets
-    for start in range(0, len(added.rows), ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, len(added.rows))
-        part = added.take(np.arange(start, stop))
-        targets += problem.graph.targets_of(part, problem.sums.mix)
+        return with_only(problem, labels)
+    targets = targets_of(problem, added)
+    targets[:, _new_codes(before, labels)] += problem.sums.targets
     return problem.with_labels(labels, targets)
+
+
+def with_only(problem: Problem[Labels], labels: Labels) -> Problem[Labels]:
+    """The same graph with other labels of its rows, added up anew."""
+    return problem.with_labels(labels, targets_of(problem, labels))
+
+
+def targets_of(problem: Problem[Labels], labels: Labels) -> np.ndarray:
+    """B of some labels; their rows are fetched, a few at a time.  (r, c)."""
+    targets = np.zeros((len(problem.sums.totals), labels.n_classes))
+    for start in range(0, len(labels.rows), ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, len(labels.rows))
+        part = labels.take(np.arange(start, stop))
+        targets += problem.graph.targets_of(part, problem.sums.mix)
+    return targets
 
 
 def forget_features(problem: Problem[Labels]) -> None:

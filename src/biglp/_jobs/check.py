@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from biglp._core.checkpoint import RunFolder
 from biglp._core.checks import probability
-from biglp._core.errors import ParameterError
 from biglp._engines import Engine
 from biglp._fit.check import fit_and_check
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import DEFAULTS
+from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob
 from biglp._jobs.inputs import file_facts
-from biglp._jobs.results import SUMMARY
 from biglp._jobs.tables import TableJob
 from biglp._labels.doubt import DoubtfulLabels
 from biglp._sources.options import ReadOptions
@@ -104,32 +102,18 @@ def earlier_fit(folder: Path) -> dict[str, Any]:
     ParameterError
         When the folder holds no finished fit, or its rows have changed since.
     """
-    try:
-        run = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["run"]
-        facts, labels, options = dict(run["input"]), dict(run["labels"]), dict(run["option"])
-    except (OSError, ValueError, KeyError) as error:
-        raise ParameterError(
-            f"{folder} is a folder without the results of a finished biglp fit; give that, or the "
-            "rows with --labels FILE or --label-column NAME."
-        ) from error
-    simulated = facts.get("simulation")
-    inputs = (simulated,) if simulated else tuple(facts)
-    if not simulated and file_facts(list(inputs)) != facts:
-        raise ParameterError(
-            f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
-            "name the rows and their labels yourself, with the options of the fit."
-        )
-    named = {
-        "label_column": labels.pop("column"),
-        "weight_column": labels.pop("weight column", None),
-        "unlabelled": labels.pop("unlabelled"),
-    }
-    files = list(labels)
+    fit = EarlierFit.in_folder(
+        folder,
+        instead="the rows with --labels FILE or --label-column NAME",
+        changed="name the rows and their labels yourself, with the options of the fit",
+    )
+    options = fit.options
     return {
-        "inputs": inputs,
-        # Labels may have been corrected in their file since: those are looked at.
-        "labels": None if simulated or files == list(inputs) else files[0],
-        **named,
+        "inputs": fit.inputs,
+        "labels": fit.labels,  # those of now: they may have been corrected in their file
+        "label_column": fit.label_column,
+        "weight_column": fit.weight_column,
+        "unlabelled": fit.unlabelled,
         "reading": {name: options[name] for name in ReadOptions.__annotations__ if name in options},
         "parameters": {name: options[name] for name in DEFAULTS if options.get(name) is not None},
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import BigLPError, ParameterError
+from biglp._core.errors import BigLPError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
+from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.inputs import LabelInput, file_facts, label_input
 from biglp._jobs.predict import new_encoding
 from biglp._jobs.results import MODEL, SUMMARY
@@ -136,31 +136,18 @@ def earlier_run(folder: Path) -> dict[str, Any]:
     ParameterError
         When the folder holds no finished fit, or its rows have changed since.
     """
-    try:
-        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        facts, labels = dict(summary["run"]["input"]), dict(summary["run"]["labels"])
-    except (OSError, ValueError, KeyError) as error:
-        raise ParameterError(
-            f"{folder} is a folder without the results of a finished biglp fit; give that, or the "
-            "rows with --model FILE."
-        ) from error
-    simulated = facts.get("simulation")
-    inputs = (simulated,) if simulated else tuple(facts)
-    if not simulated and file_facts(list(inputs)) != facts:
-        raise ParameterError(
-            f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
-            "fit again, or name the rows and --model yourself."
-        )
-    column, unlabelled = labels.pop("column"), labels.pop("unlabelled")
-    labels.pop("weight column", None)  # which rows have a label is all that counts here
-    files = list(labels)
-    given = summary["run"].get("option", {})
+    fit = EarlierFit.in_folder(
+        folder,
+        instead="the rows with --model FILE",
+        changed="fit again, or name the rows and --model yourself",
+    )
     return {
-        "inputs": inputs,
+        "inputs": fit.inputs,
         "model": folder / MODEL,
-        # Labels may have been added to their file since; in the rows themselves they cannot.
-        "labels": None if simulated or files == list(inputs) else files[0],
-        "label_column": column,
-        "unlabelled": unlabelled,
-        "reading": {name: given[name] for name in ("drop", "delimiter") if name in given},
+        "labels": fit.labels,  # which rows have one is all that counts here, not their weights
+        "label_column": fit.label_column,
+        "unlabelled": fit.unlabelled,
+        "reading": {
+            name: fit.options[name] for name in ("drop", "delimiter") if name in fit.options
+        },
     }

@@ -221,9 +221,9 @@ class Factor(ABC):
         """Undo :meth:`pack`."""
         return packed[0]
 
-    def sums(self, labels: Any) -> GramSums:
-        """What stands for H, B and t where the features are rows of a graph."""
-        raise NotImplementedError(f"{self.kind} is no graph: its sums are those of a sweep")
+    def sums(self, labels: Any) -> GramSums | None:
+        """What stands for H, B and t where a graph was given; None: a sweep adds them up."""
+        return None
 
     def for_new_rows(self) -> Factor:
         """Return the factor as new rows need it, without what belongs to the training rows."""

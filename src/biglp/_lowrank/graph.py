@@ -99,8 +99,9 @@ class Graph:
 
     def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
         """H, B and t over all rows, mixed; one sweep, or none where a graph was given."""
-        if self.factor.is_graph:
-            return self.factor.sums(labels)
+        given = self.factor.sums(labels)
+        if given is not None:
+            return given
         found = (checkpoint or Checkpoint()).step("gram", lambda: sweep_gram(self, labels).arrays())
         return GramSums.from_arrays(found, labels.counts, labels.n_rows)
 

@@ -73,10 +73,10 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         Scaling of the features, learnt from a sample of the rows. "log" puts long tails on a
         logarithmic scale, "unit" gives rows length 1, "text" weighs words and projects rows on
         leading directions, "table" takes each column by its kind: plain numbers, long tails,
-        columns of 0 and 1. "auto" is "text" for sparse rows of words, "none" where features share
-        one scale, "table" elsewhere.
+        columns of 0 and 1. "auto" is "text" for sparse rows of words, "unit" for embeddings, "none"
+        where features share one scale, "table" elsewhere.
     projection : int, "auto" or "none"
-        Number of principal directions that rows are projected on. "auto" is 128 for text, 40 for
+        Number of principal directions that rows are projected on. "auto" is 64 for text, 40 for
         wide rows such as images where these hold most of the variance, and none elsewhere.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
