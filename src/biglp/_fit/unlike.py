@@ -103,8 +103,8 @@ def unlike_warning(found: dict[str, Any]) -> UnlikeLabelsWarning:
     examples = ", ".join(f"{row:,}" for row in found["rows"])
     return UnlikeLabelsWarning(
         f"about {found['share']:.0%} of the rows form a group unlike all labelled rows (for "
-        f"example rows {examples}): a class may be missing; label some of them (suggest in Python, "
-        "biglp suggest on the command line)."
+        f"example rows {examples}): a class, or a part of one, may be without labels; label some "
+        "of them (suggest in Python, biglp suggest on the command line)."
     )
 
 
