@@ -1,8 +1,8 @@
 """How good is the estimate of accuracy: its error, and how often its interval holds the truth.
 
-Twelve data sets of at most 6,000 rows; labels drawn at random, by class, and suggested in rounds of
-20. Each fit is one line of a JSON file: what was estimated, what is true, and what the constants of
-biglp/_answers/estimate.py can be found again from.
+The data sets of the accuracy table, at most 6,000 rows of each; labels drawn at random, by class,
+and suggested in rounds of 20. Each fit is a line of a JSON file: what was estimated, what is true,
+and what the constants of biglp/_answers/estimate.py can be found again from.
 
 Run with:  BIGLP_DATA=folder python benchmarks/estimate.py measure out.jsonl [--draws 2] [--sets …]
 Then:      python benchmarks/estimate.py table out.jsonl      the table of docs/accuracy.md
@@ -18,16 +18,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import accuracy
 import numpy as np
+from accuracy_data import SETS, load
 from scipy.optimize import minimize
 
 from biglp import LowRankLabelPropagation
 from biglp._answers import estimate
 from biglp._answers.committee import appraisal
 
-TABLES = {"bank": ("bank_marketing.csv", "y"), "shoppers": ("online_shoppers.csv", "Revenue")}
-SETS = (*accuracy.SETS, *TABLES, "ag_news")
+ROWS = 6000
 DRAWN = [("random", 50), ("random", 100), ("random", 500), ("by class", 5), ("by class", 20)]
 ROUNDS, BATCH, START = 5, 20, 20
 FEWEST = 45
@@ -40,27 +39,6 @@ def remembered(held_out: Any, sample: np.ndarray, n_labelled: int) -> Any:
     """Estimate as always, and keep what it was made from."""
     asked[:] = [held_out.known(), np.asarray(sample, dtype=np.float64)]
     return estimate.estimate_accuracy(held_out, sample, n_labelled)
-
-
-def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and class codes: tables one-hot, text through 128 directions and of unit length."""
-    if name in accuracy.SETS:
-        return accuracy.load(folder, name)
-    import pandas as pd
-
-    file, column = TABLES.get(name, ("ag_news_8k.csv", "label"))
-    table = pd.read_csv(folder / file)
-    table = table.iloc[np.sort(np.random.default_rng(0).permutation(len(table))[:6000])]
-    codes = np.unique(table.pop(column).astype(str), return_inverse=True)[1]
-    if name in TABLES:
-        return pd.get_dummies(table).to_numpy(dtype=np.float32), codes
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    words = TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2)
-    rows = TruncatedSVD(128, random_state=0).fit_transform(words.fit_transform(table["text"]))
-    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    return (rows / lengths).astype(np.float32), codes
 
 
 def line(model: LowRankLabelPropagation, truth: np.ndarray, known: np.ndarray) -> dict[str, Any]:
@@ -185,9 +163,9 @@ def main() -> None:
         (table if options.command == "table" else constants)(lines)
         return
     warnings.simplefilter("ignore")
-    accuracy.MAX_ROWS, appraisal.estimate_accuracy = 6000, remembered
+    appraisal.estimate_accuracy = remembered
     for name in options.sets.split(","):
-        rows, truth = load(Path(os.environ["BIGLP_DATA"]), name)
+        rows, truth = load(Path(os.environ["BIGLP_DATA"]), name, ROWS)
         for seed in range(options.draws):
             with options.file.open("a") as file:
                 file.writelines(json.dumps(e) + "\n" for e in measure(name, rows, truth, seed))

@@ -128,7 +128,7 @@ def measure_from_zero(
     runs = []
     for start in range(starts):
         runs.append(curves_from_zero(rows, truth, first_seed + start))
-        out.write_text(json.dumps({"name": name, "rows": len(rows), "runs": runs}))
+        out.write_text(json.dumps({"name": name, "rows": len(truth), "runs": runs}))
         print(summary_from_zero(json.loads(out.read_text())), flush=True)
 
 
@@ -138,7 +138,7 @@ def measure(name: str, out: Path, starts: int, n_rows: int, balance: str, first_
     runs = []
     for start in range(starts):
         runs.append(curves(rows, truth, first_seed + start, balance))
-        facts = {"name": name, "rows": len(rows), "classes": int(truth.max()) + 1}
+        facts = {"name": name, "rows": len(truth), "classes": int(truth.max()) + 1}
         out.write_text(json.dumps({**facts, "class_balance": balance, "runs": runs}))
         print(summary(json.loads(out.read_text())), flush=True)
 
