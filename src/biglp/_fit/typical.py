@@ -152,7 +152,8 @@ def _lloyd(vectors: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.nda
         means = (members @ vectors) / np.maximum(counts, 1)[:, None]
         centres = np.where(counts[:, None] > 0, means, centres)
     least = np.take_along_axis(squared, clusters[:, None], axis=1)[:, 0]
-    return clusters, np.maximum(least + norms, 0.0)
+    # Vectors of a group without ties to others differ by rounding only, which must not rank them.
+    return clusters, np.maximum(least + norms, 0.0).round(9)
 
 
 def neighbour_distances(rows: Any, neighbour: int) -> np.ndarray:
