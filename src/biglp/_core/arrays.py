@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.errors import MissingExtraError, ParameterError
+from biglp._core.errors import InputError, MissingExtraError, ParameterError
 
 Array = Any
 """A NumPy array or a torch tensor."""
@@ -93,6 +93,40 @@ def to_dense(rows: Rows) -> np.ndarray:
     """Bring a small set of rows, dense or sparse, from any device, as a dense NumPy array."""
     rows = to_numpy(rows)
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
+def on_host(array: Any, name: str) -> Any:
+    """Make a torch tensor on the processor a NumPy array; leave other objects alone.
+
+    Raises
+    ------
+    InputError
+        When the numbers are on a GPU or in a sparse tensor: it says what to call.
+    """
+    if is_torch(array) and hasattr(array, "detach"):
+        if str(array.layout) != "torch.strided":
+            raise InputError(
+                f"{name} is a torch tensor of layout {str(array.layout).removeprefix('torch.')}; "
+                f"give {name}.to_dense(), or a scipy.sparse matrix."
+            )
+        if array.device.type != "cpu":
+            raise _on_gpu(name, f"a torch tensor on {array.device}", f"{name}.cpu()")
+        array = array.detach()
+        # NumPy has no bfloat16; float32 holds every number that it holds.
+        return (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
+    if hasattr(array, "__cuda_array_interface__"):
+        kind = type(array)
+        host = next((call for call in ("get", "copy_to_host") if hasattr(kind, call)), None)
+        call = f"{name}.{host}()" if host else "a copy of it in the computer's memory"
+        raise _on_gpu(name, f"an array on a GPU ({kind.__module__}.{kind.__qualname__})", call)
+    return array
+
+
+def _on_gpu(name: str, what: str, call: str) -> InputError:
+    return InputError(
+        f"{name} is {what}, and biglp reads from the computer's memory; give {call}. "
+        "device='cuda' does the arithmetic on the GPU, wherever the rows come from."
+    )
 
 
 def to_csr(array: Array) -> Any:

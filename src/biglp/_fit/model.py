@@ -59,6 +59,8 @@ class Model:
         What was chosen and found while fitting; JSON values only.
     encoding : Encoding or None
         How the columns of the training table became features; new tables are treated alike.
+    input_names : tuple of str or None
+        Names of the columns that the features were made of, where the training rows had names.
     """
 
     classes: np.ndarray
@@ -69,6 +71,7 @@ class Model:
     n_features: int
     report: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding | None = None
+    input_names: tuple[str, ...] | None = None
 
     def graph(self, engine: Engine, source: Source, memory: int, device: str = "cpu") -> Graph:
         """New rows, tied to the training rows through the model's features.
@@ -124,6 +127,7 @@ class Model:
             "arrays": sorted(arrays),
             "report": self.report,
             "encoding": self.encoding and self.encoding.to_json(),
+            "input_names": self.input_names,
         }
         with (
             atomic_write(path) as file,
@@ -154,6 +158,9 @@ class Model:
     def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
         factor = FACTORS[header["factor"]].from_state(_part(arrays, "factor"))
         normalisation = Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing)
+        encoding = Encoding.from_json(header["encoding"]) if header.get("encoding") else None
+        # Not in models of release 0.1.
+        names = header.get("input_names") or (encoding.columns if encoding else None)
         return cls(
             classes=_classes_from_json(header["classes"]),
             features=Features(factor, normalisation),
@@ -162,7 +169,8 @@ class Model:
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=header["report"],
-            encoding=Encoding.from_json(header["encoding"]) if header.get("encoding") else None,
+            encoding=encoding,
+            input_names=tuple(names) if names else None,
         )
 
 

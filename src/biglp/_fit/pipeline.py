@@ -156,6 +156,7 @@ class Pipeline:
             n_features=source.n_features,
             report=report,
             encoding=source.encoding,
+            input_names=source.input_names,
         )
         # A copy, without the matrices that were factorised on the way.
         rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)

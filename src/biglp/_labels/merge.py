@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import LabelError, ParameterError
+from biglp._labels.columns import label_array
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._labels.values import unlabelled
 
@@ -111,10 +112,7 @@ def _only_repeats(before: Labels, after: Labels) -> bool:
 
 
 def _column(values: Any) -> np.ndarray:
-    given = np.asarray(values)
-    if given.dtype.kind in "US" and not hasattr(values, "dtype"):
-        given = np.asarray(values, dtype=object)  # text and None would all become text
-    given = np.atleast_1d(given)
+    given = np.atleast_1d(label_array(values))
     if given.ndim != 1:
         raise LabelError(f"labels must be one-dimensional; got shape {given.shape}.")
     return given

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.arrays import on_host
 from biglp._core.errors import LabelError
 from biglp._labels.values import given_weights
 
@@ -131,7 +132,7 @@ def _as_table(y: Any) -> np.ndarray:
             "fit requires y to be passed, but the target y is None; give one number a row, NaN "
             "where it is unknown."
         )
-    values = np.asarray(y)
+    values = np.asarray(on_host(y, "y"))
     if values.dtype.kind == "c":
         raise LabelError("Complex data not supported as targets; use real numbers.")
     try:

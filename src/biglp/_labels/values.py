@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._core.arrays import on_host
 from biglp._core.errors import LabelError, ParameterError
+from biglp._labels.columns import label_array
 
 PIECE_ROWS = 1 << 16
 """Rows of a table of label distributions that are looked at together."""
@@ -44,9 +46,7 @@ def as_column(y: Any) -> np.ndarray:
             "fit requires y to be passed, but the target y is None; give one label a row, "
             "with -1, None, NaN or '' where the label is unknown."
         )
-    values = np.asarray(y)
-    if values.dtype.kind in "US" and not hasattr(y, "dtype"):
-        values = np.asarray(y, dtype=object)  # a list of text and NaN or -1 would all become text
+    values = label_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         import warnings
 
@@ -113,7 +113,7 @@ def _means_unlabelled(value: Any) -> bool:
 
 def read_distributions(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a table that hold a label distribution, and these, adding up to 1."""
-    table = y.tocsr() if sparse.issparse(y) else np.asarray(y)
+    table = y.tocsr() if sparse.issparse(y) else np.asarray(on_host(y, "y"))
     if table.shape[0] != n_rows:
         raise LabelError(
             f"y has {table.shape[0]:,} rows of label distributions but X has {n_rows:,} rows; give "
@@ -175,6 +175,7 @@ def class_names(classes: Any, n_classes: int) -> np.ndarray:
 
 def given_weights(sample_weight: Any, rows: np.ndarray, n_rows: int) -> np.ndarray:
     """Check weights and return those of the labelled rows."""
+    sample_weight = on_host(sample_weight, "sample_weight")
     try:
         values = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):

@@ -71,6 +71,12 @@ class Source(ABC):
         return np.concatenate([self.read(int(i), int(i) + 1) for i in indices])
 
     @property
+    def input_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that the features are made of, where the input has names."""
+        columns = None if self.encoding is None else self.encoding.columns
+        return columns or self.feature_names
+
+    @property
     def n_input_features(self) -> int:
         """Numbers that a dense row has before any projection."""
         return self.n_features

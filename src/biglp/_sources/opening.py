@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._core.arrays import on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
 from biglp._sources.filled import fill_missing
@@ -18,6 +19,8 @@ from biglp._sources.options import ReadOptions
 
 _NAMED = ("columns", "label_column", "drop", "categorical")
 """Options that mean nothing without named columns."""
+_TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
+"""What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
 
 
 def as_source(X: Any, **options: Any) -> Source:
@@ -27,6 +30,8 @@ def as_source(X: Any, **options: Any) -> Source:
     ----------
     X : array, sparse matrix, data frame, path, paths or Source
         Paths may be files, lists of files, folders, patterns (``part-*.parquet``) or ``sim:…``.
+        Data frames may also be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners
+        and readers, and whatever has Arrow's PyCapsule interface; arrays also torch tensors.
     **options
         See :class:`ReadOptions`.
     """
@@ -47,23 +52,25 @@ def as_source(X: Any, **options: Any) -> Source:
 
         chosen.refuse("a dask array", *_NAMED)
         return fill_missing(open_dask(X), chosen)
-    if hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__"):
+    # Asked of the type: a LazyFrame works its columns out when it is asked for them.
+    if any(hasattr(type(X), mark) for mark in _TABLES) or hasattr(X, "__arrow_c_stream__"):
         frame = _open_frame(X, chosen)
         if frame is not None:
             return frame
     chosen.refuse("an array", *_NAMED)
     if sparse.issparse(X):
         return fill_missing(CsrSource(X), chosen)
-    array = np.asarray(X)
+    array = np.asarray(on_host(X, "X"))
     if array.dtype.kind in "OUS":
         array = _numbers_from_objects(array)
-    return fill_missing(ArraySource(array), chosen)
+    return fill_missing(ArraySource(array, feature_names=_column_names(X)), chosen)
 
 
 def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
     """Open a data frame as a table; None for one of plain numbers, which is as good an array."""
     no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
-    if no_options and hasattr(frame, "dtypes"):  # pandas: an array can be made without pyarrow
+    pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "dtypes")
+    if no_options and pandas:  # an array can be made without pyarrow
         dtypes = list(frame.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
             return None
@@ -72,6 +79,14 @@ def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
     except ImportError as error:
         raise without_pyarrow("this data frame", error) from error
     return open_frame(frame, options, keep_plain=not no_options)
+
+
+def _column_names(X: Any) -> tuple[str, ...] | None:
+    """Names of a data frame's columns, where all of them are text."""
+    if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
+        return None
+    names = tuple(X.column_names if hasattr(X, "column_names") else X.columns)
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def _numbers_from_objects(array: np.ndarray) -> np.ndarray:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -55,7 +57,7 @@ class Estimator(BaseEstimator):
         estimator = cls()
         estimator._model = model
         estimator.report_ = model.report
-        estimator.n_features_in_ = model.n_features
+        estimator._remember(model.input_names, model.n_features)
         estimator._loaded()
         return estimator
 
@@ -99,8 +101,18 @@ class Estimator(BaseEstimator):
 
     def _source(self, X: Any, *, reset: bool) -> Source:
         source = as_source(X)  # first, because its messages about shapes say more
-        if not isinstance(X, (Source, str, os.PathLike)):
+        # scikit-learn checks what it knows; a stream is used up, and a query would run again.
+        known = hasattr(X, "__array__") or isinstance(X, (list, tuple)) or sparse.issparse(X)
+        if known and not source.from_files:
             validate_data(self, X, skip_check_array=True, reset=reset)
+        elif reset and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         if reset:
-            self.n_features_in_ = source.n_features
+            self._remember(source.input_names, source.n_features)
         return source
+
+    def _remember(self, names: tuple[str, ...] | None, n_features: int) -> None:
+        """Set what scikit-learn wants to know of the columns."""
+        self.n_features_in_ = n_features if names is None else len(names)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)

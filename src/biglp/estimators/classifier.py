@@ -101,8 +101,10 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels that occur, sorted, of the type that they were given in: integers stay integers
+        where some labels are missing (None, NaN or null), and so do truth values and text.
     transduction_ : ndarray of shape (n_rows,)
-        Label of every training row.
+        Label of every training row, of the same type; ``predict`` gives this type too.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
         Class probabilities of every training row.
     report_ : dict
@@ -116,6 +118,9 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
     n_iter_ : int
         Iterations of the solver; 1 for the closed form.
     n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, where it has names: a data frame or a file of a table.
 
     Examples
     --------
@@ -202,7 +207,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         Parameters
         ----------
         X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
-            The rows; with ``factor="precomputed"`` the similarities of all rows to all rows.
+            The rows; docs/recipes.md lists the kinds. With ``factor="precomputed"`` the
+            similarities of all rows to all rows.
         y : array of shape (n_rows,) or (n_rows, n_classes)
             Labels of any type; -1, None, NaN or "" where unknown. Or label distributions, as an
             array or a sparse matrix: numbers of 0 or more, which are made to add up to 1 in each

@@ -68,6 +68,9 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         What was chosen and found: α, the weights of the graph, of ridge regression and of the mean
         for each target, and their errors on labels that were left out.
     n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, where it has names: a data frame or a file of a table.
 
     Examples
     --------

@@ -79,11 +79,7 @@ class CacheStore:
             with explained_writing(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
         else:
-            remove_abandoned(Path(tempfile.gettempdir()))
-            with explained_writing(tempfile.gettempdir()):
-                self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-                lock = _lock(self.path)
-            weakref.finalize(self, _remove, self.path, lock, os.getpid())
+            self.path = temporary_folder(self)
         # Everything that the converted rows depend on.
         facts = {
             "version": VERSION,
@@ -186,6 +182,16 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
                 self._file.write(npy_header(self.dtype, (self.length, *self.entry_shape)))
         finally:
             self._file.close()
+
+
+def temporary_folder(owner: object) -> Path:
+    """Make a folder that is removed when its owner is gone, or when Python ends."""
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with explained_writing(tempfile.gettempdir()):
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        lock = _lock(folder)
+    weakref.finalize(owner, _remove, folder, lock, os.getpid())
+    return folder
 
 
 def remove_abandoned(place: Path) -> None:

@@ -15,11 +15,17 @@ from biglp._sources.base import Source
 class ArraySource(Source):
     """A dense two-dimensional array."""
 
-    def __init__(self, array: np.ndarray, name: str = "array") -> None:
+    def __init__(
+        self,
+        array: np.ndarray,
+        name: str = "array",
+        feature_names: tuple[str, ...] | None = None,
+    ) -> None:
         self._array = check_shape(array, name)
         self.n_rows, self.n_features = array.shape
         self.dtype = array.dtype
         self.name = name
+        self.feature_names = feature_names
 
     def read(self, start: int, stop: int) -> Rows:
         """Return a view of the rows."""

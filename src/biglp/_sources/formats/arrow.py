@@ -21,7 +21,7 @@ class ArrowTable(TableFile):
     stamp: FileStamp
 
     def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
-        self.name = path
+        self.name = self._path = path
         self.stamp = FileStamp.of(path)
         try:
             reader = self._open()
@@ -51,7 +51,7 @@ class ArrowTable(TableFile):
         options = pa.ipc.IpcReadOptions()
         if columns is not None:
             options.included_fields = [self.schema.get_field_index(name) for name in columns]
-        return pa.ipc.open_file(pa.memory_map(self.name), options=options)
+        return pa.ipc.open_file(pa.memory_map(self._path), options=options)
 
 
 class ArrowFormat(TableFormat):

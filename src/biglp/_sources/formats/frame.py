@@ -1,7 +1,8 @@
-"""Data frames in memory: pandas, polars, pyarrow, or anything with Arrow's stream interface."""
+"""Tables in memory: pandas, polars, pyarrow, DuckDB, or anything with Arrow's interface."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.base import Source
+from biglp._sources.formats.streams import hold_or_spool, spool_query
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.columns import make_encoding
@@ -17,20 +19,31 @@ from biglp._sources.tables.tabular import TabularSource
 
 
 def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | None:
-    """Open a data frame as a table.
+    """Open a table that is in memory, or comes from a query or a stream.
 
     Parameters
     ----------
-    frame : data frame
+    frame : data frame, query, reader, scanner or data set
     options : ReadOptions
     keep_plain : bool
         Whether a frame of plain numbers is a table too. Otherwise the answer is None for it, as
         for what is no data frame: an array does as well.
     """
-    if not _is_frame(frame) or (not keep_plain and _plain_numbers(frame)):
-        return None
-    table = FrameTable(frame)
-    options.refuse("a data frame", "delimiter", "header", "zero_based", "n_features")
+    if _is_frame(frame):
+        found = _arrow_table(frame)
+        if not keep_plain and _plain_numbers(found):
+            return None
+    elif "pyarrow.dataset" in sys.modules and _is_dataset(frame):
+        from biglp._sources.formats.dataset import open_dataset
+
+        _refuse_layout(options, "a pyarrow dataset")
+        return open_dataset(frame, options)
+    else:
+        found = _streamed(frame)
+        if found is None:
+            return None
+    _refuse_layout(options, "a data frame")
+    table = found if isinstance(found, TableFile) else FrameTable(found)
     return TabularSource([table], make_encoding([table], options), table.name)
 
 
@@ -40,10 +53,15 @@ class FrameTable(TableFile):
     kind = "a data frame"
     part_word = "chunk"
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, table: Any) -> None:
         self.name = "data frame"
         self.stamp = None
-        self._batches = _arrow_table(frame).to_batches()
+        if table.num_rows == 0:
+            raise BadRowsError(
+                f"Found array with 0 sample(s) (shape={table.shape}) in the data frame "
+                "while a minimum of 1 is required."
+            )
+        self._batches = table.to_batches()
         self.schema = check_names(self._batches[0].schema, self.name)
         self.part_rows = [batch.num_rows for batch in self._batches]
         self.n_rows_guess = sum(self.part_rows)
@@ -59,39 +77,60 @@ class FrameTable(TableFile):
 
 
 def _is_frame(value: Any) -> bool:
-    """Whether an object is a data frame with named columns."""
-    has_stream = hasattr(value, "__arrow_c_stream__") and hasattr(value, "columns")
-    return has_stream or _is_pandas(value) or isinstance(value, (pa.Table, pa.RecordBatch))
+    """Whether an object is a data frame that holds its rows."""
+    if isinstance(value, (pa.Table, pa.RecordBatch)) or _made_by(value, "pandas"):
+        return hasattr(value, "columns")
+    return _made_by(value, "polars") and hasattr(type(value), "get_columns")
 
 
-def _plain_numbers(frame: Any) -> bool:
-    """Whether a data frame holds nothing but numbers, none of them missing."""
-    table = _arrow_table(frame)
+def _is_dataset(value: Any) -> bool:
+    return isinstance(value, sys.modules["pyarrow.dataset"].Dataset)
+
+
+def _streamed(value: Any) -> Any:
+    """Rows of a query, a reader or a stream as a table; None where an object gives none."""
+    name = f"{type(value).__module__.partition('.')[0]} {type(value).__name__}"
+    try:
+        if _made_by(value, "polars") and hasattr(value, "sink_ipc"):
+            return spool_query(value, name)
+        if isinstance(value, pa.RecordBatchReader):
+            return hold_or_spool(value, name)
+        if _made_by(value, "pyarrow") and hasattr(value, "to_reader"):  # a scanner
+            return hold_or_spool(value.to_reader(), name)
+        if hasattr(value, "__arrow_c_stream__"):
+            return hold_or_spool(pa.RecordBatchReader.from_stream(value), name)
+        if hasattr(value, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(value)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if "struct" in str(error):  # one column, not a table: an array says what is wrong
+            return None
+        raise BadRowsError(f"the rows of {name} cannot be read: {error}") from error
+    return None
+
+
+def _plain_numbers(table: Any) -> bool:
+    """Whether a table holds nothing but numbers, none of them missing."""
     numbers = all(content_of(field.type) == "number" for field in table.schema)
     return numbers and all(column.null_count == 0 for column in table.columns)
 
 
-def _is_pandas(value: Any) -> bool:
-    pandas = type(value).__module__.partition(".")[0] == "pandas"
-    return pandas and hasattr(value, "columns")
+def _made_by(value: Any, library: str) -> bool:
+    return type(value).__module__.partition(".")[0] == library
+
+
+def _refuse_layout(options: ReadOptions, name: str) -> None:
+    options.refuse(name, "delimiter", "header", "zero_based", "n_features")
 
 
 def _arrow_table(frame: Any) -> Any:
     try:
         if isinstance(frame, pa.RecordBatch):
-            table = pa.Table.from_batches([frame])
-        elif _is_pandas(frame):
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-        else:
-            table = pa.table(frame)
+            return pa.Table.from_batches([frame])
+        if _made_by(frame, "pandas"):
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        return pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise BadRowsError(
             f"the data frame holds values that Arrow cannot store: {error}. "
             "Give each column one type: numbers or text."
         ) from error
-    if table.num_rows == 0:
-        raise BadRowsError(
-            f"Found array with 0 sample(s) (shape={table.shape}) in the data frame "
-            "while a minimum of 1 is required."
-        )
-    return table

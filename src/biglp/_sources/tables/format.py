@@ -43,31 +43,7 @@ class TableFormat(Format):
 
     def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
         """Open a table, converting it first where that pays and the disk has room."""
-        tables = self.open_files(files, options)
-        stamps = tuple(table.stamp for table in tables if table.stamp is not None)
-        name, in_parts = tables[0].name, bool(tables[0].part_rows)
-        if len(tables) > 1:
-            name += f" and {len(tables) - 1} more"
-        n_rows = sum(table.n_rows_guess for table in tables)
-        if n_rows == 0:
-            raise no_rows(name)
-        if in_parts and (options.cache == "never" or not tables[0].slow):
-            return TabularSource(tables, make_encoding(tables, options), name)
-        if options.cache == "never":
-            raise ParameterError(
-                f"cache='never' cannot be used with {name}: {self.name} cannot be read from the "
-                "middle and must be converted once; use cache='auto' or name a folder."
-            )
-        store = CacheStore(name, stamps, options)
-        encoding, problem = store.find(), None
-        if encoding is None:
-            encoding = make_encoding(tables, options)
-            problem = convert(store, tables, encoding, options.progress)
-        open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
-        if problem is not None and open_original is not None:
-            logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
-            return open_original()
-        return CachedSource(store, self.name, stamps, encoding, open_original)
+        return open_tables(self.name, self.open_files(files, options), options)
 
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""
@@ -91,3 +67,39 @@ class TableFormat(Format):
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, of which only this column is read."""
         append_columns(codes, self.open_files(files, ReadOptions()), columns.label, columns.weight)
+
+
+def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
+    """Open the files of one table, converting them first where that pays and the disk has room.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the format.
+    tables : sequence of TableFile
+    options : ReadOptions
+    """
+    stamps = tuple(table.stamp for table in tables if table.stamp is not None)
+    name, in_parts = tables[0].name, bool(tables[0].part_rows)
+    if len(tables) > 1:
+        name += f" and {len(tables) - 1} more"
+    n_rows = sum(table.n_rows_guess for table in tables)
+    if n_rows == 0:
+        raise no_rows(name)
+    if in_parts and (options.cache == "never" or not tables[0].slow):
+        return TabularSource(tables, make_encoding(tables, options), name)
+    if options.cache == "never":
+        raise ParameterError(
+            f"cache='never' cannot be used with {name}: {kind} cannot be read from the "
+            "middle and must be converted once; use cache='auto' or name a folder."
+        )
+    store = CacheStore(name, stamps, options)
+    encoding, problem = store.find(), None
+    if encoding is None:
+        encoding = make_encoding(tables, options)
+        problem = convert(store, tables, encoding, options.progress)
+    open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
+    if problem is not None and open_original is not None:
+        logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
+        return open_original()
+    return CachedSource(store, kind, stamps, encoding, open_original)

@@ -1,0 +1,45 @@
+"""pyarrow data sets: read batch by batch, and converted once to raw rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from biglp._sources.files import FileSource
+from biglp._sources.options import ReadOptions
+from biglp._sources.tables.format import open_tables
+from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names
+
+READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
+"""pyarrow holds some 16 batches of each of 4 files by default."""
+
+
+class DatasetTable(TableFile):
+    """A data set of any file format and file system, with its filter and partition columns."""
+
+    kind = "a pyarrow dataset"
+    slow = True
+
+    def __init__(self, dataset: Any) -> None:
+        self.name = "pyarrow dataset"
+        self.stamp = None
+        self.part_rows = []
+        self._dataset = dataset
+        self.schema = check_names(dataset.schema, self.name)
+        self.n_rows_guess = dataset.count_rows()
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Read the files in order, these columns only."""
+        # One thread: with more, a slow consumer lets batches pile up in memory.
+        scanner = self._dataset.scanner(
+            columns=list(columns), batch_size=BATCH_ROWS, use_threads=False, **READ_AHEAD
+        )
+        return scanner.to_batches()
+
+
+def open_dataset(dataset: Any, options: ReadOptions) -> FileSource:
+    """Open a data set; without files that could be stamped, a named cache would not know it."""
+    if options.cache != "never":
+        options = replace(options, cache="auto")
+    return open_tables(DatasetTable.kind, [DatasetTable(dataset)], options)

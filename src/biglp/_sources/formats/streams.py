@@ -1,0 +1,122 @@
+"""Rows that come once, batch after batch: Arrow readers and streams, queries that are run.
+
+A query of polars or DuckDB is run once, because it may take long or give other rows the second
+time. What it gives is held while it is small, and put into a temporary Arrow file beyond that,
+which is mapped into memory; so rows that are larger than the memory can be handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from biglp._core.files import explained_writing
+from biglp._sources.cache.folder import temporary_folder
+from biglp._sources.files import no_rows
+from biglp._sources.formats.arrow import ArrowTable
+from biglp._sources.options import ReadOptions
+from biglp._sources.tables.table import BATCH_ROWS
+
+HELD_BYTES = 64 << 20
+"""Rows that are held in memory; more of them go to a file."""
+
+
+class Spool:
+    """A temporary Arrow file, removed with the last table that reads it in this process."""
+
+    def __init__(self) -> None:
+        self.path = temporary_folder(self) / "rows.arrow"
+
+
+class SpooledTable(ArrowTable):
+    """Rows of a stream in a temporary Arrow file.
+
+    Parameters
+    ----------
+    spool : Spool
+        It lives as long as this table; copies sent to other processes do not own it.
+    name : str
+        What messages call the rows.
+    """
+
+    def __init__(self, spool: Spool, name: str) -> None:
+        super().__init__(str(spool.path), ReadOptions())
+        self.name = name
+        self._spool: Spool | None = spool
+        if self.n_rows_guess == 0:
+            raise no_rows(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the ownership of the file behind."""
+        return {**self.__dict__, "_spool": None}
+
+
+def hold_or_spool(reader: Any, name: str) -> Any:
+    """Read a stream to its end.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    rows : pyarrow.Table or SpooledTable
+    """
+    schema = pa.schema([_plain(field) for field in reader.schema])
+    batches = _grouped(reader, schema)
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.nbytes for part in held) > HELD_BYTES:
+            break
+    else:
+        return pa.Table.from_batches(held, schema)
+    spool = Spool()
+    with (
+        explained_writing(spool.path),
+        pa.OSFile(str(spool.path), "wb") as file,
+        pa.ipc.new_file(file, schema) as writer,
+    ):
+        while held:
+            writer.write_batch(held.pop(0))
+        for batch in batches:
+            writer.write_batch(batch)
+    return SpooledTable(spool, name)
+
+
+def spool_query(frame: Any, name: str) -> SpooledTable:
+    """Run a polars LazyFrame into a temporary file, without holding all rows where polars can."""
+    spool = Spool()
+    with explained_writing(spool.path):
+        frame.sink_ipc(Path(spool.path), maintain_order=True)
+    return SpooledTable(spool, name)
+
+
+def _grouped(reader: Any, schema: Any) -> Iterator[Any]:
+    """Bring small batches together, so that each is worth the trouble of finding it."""
+    waiting: list[Any] = []
+    count = 0
+    for batch in reader:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= BATCH_ROWS:
+            yield _joined(waiting, schema)
+            waiting, count = [], 0
+    if count:
+        yield _joined(waiting, schema)
+
+
+def _joined(batches: list[Any], schema: Any) -> Any:
+    table = pa.Table.from_batches(batches).cast(schema).combine_chunks()
+    return table.to_batches()[0]
+
+
+def _plain(field: Any) -> Any:
+    """An Arrow file holds one dictionary a column; a stream may have another in each batch."""
+    kind = field.type
+    return field.with_type(kind.value_type) if pa.types.is_dictionary(kind) else field
