@@ -16,6 +16,7 @@
     └── MissingExtraError     (ImportError)  an optional part that is not installed
 
     BigLPWarning (UserWarning)
+    ├── InputWarning                         files that were perhaps not read as they were meant
     ├── DegreeWarning                        rows whose degree had to be repaired
     ├── UnreachedRowsWarning                 rows that no label reaches
     ├── UnlikeLabelsWarning                  a group of rows unlike all labelled ones
@@ -88,6 +89,10 @@ class MissingExtraError(BigLPError, ImportError):
 
 class BigLPWarning(UserWarning):
     """Base of every warning given by biglp."""
+
+
+class InputWarning(BigLPWarning):
+    """Files of rows were perhaps not read as they were meant."""
 
 
 class DegreeWarning(BigLPWarning):

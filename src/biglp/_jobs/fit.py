@@ -28,6 +28,7 @@ from biglp._jobs.inputs import LabelInput, label_input
 from biglp._jobs.results import MODEL, STAGE
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._sources.decoding import table_bytes
+from biglp._sources.options import LAYOUT
 from biglp._sources.peek import peek
 
 
@@ -114,7 +115,7 @@ class FitJob(Job):
         """Refuse a table that cannot fit the memory before it is converted."""
         if not self.rows.is_table:
             return
-        layout = {name: value for name, value in self.reading.items() if name == "delimiter"}
+        layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
         facts = peek(self.rows.paths, **layout)
         chosen = self.reading.get("columns") or facts.columns
         plan_memory(settings, table_shape(facts.n_rows, len(chosen)), engine)

@@ -24,6 +24,7 @@ from biglp._jobs.tables import TableJob
 from biglp._labels.labels import Labels
 from biglp._sources import Source
 from biglp._sources.naming import look_up
+from biglp._sources.options import LAYOUT
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,5 @@ def earlier_run(folder: Path) -> dict[str, Any]:
         "labels": fit.labels,  # which rows have one is all that counts here, not their weights
         "label_column": fit.label_column,
         "unlabelled": fit.unlabelled,
-        "reading": {
-            name: fit.options[name] for name in ("drop", "delimiter") if name in fit.options
-        },
+        "reading": {name: fit.options[name] for name in ("drop", *LAYOUT) if name in fit.options},
     }

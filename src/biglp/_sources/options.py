@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,6 +12,9 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._core.progress import Progress
 from biglp._sources.tables.encoding import Encoding
+
+LAYOUT = ("delimiter", "decimal", "text_encoding")
+"""Options that say how a text file is laid out, whatever is made of its columns."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,11 @@ class ReadOptions:
         is kept and used again while the input does not change.
     delimiter : str, optional
         Delimiter of a CSV file, found by looking at it by default.
+    decimal : {".", ","}, optional
+        Decimal mark of a CSV file, found by looking at it by default.
+    text_encoding : str, optional
+        How the letters of a text file are written, as Python calls it ("latin-1", "utf-16"); found
+        by looking at it by default.
     header : bool, optional
         Whether a CSV file begins with column names, found by looking at it by default.
     zero_based : bool, optional
@@ -58,6 +67,8 @@ class ReadOptions:
     encoding: Encoding | None = None
     cache: str | os.PathLike[str] = "auto"
     delimiter: str | None = None
+    decimal: str | None = None
+    text_encoding: str | None = None
     header: bool | None = None
     zero_based: bool | None = None
     n_features: int | None = None
@@ -75,6 +86,7 @@ class ReadOptions:
             ("categorical", self.categorical, ("error", "onehot")),
             ("missing", self.missing, ("error", "mean")),
             ("dtype", dtype or "float64", ("float32", "float64")),
+            ("decimal", self.decimal or ".", (".", ",")),
         ):
             if given not in allowed:
                 choices = ", ".join(map(repr, allowed))
@@ -84,6 +96,19 @@ class ReadOptions:
             object.__setattr__(self, "encoding", Encoding.from_json(encoding))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ParameterError(f"delimiter={self.delimiter!r} must be a single character.")
+        if self.delimiter is not None and self.delimiter == self.decimal:
+            raise ParameterError(
+                f"decimal={self.decimal!r} is the delimiter too; a number could not be told from "
+                "two fields."
+            )
+        if self.text_encoding is not None:
+            try:
+                codecs.lookup(self.text_encoding)
+            except LookupError:
+                raise ParameterError(
+                    f"text_encoding={self.text_encoding!r} is no encoding that Python knows; use "
+                    "utf-8, cp1252 (Windows), latin-1, utf-16 or another."
+                ) from None
 
     def refuse(self, name: str, *unused: str) -> None:
         """Raise when an option was given that means nothing for ``name``."""

@@ -26,6 +26,10 @@ EXIT_CODES = (
 )
 
 
+OPTIONS = {"random_state": "seed", "text_encoding": "encoding"}
+"""Options with another name than their parameter."""
+
+
 class Terminated(KeyboardInterrupt):
     """The process was asked to end; what is finished is kept, as after Ctrl-C."""
 
@@ -89,7 +93,7 @@ def message_of(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, BigLPError):
         # The estimator's parameters have the names of our options.
-        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"--{_option(found[1])} ", text)
+        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"--{option_of(found[1])} ", text)
         return "\n".join([text, *getattr(error, "__notes__", ())])
     if isinstance(error, MemoryError):
         return "there is not enough memory. Give a smaller --memory, or use fewer landmarks (-k)."
@@ -99,8 +103,9 @@ def message_of(error: BaseException) -> str:
     return f"unexpected {type(error).__name__}: {text.rstrip('.')}."
 
 
-def _option(parameter: str) -> str:
-    return "seed" if parameter == "random_state" else parameter.replace("_", "-")
+def option_of(parameter: str) -> str:
+    """Name of the option for a parameter, without its dashes."""
+    return OPTIONS.get(parameter, parameter.replace("_", "-"))
 
 
 def _print_once(message: str) -> None:

@@ -18,7 +18,7 @@ def inspect(
     inputs: Inputs,
     *,
     labels: Labels,
-    reading: Annotated[Reading, only("columns", "drop", "delimiter")],
+    reading: Annotated[Reading, only("columns", "drop", "delimiter", "decimal", "text_encoding")],
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
     as_json: Json = False,

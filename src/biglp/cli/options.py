@@ -103,6 +103,18 @@ class Reading:
             parser=delimiter,
         ),
     ] = None
+    decimal: Annotated[
+        str | None,
+        _reading(metavar=".|,", help="Decimal mark of a text table; found by looking by default."),
+    ] = None
+    text_encoding: Annotated[
+        str | None,
+        _reading(
+            "--encoding",
+            metavar="NAME",
+            help="Encoding of a text table, such as cp1252; found by looking by default.",
+        ),
+    ] = None
     dtype: Annotated[
         str | None,
         _reading(

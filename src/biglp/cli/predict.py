@@ -20,7 +20,7 @@ def predict(
     ],
     inputs: Inputs,
     *,
-    reading: Annotated[Reading, only("drop", "delimiter", "cache")],
+    reading: Annotated[Reading, only("drop", "delimiter", "decimal", "text_encoding", "cache")],
     machine: Machine,
     output: Annotated[
         Path,

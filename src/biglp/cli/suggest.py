@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from biglp.cli.errors import explained
+from biglp.cli.errors import explained, option_of
 from biglp.cli.groups import grouped, only
 from biglp.cli.options import (
     METHOD,
@@ -22,8 +22,6 @@ from biglp.cli.options import (
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""
-OPTIONS = {"random_state": "seed"}
-"""Options with another name than their parameter."""
 
 
 @explained
@@ -103,14 +101,14 @@ def suggest(
 def _refuse_choices(reading: Reading, method: Method) -> None:
     """Refuse options about features and graph, which are those of the model."""
     from biglp._core.errors import ParameterError
+    from biglp._sources.options import LAYOUT
 
-    given = [name for name in reading.given() if name not in ("drop", "delimiter")]
+    given = [name for name in reading.given() if name not in ("drop", *LAYOUT)]
     given += [name for name in GRAPH if getattr(method, name) != getattr(Method(), name)]
     if given:
-        option = OPTIONS.get(given[0], given[0].replace("_", "-"))
         raise ParameterError(
-            f"--{option} means nothing here: how rows become features is known from the model. "
-            "Leave it out, or give rows without --model."
+            f"--{option_of(given[0])} means nothing here: how rows become features is known from "
+            "the model. Leave it out, or give rows without --model."
         )
 
 

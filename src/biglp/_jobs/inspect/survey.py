@@ -17,6 +17,7 @@ from biglp._jobs.inspect.trial import estimate, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
+from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts, peek
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -80,7 +81,7 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     """
     inputs, label_column = asked.inputs, asked.label_column
     reading = dict(asked.reading)
-    layout = {name: reading[name] for name in ("delimiter",) if name in reading}
+    layout = {name: reading[name] for name in LAYOUT if name in reading}
     facts = peek(inputs.paths, **layout)
     found = asked.read_labels(facts)
     if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
@@ -124,7 +125,8 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
     identity = job.identity()
     job.destination.settle(identity, resume=job.resume, overwrite=job.overwrite)
     settings = job.settings()
-    facts = peek(job.rows.paths)
+    layout = {name: value for name, value in job.reading.items() if name in LAYOUT}
+    facts = peek(job.rows.paths, **layout)
     labels = _read(job.label_input, facts)
     looked = probe(job.rows, ReadOptions(**{**job.reading, **job.feature_options}))
     looked = replace(looked, n_rows=labels.n_rows)

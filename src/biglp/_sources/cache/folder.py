@@ -91,6 +91,7 @@ class CacheStore:
             "dtype": options.dtype and np.dtype(options.dtype).str,
             "encoding": options.encoding and options.encoding.to_json(),
             "layout": [options.delimiter, options.header, options.zero_based, options.n_features],
+            "text": [options.decimal, options.text_encoding],
         }
         text = json.dumps(facts, sort_keys=True)
         self._facts = json.loads(text)

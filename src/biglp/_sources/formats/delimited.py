@@ -11,16 +11,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from biglp._core.errors import BadRowsError
+from biglp._core.errors import BadRowsError, InputWarning, warn_caller
 from biglp._core.files import FileStamp
 from biglp._sources.formats.base import LabelColumns
+from biglp._sources.formats.charset import PLAIN
 from biglp._sources.formats.lines import append_lines
+from biglp._sources.formats.numerals import MISSING_TEXTS, has_comma, is_number_text
+from biglp._sources.formats.quotes import Watched, swallowed_lines
 from biglp._sources.formats.textfiles import (
-    MISSING_TEXTS,
+    decoded,
     guess_rows,
-    is_number_text,
     look_at,
     numbered_lines,
+    open_text,
+)
+from biglp._sources.formats.textproblems import (
+    not_this_charset,
+    not_utf8,
+    perhaps_unclosed,
+    shortened,
+    unclosed_quote,
 )
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
@@ -31,6 +41,8 @@ from biglp._sources.tables.table import TableFile, check_names
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
+COLUMN_BYTES = 512
+"""The same for each column of a wide table: a batch of a few lines costs as much as one of many."""
 TRUTH_TEXTS = ("true", "false", "1", "0")
 
 
@@ -41,7 +53,7 @@ class DelimitedTable(TableFile):
     ----------
     path : path
     options : ReadOptions
-        Delimiter, header, and the encoding that says which columns are text, if one is known.
+        Layout, and the encoding that says which columns are text, if one is known.
     like : TableFile, optional
         First file of the same table, whose columns this one has.
     """
@@ -54,31 +66,43 @@ class DelimitedTable(TableFile):
     def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
         self.name = path
         self.stamp = FileStamp.of(path)
-        self._layout = look_at(self.name, options.delimiter, options.header)
-        check_names(pa.schema([(name, pa.null()) for name in self._layout.names]), self.name)
+        self._layout = layout = look_at(self.name, options)
+        self._checked_quotes = False
+        self.words = layout.words
+        if layout.charset.guessed:
+            self.remarks = (not_utf8(path, layout.charset.name),)
+        check_names(pa.schema([(name, pa.null()) for name in layout.names]), self.name)
         self.part_rows = []
         self.n_rows_guess = guess_rows(self.name, self.stamp.size)
-        if like is not None and set(like.schema.names) >= set(self._layout.names):
-            self.schema = pa.schema([like.schema.field(name) for name in self._layout.names])
+        if like is not None and set(like.schema.names) >= set(layout.names):
+            self.schema = pa.schema([like.schema.field(name) for name in layout.names])
         else:
             self.schema = self._find_types(options.encoding)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Parse these columns from the first line to the last."""
         types = {name: self.schema.field(name).type for name in columns}
-        try:
-            with self._reader(types) as reader:
-                yield from reader
-        except pa.ArrowException as error:
-            raise self._explained(error, types) from error
+        count = int(self._layout.header)
+        with Watched(open_text(self.name)) as file:
+            try:
+                with self._reader(file, types) as reader:
+                    for batch in reader:
+                        count += batch.num_rows
+                        yield batch
+            except pa.ArrowException as error:
+                raise self._explained(error, types) from error
+            if file.quotes and count < file.lines and not self._checked_quotes:
+                self._check_quotes()
 
     def text_example(self, column: str) -> str:
         """Name the first entry of a column that is not a number, and its line."""
         place, skip = self._layout.names.index(column), self._layout.header
-        for line, row in numbered_lines(self.name, self._layout.delimiter):
+        for line, row in numbered_lines(self.name, self._layout):
             cell = row[place].strip() if place < len(row) else ""
-            if not skip and cell not in MISSING_TEXTS and not is_number_text(cell):
-                return f", such as {_shortened(cell)!r} in line {line}"
+            if not skip and cell not in MISSING_TEXTS and not self._is_number(cell):
+                comma = self._layout.delimiter != "," and has_comma(cell)
+                hint = ", a number with decimal=',' (--decimal ,)" if comma else ""
+                return f", such as {shortened(cell)!r} in line {line}{hint}"
             skip = False
         return ""
 
@@ -94,11 +118,14 @@ class DelimitedTable(TableFile):
         in a number column is an error that names the line.
         """
         try:
-            with self._reader(None) as reader:
+            with (
+                open_text(self.name) as file,
+                self._reader(file, None) as reader,
+            ):
                 first = reader.read_next_batch()
         except StopIteration:
             raise BadRowsError(f"{self.name} has column names but no rows.") from None
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, EOFError) as error:
             raise self._explained(error, {}) from error
         fields = []
         for field in first.schema:
@@ -113,61 +140,103 @@ class DelimitedTable(TableFile):
             fields.append((field.name, kind))
         return pa.schema(fields)
 
-    def _reader(self, types: dict[str, Any] | None) -> Any:
+    def _reader(self, file: Any, types: dict[str, Any] | None) -> Any:
         layout = self._layout
         convert = pyarrow.csv.ConvertOptions(
             null_values=MISSING_TEXTS,
             strings_can_be_null=True,
             column_types=types,
             include_columns=None if types is None else list(types),
+            decimal_point=layout.decimal,
         )
+        plain = layout.charset.name in PLAIN
         return pyarrow.csv.open_csv(
-            self.name,
+            file,
             read_options=pyarrow.csv.ReadOptions(
-                block_size=max(BLOCK_BYTES, 64 * len(layout.names)),  # a line must fit
+                block_size=max(BLOCK_BYTES, COLUMN_BYTES * len(layout.names)),
                 column_names=list(layout.names),
                 skip_rows=0,
                 skip_rows_after_names=int(layout.header),
+                encoding="utf8" if plain else layout.charset.name,
             ),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter,
+                newlines_in_values=True,
                 # In a table of one column an empty line is a missing value, not a line to skip.
                 ignore_empty_lines=len(layout.names) > 1,
             ),
             convert_options=convert,
         )
 
+    def _check_quotes(self) -> None:
+        """Look at fields that run over several lines.
+
+        Raises
+        ------
+        BadRowsError
+            When a quote is not closed.
+        """
+        with open_text(self.name) as file, decoded(file, self._layout.charset.name) as text:
+            for found in swallowed_lines(iter(text), self._layout.delimiter, self._is_row):
+                if found.certain:
+                    raise unclosed_quote(self.name, found)
+                warn_caller(perhaps_unclosed(self.name, found), InputWarning)
+                break
+        self._checked_quotes = True
+
+    def _is_row(self, cells: list[str]) -> bool:
+        """Whether cells fit the columns, and there is a number among them."""
+        if len(cells) != len(self.schema):
+            return False
+        numbers = [
+            cell.strip()
+            for cell, field in zip(cells, self.schema, strict=True)
+            if pa.types.is_floating(field.type)
+        ]
+        given = [cell for cell in numbers if cell not in MISSING_TEXTS]
+        return bool(given) and all(map(self._is_number, given))
+
+    def _is_number(self, cell: str) -> bool:
+        return is_number_text(cell, self._layout.decimal)
+
     def _explained(self, error: Exception, types: dict[str, Any]) -> BadRowsError:
         """Find the line that the parser could not read, and say what is wrong there."""
-        width = len(self._layout.names)
-        numbers = [
-            (self._layout.names.index(name), name)
-            for name, kind in types.items()
-            if content_of(kind) != "text"
-        ]
-        skip = self._layout.header
-        for line, row in numbered_lines(self.name, self._layout.delimiter):
+        names = self._layout.names
+        numbers = [(names.index(name), name) for name in types if content_of(types[name]) != "text"]
+        skip, quotes = self._layout.header, self._unclosed()
+        if quotes is not None:
+            return quotes
+        if "UTF8" in str(error) or "decode" in str(error):
+            return not_this_charset(self.name, self._layout.charset.name)
+        for line, row in numbered_lines(self.name, self._layout):
             if skip:
                 skip = False
                 continue
-            if len(row) != width:
+            if len(row) != len(names):
                 return BadRowsError(
-                    f"{self.name}, line {line}: {len(row)} fields where there should be {width} "
-                    f"({_shortened(self._layout.delimiter.join(row))!r}). "
+                    f"{self.name}, line {line}: {len(row)} fields where there should be "
+                    f"{len(names)} ({shortened(self._layout.delimiter.join(row))!r}). "
                     "Repair or delete that line."
                 )
             for index, name in numbers:
                 cell = row[index].strip()
                 truth = types[name] == pa.bool_()
-                fits = cell.lower() in TRUTH_TEXTS if truth else is_number_text(cell)
+                fits = cell.lower() in TRUTH_TEXTS if truth else self._is_number(cell)
                 if cell not in MISSING_TEXTS and not fits:
                     return BadRowsError(
-                        f"{self.name}, line {line}: {_shortened(cell)!r} in column {name!r} is not "
+                        f"{self.name}, line {line}: {shortened(cell)!r} in column {name!r} is not "
                         f"{'true or false' if truth else 'a number'}, as the "
                         "first rows of that column are. Repair that line, or leave "
                         "the column out (drop=, --drop)."
                     )
         return self.unreadable(error)
+
+    def _unclosed(self) -> BadRowsError | None:
+        """The quote that is not closed, where there is one."""
+        with open_text(self.name) as file, decoded(file, self._layout.charset.name) as text:
+            for found in swallowed_lines(iter(text), self._layout.delimiter, lambda _: False):
+                return unclosed_quote(self.name, found)
+        return None
 
 
 class DelimitedFormat(TableFormat):
@@ -182,10 +251,6 @@ class DelimitedFormat(TableFormat):
             append_lines(codes, files[0])
         else:
             super().read_labels(codes, files, columns)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 DELIMITED = DelimitedFormat()

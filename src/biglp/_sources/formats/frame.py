@@ -11,7 +11,7 @@ import pyarrow as pa
 from biglp._core.errors import BadRowsError
 from biglp._sources.base import Source
 from biglp._sources.formats.streams import hold_or_spool, spool_query
-from biglp._sources.options import ReadOptions
+from biglp._sources.options import LAYOUT, ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.table import TableFile, check_names, pieces
@@ -119,7 +119,7 @@ def _made_by(value: Any, library: str) -> bool:
 
 
 def _refuse_layout(options: ReadOptions, name: str) -> None:
-    options.refuse(name, "delimiter", "header", "zero_based", "n_features")
+    options.refuse(name, *LAYOUT, "header", "zero_based", "n_features")
 
 
 def _arrow_table(frame: Any) -> Any:

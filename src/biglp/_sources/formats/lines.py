@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from biglp._core.files import FileStamp
 from biglp._sources.formats.base import Format, LabelColumns
-from biglp._sources.formats.textfiles import open_text
+from biglp._sources.formats.textfiles import decoded, find_charset_of, open_text
 from biglp._sources.labels.codes import LABEL_NAMES, LabelCodes
+
+PIECE_CHARACTERS = 8 << 20
 
 
 class LinesFormat(Format):
@@ -23,32 +25,23 @@ class LinesFormat(Format):
 def append_lines(codes: LabelCodes, path: str) -> None:
     """One label a line; one line more than there are rows means that the first is a name."""
     stamp = FileStamp.of(path)
-    n_lines = _count_lines(path)
+    charset = find_charset_of(path).name
+    n_lines = sum(map(len, _pieces(path, charset)))
     skip = codes.n_rows is not None and n_lines == codes.n_rows + 1
     if codes.n_rows is None:
-        with open_text(path) as file:
-            skip = file.readline().decode("utf-8-sig", "replace").strip() in LABEL_NAMES
+        skip = next((piece[0] in LABEL_NAMES for piece in _pieces(path, charset)), False)
     codes.expect(n_lines - skip)
-    for piece in _pieces(path):
+    for piece in _pieces(path, charset):
         codes.append(piece[1:] if skip else piece, text=True)
         skip = False
     stamp.check()
 
 
-def _pieces(path: str) -> Iterator[list[str]]:
-    with open_text(path) as file:
-        while lines := file.readlines(8 << 20):
-            texts = [line.decode("utf-8-sig", errors="replace").strip() for line in lines]
-            yield [text[1:-1] if text[:1] == text[-1:] == '"' else text for text in texts]
-
-
-def _count_lines(path: str) -> int:
-    count, last = 0, b"\n"
-    with open_text(path) as file:
-        while piece := file.read(1 << 22):
-            count += piece.count(b"\n")
-            last = piece[-1:]
-    return count + (last != b"\n")
+def _pieces(path: str, charset: str) -> Iterator[list[str]]:
+    with open_text(path) as file, decoded(file, charset) as text:
+        while lines := text.readlines(PIECE_CHARACTERS):
+            texts = [line.strip() for line in lines]
+            yield [word[1:-1] if word[:1] == word[-1:] == '"' else word for word in texts]
 
 
 LINES = LinesFormat()

@@ -5,17 +5,24 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
 from biglp._core.errors import BadRowsError
+from biglp._sources.formats.charset import PLAIN, Charset, find_charset
+from biglp._sources.formats.numerals import MISSING_TEXTS, find_decimal, has_comma, is_number_text
+from biglp._sources.formats.quotes import long_fields
+from biglp._sources.options import ReadOptions
 
 DELIMITERS = (",", ";", "\t", "|")
+DELIMITER_WORDS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-MISSING_TEXTS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "?")
 _LOOK_BYTES = 1 << 18
+_MOST_LOOK_BYTES = 1 << 26
+"""What is read of a file with few lines: a line may be as long as that."""
 _LOOK_LINES = 50
 
 
@@ -23,6 +30,12 @@ def open_text(path: str) -> IO[bytes]:
     """Open a file, unpacking ``.gz`` and ``.bz2``."""
     opener = PACKED.get(os.path.splitext(path)[1].lower())
     return open(path, "rb") if opener is None else opener(path, "rb")
+
+
+def decoded(file: IO[bytes], charset: str) -> io.TextIOWrapper:
+    """Read a file as text, with the ends of its lines as they are."""
+    name = "utf-8-sig" if charset in PLAIN else charset
+    return io.TextIOWrapper(file, encoding=name, errors="replace", newline="")
 
 
 def guess_rows(path: str, size: int) -> int:
@@ -50,38 +63,81 @@ class Layout:
         Whether the first line holds names.
     names : tuple of str
         Column names, ``f0``, ``f1``… where the file has none.
+    charset : Charset
+    decimal : str
+        Decimal mark, a point or a comma.
     """
 
     delimiter: str
     header: bool
     names: tuple[str, ...]
+    charset: Charset
+    decimal: str
+
+    @property
+    def words(self) -> str:
+        """What is unusual about it."""
+        found = [DELIMITER_WORDS.get(self.delimiter, ""), "decimal comma" * (self.decimal == ",")]
+        found.append("" if self.charset.name in PLAIN else self.charset.name)
+        return ", ".join(word for word in found if word)
 
 
-def look_at(path: str, delimiter: str | None = None, header: bool | None = None) -> Layout:
-    """Find delimiter and header from the first lines, as far as they are not given."""
-    try:
-        with open_text(path) as file:
-            raw = file.read(_LOOK_BYTES)
-    except (OSError, EOFError) as error:
-        raise BadRowsError(f"{path} cannot be read: {error}. Copy or pack it again.") from error
-    whole = len(raw) < _LOOK_BYTES
-    lines = raw.decode("utf-8-sig", errors="replace").splitlines(keepends=True)
+def look_at(path: str, options: ReadOptions | None = None) -> Layout:
+    """Find the layout from the first lines, as far as the options do not say it."""
+    given = options or ReadOptions()
+    raw, whole = _first_bytes(path)
+    charset = Charset(given.text_encoding) if given.text_encoding else find_charset(raw)
+    lines = list(decoded(io.BytesIO(raw), charset.name))
     if not whole and len(lines) > 1:
         lines.pop()  # cut in the middle
     if not any(line.strip() for line in lines):
         raise BadRowsError(f"{path} is empty; a table needs at least one row.")
-    if delimiter is None:
-        delimiter = max(DELIMITERS, key=lambda mark: _agreement(lines, mark))
-    first = next(row for row in csv.reader(lines, delimiter=delimiter) if row)
-    if header is None:
-        header = _are_names(first)
-    names = first if header else [f"f{index}" for index in range(len(first))]
-    return Layout(delimiter, header, tuple(names))
+    delimiter = given.delimiter or _find_delimiter(lines)
+    rows = _rows(lines, delimiter)
+    decimal = given.decimal or ("." if delimiter == "," else find_decimal(rows[1:] or rows))
+    header = _are_names(rows[0], decimal) if given.header is None else given.header
+    names = rows[0] if header else [f"f{index}" for index in range(len(rows[0]))]
+    return Layout(delimiter, header, tuple(names), charset, decimal)
 
 
-def _are_names(cells: list[str]) -> bool:
+def find_charset_of(path: str) -> Charset:
+    """Look at how a file's letters are written."""
+    return find_charset(_first_bytes(path)[0])
+
+
+def _first_bytes(path: str) -> tuple[bytes, bool]:
+    """The first lines of a file, and whether these are all of it."""
+    try:
+        with open_text(path) as file:
+            raw, wanted = file.read(_LOOK_BYTES), _LOOK_BYTES
+            while len(raw) == wanted < _MOST_LOOK_BYTES and raw.count(b"\n") < 3:
+                raw += file.read(wanted)  # thousands of columns: their names alone are long
+                wanted *= 2
+    except (OSError, EOFError) as error:
+        raise BadRowsError(f"{path} cannot be read: {error}. Copy or pack it again.") from error
+    return raw, len(raw) < wanted
+
+
+def _find_delimiter(lines: list[str]) -> str:
+    """The delimiter that cuts the most lines alike, and into the most fields."""
+    scores = {mark: _agreement(lines, mark) for mark in DELIMITERS}
+    best = max(DELIMITERS, key=lambda mark: scores[mark])
+    if best == ",":  # 1,5;2,5 is cut alike by both
+        for mark in DELIMITERS[1:]:
+            cells = [cell for row in _rows(lines, mark) for cell in row if "," in cell]
+            if scores[mark][0] >= scores[","][0] and cells and all(map(has_comma, cells)):
+                return mark
+    return best
+
+
+def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    with long_fields():
+        return [row for row in csv.reader(lines[:_LOOK_LINES], delimiter=delimiter) if row]
+
+
+def _are_names(cells: list[str], decimal: str) -> bool:
     """Whether a first line names columns: no numbers, or numbers that only count the columns."""
-    numbers = [cell.strip() for cell in cells if is_number_text(cell)]
+    numbers = [cell.strip() for cell in cells if is_number_text(cell, decimal)]
     if not numbers:
         return not all(cell.strip() in MISSING_TEXTS for cell in cells)
     counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
@@ -90,25 +146,16 @@ def _are_names(cells: list[str]) -> bool:
 
 def _agreement(lines: list[str], delimiter: str) -> tuple[int, int]:
     """How many lines have as many fields as the first one, and how many fields that is."""
-    rows = [row for row in csv.reader(lines[:_LOOK_LINES], delimiter=delimiter) if row]
+    rows = _rows(lines, delimiter)
     width = len(rows[0])
     return (sum(len(row) == width for row in rows), width) if width > 1 else (0, 1)
 
 
-def is_number_text(cell: str) -> bool:
-    """Whether a cell reads as a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # Python reads 1_000, other programs do not
-
-
-def numbered_lines(path: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def numbered_lines(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield line numbers (from 1) and fields; slow, for finding out what is wrong."""
-    with open_text(path) as file:
-        decoded = (line.decode("utf-8-sig", errors="replace") for line in file)
-        reader = csv.reader(decoded, delimiter=delimiter)
+    with open_text(path) as file, decoded(file, layout.charset.name) as text, long_fields():
+        reader, line = csv.reader(text, delimiter=layout.delimiter), 1
         for row in reader:
             if row:
-                yield reader.line_num, row
+                yield line, row
+            line = reader.line_num + 1

@@ -83,7 +83,8 @@ def _check_files(
 ) -> None:
     """Every file must have all columns, and numbers in those that are numbers."""
     for file in files:
-        absent = [column for column in columns if column not in file.schema.names]
+        present = set(file.schema.names)
+        absent = [column for column in columns if column not in present]
         if absent:
             raise BadRowsError(
                 f"{file.name} has no column {some(absent)}, which {files[0].name} has; "

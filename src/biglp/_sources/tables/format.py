@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from biglp._core.errors import ParameterError
+from biglp._core.errors import InputWarning, ParameterError, warn_caller
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.folder import CacheStore
 from biglp._sources.files import FileSource, no_rows
@@ -18,6 +18,7 @@ from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import convert
+from biglp._sources.tables.encoding import some
 from biglp._sources.tables.head import probe_table
 from biglp._sources.tables.table import TableFile
 from biglp._sources.tables.tabular import TabularSource
@@ -48,8 +49,9 @@ class TableFormat(Format):
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""
         tables = self.open_files(files, options)
+        words = tables[0].words
         return FileFacts(
-            kind=self.name,
+            kind=f"{self.name} ({words})" if words else self.name,
             files=tuple(files),
             size=sum(table.stamp.size for table in tables if table.stamp is not None),
             n_rows=sum(table.n_rows_guess for table in tables),
@@ -87,19 +89,42 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
     if n_rows == 0:
         raise no_rows(name)
     if in_parts and (options.cache == "never" or not tables[0].slow):
-        return TabularSource(tables, make_encoding(tables, options), name)
+        encoding = make_encoding(tables, options)
+        _tell(tables, options)
+        return TabularSource(tables, encoding, name)
     if options.cache == "never":
         raise ParameterError(
             f"cache='never' cannot be used with {name}: {kind} cannot be read from the "
             "middle and must be converted once; use cache='auto' or name a folder."
         )
     store = CacheStore(name, stamps, options)
-    encoding, problem = store.find(), None
-    if encoding is None:
-        encoding = make_encoding(tables, options)
+    found, problem = store.find(), None
+    encoding = found or make_encoding(tables, options)
+    _tell(tables, options)
+    if found is None:
         problem = convert(store, tables, encoding, options.progress)
     open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
     if problem is not None and open_original is not None:
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
         return open_original()
     return CachedSource(store, kind, stamps, encoding, open_original)
+
+
+def _tell(tables: Sequence[TableFile], options: ReadOptions) -> None:
+    """Warn of what may not have been meant: guesses, and columns that the first file has not."""
+    for table in tables:
+        for remark in table.remarks:
+            warn_caller(remark, InputWarning)
+    if options.columns is not None or options.encoding is not None:
+        return  # others are left out on purpose
+    known = {*tables[0].schema.names, *options.drop}
+    more = [(table, [n for n in table.schema.names if n not in known]) for table in tables]
+    more = [(table, columns) for table, columns in more if columns]
+    if more:
+        table, columns = more[0]
+        others = f", and {len(more) - 1} more files have such columns" if len(more) > 1 else ""
+        warn_caller(
+            f"{table.name} has {some(columns)}, which {tables[0].name} has not{others}; columns "
+            "that the first file has not are left out.",
+            InputWarning,
+        )

@@ -7,6 +7,7 @@ with an index (Parquet's row groups, Arrow's record batches) can also be read pa
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -43,6 +44,10 @@ class TableFile(ABC):
         Number of rows, exact when there are parts.
     part_bytes : int
         Memory that the largest part takes when it is read; 0 when it is not copied.
+    words : str
+        What is unusual about the file's layout, beside its format.
+    remarks : tuple of str
+        What the user should know about how the file is read.
     """
 
     kind: ClassVar[str]
@@ -55,6 +60,8 @@ class TableFile(ABC):
     part_rows: list[int]
     n_rows_guess: int
     part_bytes: int = 0
+    words: str = ""
+    remarks: tuple[str, ...] = ()
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -85,7 +92,7 @@ class TableFile(ABC):
 def check_names(schema: Any, name: str) -> Any:
     """Refuse a table that has a column name twice, or no columns."""
     names = schema.names
-    twice = sorted({column for column in names if names.count(column) > 1})
+    twice = sorted(column for column, count in Counter(names).items() if count > 1)
     if twice:
         raise BadRowsError(
             f"{name} has more than one column named {some(twice)}; give each column its own name."
