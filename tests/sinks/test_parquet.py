@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import biglp._sinks.parquet as parquet_sink
+import biglp._sinks.table as table_sink
 from biglp._sinks.parquet import ParquetSink
 from sink_tools import ALL, N, answers, fill
 
 
 def test_parquet_sink(tmp_path, classes, monkeypatch):
-    monkeypatch.setattr(parquet_sink, "PARQUET_ROWS", 300)
+    monkeypatch.setattr(table_sink, "TABLE_ROWS", 300)
     given = answers(len(classes))
     with ParquetSink(tmp_path / "labels.parquet", N, classes, ALL) as sink:
         fill(sink, given)

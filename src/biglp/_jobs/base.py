@@ -25,10 +25,10 @@ from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
 from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
-from biglp._sinks import FileSink, file_sink
+from biglp._sinks import TABLES, FileSink, file_sink, table_ending
 from biglp._sources import Source, as_source
 
-FORMATS = ("auto", "npy", "parquet")
+FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Job(ABC):
         What is written for each row.
     top : int, optional
         Likeliest classes to write the probabilities of, instead of all.
-    output_format : {"auto", "npy", "parquet"}
+    output_format : {"auto", "npy", "parquet", "csv", "jsonl"}
         "auto" is Parquet for tables, else ``.npy``.
     engine : str or Engine
         How the work is shared out.
@@ -93,7 +93,7 @@ class Job(ABC):
                 f"output_format={self.output_format!r} is not known; use one of {allowed}."
             )
         if self.destination.is_file:
-            return "npy" if self.destination.path.suffix.lower() == ".npy" else "parquet"
+            return TABLES.get(table_ending(self.destination.path) or "", "npy")
         if self.output_format == "auto":
             return "parquet" if self.rows.is_table else "npy"
         return self.output_format
@@ -190,7 +190,10 @@ class Job(ABC):
     ) -> FileSink:
         """Make room for the answers, or find those of an interrupted run."""
         stage = run.folder / STAGE
-        place = stage / "labels.parquet" if self.format == "parquet" else stage
+        place = stage
+        if self.format != "npy":
+            ending = table_ending(self.destination.path) if self.destination.is_file else None
+            place = stage / f"labels{ending or '.' + self.format}"
         sink = file_sink(place, n_rows, classes, self.outputs, self.top)
         finished = bool(run.finished_blocks())
         if finished and not engine.once(sink.resumable):

@@ -19,6 +19,7 @@ from typing import Any
 from biglp._core.checkpoint import HEADER, RunFolder, differences, journal_entries
 from biglp._core.errors import CheckpointError, ParameterError
 from biglp._core.files import atomic_write, explained_writing, sync_folder
+from biglp._sinks import TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
@@ -39,7 +40,8 @@ class Destination:
     Parameters
     ----------
     path : Path
-        A folder, or a file ending in ``.npy`` or ``.parquet`` for answers alone.
+        A folder, or a file for answers alone: ``.npy``, or a table (``.parquet``, ``.csv``,
+        ``.jsonl``).
     """
 
     path: Path
@@ -47,7 +49,7 @@ class Destination:
     @property
     def is_file(self) -> bool:
         """Whether a file was named, and not a folder."""
-        return self.path.suffix.lower() in (".npy", ".parquet", ".pq")
+        return self.path.suffix.lower() == ".npy" or table_ending(self.path) is not None
 
     @property
     def run_folder(self) -> Path:
@@ -69,7 +71,7 @@ class Destination:
         """Results that are there now."""
         if self.is_file:
             return [self.path] if self.path.exists() else []
-        names = [f"{column}{ending}" for column in COLUMNS for ending in (".npy", ".parquet")]
+        names = [f"{column}.npy" for column in COLUMNS] + [f"labels{ending}" for ending in TABLES]
         found = (self.path / name for name in (*names, MODEL, SUMMARY))
         return [path for path in found if path.exists()]
 

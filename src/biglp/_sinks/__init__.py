@@ -1,4 +1,4 @@
-"""Where the answers for each row go: arrays in memory, ``.npy`` files or a Parquet table.
+"""Where the answers for each row go: arrays in memory, ``.npy`` files or a table.
 
 A sink takes blocks in any order, from any thread, and with the file sinks from any process that
 sees the same folder. Answers are written at their place in files with the ending ``.part``, which
@@ -16,7 +16,36 @@ from biglp._sinks.base import FileSink, NoSink, Sink
 from biglp._sinks.memory import ArraySink, ValuesSink
 from biglp._sinks.npy import NpySink
 
-__all__ = ["ArraySink", "FileSink", "NoSink", "NpySink", "Sink", "ValuesSink", "file_sink"]
+__all__ = [
+    "ArraySink",
+    "FileSink",
+    "NoSink",
+    "NpySink",
+    "Sink",
+    "TABLES",
+    "ValuesSink",
+    "file_sink",
+    "table_ending",
+]
+
+
+TABLES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".ndjson.gz": "jsonl",
+}
+"""Endings of the files that a table of answers can be in, and the format of each."""
+
+
+def table_ending(path: str | os.PathLike[str]) -> str | None:
+    """The ending of a file's name that says it is a table; None for any other."""
+    name = Path(path).name.lower()
+    return max((ending for ending in TABLES if name.endswith(ending)), key=len, default=None)
 
 
 def file_sink(
@@ -26,9 +55,16 @@ def file_sink(
     outputs: Sequence[str] = ("label",),
     top: int | None = None,
 ) -> FileSink:
-    """Return a sink for a path: a Parquet table when it ends in ``.parquet``, else a folder."""
-    if Path(path).suffix.lower() in (".parquet", ".pq"):
-        from biglp._sinks.parquet import ParquetSink  # the only part that needs pyarrow
+    """Return a sink for a path: a table where its ending is one of a table, else a folder."""
+    ending = table_ending(path)
+    if ending is None:
+        return NpySink(path, n_rows, classes, outputs, top)
+    # The only parts that need pyarrow.
+    if TABLES[ending] == "parquet":
+        from biglp._sinks.parquet import ParquetSink
 
         return ParquetSink(path, n_rows, classes, outputs, top)
-    return NpySink(path, n_rows, classes, outputs, top)
+    from biglp._sinks.text import CsvSink, JsonLinesSink
+
+    kind = CsvSink if TABLES[ending] == "csv" else JsonLinesSink
+    return kind(path, n_rows, classes, outputs, top)

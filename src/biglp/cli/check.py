@@ -11,12 +11,14 @@ import typer
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.options import METHOD, Labels, Machine, Method, Printing, Reading, Results, output_to
+from biglp.cli.pipes import piped
 
 SHOWN = 10
 """Labels that are printed; a file holds all of them."""
 
 
 @explained
+@piped("table")
 @grouped
 def check(
     inputs: Annotated[
@@ -46,7 +48,10 @@ def check(
     machine: Machine,
     output: Annotated[
         Path | None,
-        output_to(metavar="FILE", help="CSV file for the whole list; its head is printed."),
+        output_to(
+            metavar="FILE",
+            help="CSV file for the whole list, or - for standard output; its head is printed.",
+        ),
     ] = None,
     results: Annotated[Results, only("overwrite")],
     printing: Printing,

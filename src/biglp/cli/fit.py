@@ -21,9 +21,11 @@ from biglp.cli.options import (
     Results,
     output_to,
 )
+from biglp.cli.pipes import piped
 
 
 @explained
+@piped("folder")
 @grouped
 def fit(
     inputs: Inputs,

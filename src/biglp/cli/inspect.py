@@ -8,11 +8,13 @@ from typing import Annotated, Any
 from biglp.cli.errors import escape, explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.options import Debug, Inputs, Json, Labels, Machine, Method, Reading
+from biglp.cli.pipes import piped
 
 MOST_COLUMNS = 12
 
 
 @explained
+@piped("nothing")
 @grouped
 def inspect(
     inputs: Inputs,

@@ -28,7 +28,7 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz (sparse) files, a folder or "
-        "pattern of tables, or sim:ROWSxFEATURES for made-up rows.",
+        "pattern of tables, - for standard input, or sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
 ]
@@ -255,8 +255,8 @@ class Results:
     output_format: Annotated[
         str,
         _output(
-            metavar="auto|npy|parquet",
-            help="Format of the labels; auto is Parquet for tables, else .npy.",
+            metavar="auto|npy|parquet|csv|jsonl",
+            help="Format of the labels in a folder; auto is Parquet for tables, else .npy.",
         ),
     ] = "auto"
     probabilities: Annotated[

@@ -10,9 +10,11 @@ import typer
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.options import Inputs, Machine, Printing, Reading, Results, output_to
+from biglp.cli.pipes import piped
 
 
 @explained
+@piped("answers")
 @grouped
 def predict(
     model: Annotated[
@@ -25,7 +27,10 @@ def predict(
     output: Annotated[
         Path,
         output_to(
-            metavar="OUT", help="File ending in .npy or .parquet, or a folder.", show_default=False
+            metavar="OUT",
+            help="File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), a folder, or - "
+            "for standard output.",
+            show_default=False,
         ),
     ],
     results: Results,
@@ -37,6 +42,7 @@ def predict(
     when the model was fitted.
 
     [bold]biglp predict[/bold] out/model.biglp new.parquet -o new-labels.parquet
+    cat new.csv | [bold]biglp predict[/bold] out/model.biglp - -o - > labels.csv
     """
     from biglp._jobs.predict import PredictJob
     from biglp.cli.running import job_arguments, run_resumable

@@ -19,12 +19,14 @@ from biglp.cli.options import (
     Results,
     output_to,
 )
+from biglp.cli.pipes import piped
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""
 
 
 @explained
+@piped("table")
 @grouped
 def suggest(
     inputs: Annotated[
@@ -60,7 +62,8 @@ def suggest(
         Path | None,
         output_to(
             metavar="FILE",
-            help="CSV file with an empty column 'label' to fill in; printed by default.",
+            help="CSV file with an empty column 'label' to fill in, or - for standard output; "
+            "printed for people by default.",
         ),
     ] = None,
     results: Annotated[Results, only("overwrite")],

@@ -132,7 +132,7 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()
-        found = estimate(engine, looked, settings, labels, parquet=job.format == "parquet")
+        found = estimate(engine, looked, settings, labels, parquet=job.format != "npy")
     return {
         "input": ", ".join(job.inputs),
         "format": facts.kind,

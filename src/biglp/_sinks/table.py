@@ -1,0 +1,110 @@
+"""Answers as one table, whatever file it is in."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from biglp._core.files import atomic_write
+from biglp._sinks.npy import NpySink
+
+TABLE_ROWS = 1 << 18
+"""Rows that are written at once; those of a row group of Parquet."""
+
+
+class TableSink(NpySink):
+    """Answers as a table: ``row``, ``label``, ``confidence`` and probabilities.
+
+    Probabilities are columns ``p_<class>``, or ``class_1``, ``p_1``, ``class_2``… with ``top``.
+    Blocks are first written to ``.npy`` files beside the table, at their place; the table is made
+    from these in order when the run is committed. So blocks may come in any order from any process,
+    nothing has to wait in memory, and an interrupted run can go on.
+
+    Parameters
+    ----------
+    path : path
+        Final name of the table.
+    n_rows, classes, outputs, top
+        As for :class:`FileSink`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        n_rows: int,
+        classes: Any,
+        outputs: Sequence[str] = ("label", "confidence"),
+        top: int | None = None,
+    ) -> None:
+        self.path = Path(path)
+        stage = self.path.with_name(f".{self.path.name}.rows")
+        super().__init__(stage, n_rows, classes, outputs, top)
+
+    @property
+    def names(self) -> list[str]:
+        """Name of the table."""
+        return [self.path.name]
+
+    def commit(self) -> None:
+        """Write the table, whole or not at all; after an error the answers are still there."""
+        schema = pa.schema([("row", pa.int64()), *self._fields()])
+        stored = [np.load(part, mmap_mode="r") for part in self.parts.values()]
+        with atomic_write(self.path) as file, self._writer(file, schema) as writer:
+            for start in range(0, self.n_rows, TABLE_ROWS):
+                stop = min(start + TABLE_ROWS, self.n_rows)
+                writer.write_table(pa.table(self._arrays(stored, start, stop), schema=schema))
+        self.abort()
+
+    @abstractmethod
+    def _writer(self, file: Any, schema: Any) -> AbstractContextManager[Any]:
+        """Begin a file; what is entered has ``write_table``."""
+
+    def abort(self) -> None:
+        """Remove the unfinished files."""
+        super().abort()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+    def _arrays(self, stored: list[np.ndarray], start: int, stop: int) -> list[Any]:
+        """Columns of the table for some rows, in the order of :meth:`_fields`."""
+        blocks = {
+            name: np.asarray(values[start:stop])
+            for name, values in zip(self.columns, stored, strict=True)
+        }
+        columns = [np.arange(start, stop)]
+        columns += [blocks[name] for name in ("label", "confidence") if name in blocks]
+        columns += list(np.ascontiguousarray(blocks.get("probabilities", np.empty((0, 0))).T))
+        if "top_classes" in blocks:
+            both = zip(blocks["top_classes"].T, blocks["top_probabilities"].T, strict=True)
+            columns += [np.ascontiguousarray(column) for pair in both for column in pair]
+        return [
+            pa.array(column.astype(object) if column.dtype.kind == "U" else column)
+            for column in columns
+        ]
+
+    def _fields(self) -> list[tuple[str, Any]]:
+        dtype = self.classes.dtype
+        label = pa.string() if dtype.kind == "U" else pa.from_numpy_dtype(dtype)
+        fields: list[tuple[str, Any]] = []
+        if "label" in self.outputs:
+            fields.append(("label", label))
+        if "confidence" in self.outputs:
+            fields.append(("confidence", pa.float32()))
+        if "probabilities" in self.outputs and self.top is None:
+            fields += [(f"p_{name}", pa.float32()) for name in self.classes.tolist()]
+        elif "probabilities" in self.outputs:
+            for place in range(1, (self.top or 0) + 1):
+                fields += [(f"class_{place}", label), (f"p_{place}", pa.float32())]
+        return fields
+
+
+def class_columns(schema: Any) -> list[str]:
+    """Columns that hold classes."""
+    return [name for name in schema.names if name.startswith(("label", "class_"))]
