@@ -88,7 +88,15 @@ def test_what_cannot_work(here):
         "name a folder": ("fit", "x.npy", "-o", "-"),
         "--resume needs files": ("predict", "m", "-", "-o", "x.npy", "--resume"),
         "share files only": ("predict", "m", "x.npy", "-o", "-", "--engine", "mpi"),
-        "for rows from standard input": ("predict", "m", "x.npy", "-o", "x", "--input-format", "csv"),
+        "for rows from standard input": (
+            "predict",
+            "m",
+            "x.npy",
+            "-o",
+            "x",
+            "--input-format",
+            "csv",
+        ),
         "is empty": ("predict", "m", "-", "-o", "x.npy"),
     }.items():
         assert words in failed(2, *args)

@@ -9,6 +9,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._labels.columns import label_array
+from biglp._labels.values import unlabelled
 from helpers import blobs, model
 
 LARGE = (1 << 53) + 1  # a floating-point number cannot hold it
@@ -92,3 +93,12 @@ def test_later_labels_keep_the_type():
     later = pd.Series(truth[:3]).astype("Int64")
     later[1] = pd.NA
     assert fitted.update_labels([0, 1, 2], later).classes_.dtype == kind
+
+
+@pytest.mark.parametrize(
+    "values", [[4, 0, 7], ["a", "", "b"], [0.0, 1.0, 2.0], [True, True, False]]
+)
+def test_masked_labels_are_missing(values):
+    found = label_array(np.ma.array(values, mask=[False, True, False]))
+    assert unlabelled(found).tolist() == [False, True, False]
+    assert found[[0, 2]].tolist() == [values[0], values[2]]

@@ -143,6 +143,11 @@ def test_no_rows_are_refused(kind, tmp_path):
         as_source(make(kind, tmp_path, TABLE.slice(0, 0)))
 
 
+def test_masked_values_are_missing():
+    source = as_source(np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]))
+    np.testing.assert_array_equal(source.read(0, 2), [[1, np.nan], [3, 4]])
+
+
 def test_a_single_column_is_no_table():
     with pytest.raises(BadRowsError, match="two-dimensional"):
         as_source(pa.array([1.0, 2.0]))

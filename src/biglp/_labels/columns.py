@@ -23,6 +23,9 @@ def label_array(y: Any) -> np.ndarray:
     values = _whole_column(y)
     if values is not None:
         return values
+    if isinstance(y, np.ma.MaskedArray):  # DuckDB's fetchnumpy; NumPy would forget the mask
+        masked, y = np.ma.getmaskarray(y), np.array(y.data, dtype=object)
+        y[masked] = None
     plain = on_host(y, "y")
     values = np.asarray(plain)
     if values.dtype.kind in "US" and not hasattr(plain, "dtype"):

@@ -60,6 +60,9 @@ def as_source(X: Any, **options: Any) -> Source:
     chosen.refuse("an array", *_NAMED)
     if sparse.issparse(X):
         return fill_missing(CsrSource(X), chosen)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        masked, X = np.ma.getmaskarray(X), X.data.astype(np.result_type(X.dtype, np.float32))
+        X[masked] = np.nan  # missing, where NumPy would forget the mask
     array = np.asarray(on_host(X, "X"))
     if array.dtype.kind in "OUS":
         array = _numbers_from_objects(array)
