@@ -18,7 +18,6 @@ class ArrowTable(TableFile):
 
     kind = "Arrow"
     part_word = "record batch"
-    stamp: FileStamp
 
     def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
         self.name = self._path = path
@@ -36,7 +35,8 @@ class ArrowTable(TableFile):
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Return a record batch; without compression nothing is copied."""
-        self.stamp.check()
+        if self.stamp is not None:
+            self.stamp.check()
         try:
             return self._open(columns).get_batch(part)
         except (pa.ArrowException, OSError) as error:

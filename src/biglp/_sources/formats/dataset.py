@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
-from biglp._sources.files import FileSource
-from biglp._sources.options import ReadOptions
-from biglp._sources.tables.format import open_tables
+import pyarrow.dataset as ds
+
+from biglp._sources.formats.parquet import STREAM_BYTES
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names
 
 READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
@@ -28,18 +27,21 @@ class DatasetTable(TableFile):
         self._dataset = dataset
         self.schema = check_names(dataset.schema, self.name)
         self.n_rows_guess = dataset.count_rows()
+        self._lean = None
+        if isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat):
+            # As in parquet.py: by default, all that was read of a file is held until its end.
+            self._lean = ds.ParquetFragmentScanOptions(
+                use_buffered_stream=True, buffer_size=STREAM_BYTES, pre_buffer=False
+            )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Read the files in order, these columns only."""
         # One thread: with more, a slow consumer lets batches pile up in memory.
         scanner = self._dataset.scanner(
-            columns=list(columns), batch_size=BATCH_ROWS, use_threads=False, **READ_AHEAD
+            columns=list(columns),
+            batch_size=BATCH_ROWS,
+            use_threads=False,
+            fragment_scan_options=self._lean,
+            **READ_AHEAD,
         )
         return scanner.to_batches()
-
-
-def open_dataset(dataset: Any, options: ReadOptions) -> FileSource:
-    """Open a data set; without files that could be stamped, a named cache would not know it."""
-    if options.cache != "never":
-        options = replace(options, cache="auto")
-    return open_tables(DatasetTable.kind, [DatasetTable(dataset)], options)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.base import Source
-from biglp._sources.formats.streams import hold_or_spool, spool_query
+from biglp._sources.formats.streams import SpooledTable, hold_or_spool, spool_query
 from biglp._sources.options import LAYOUT, ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.columns import make_encoding
+from biglp._sources.tables.format import open_tables
 from biglp._sources.tables.table import TableFile, check_names, pieces
 from biglp._sources.tables.tabular import TabularSource
 
@@ -34,17 +36,26 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
         if not keep_plain and _plain_numbers(found):
             return None
     elif "pyarrow.dataset" in sys.modules and _is_dataset(frame):
-        from biglp._sources.formats.dataset import open_dataset
+        from biglp._sources.formats.dataset import DatasetTable
 
         _refuse_layout(options, "a pyarrow dataset")
-        return open_dataset(frame, options)
+        return open_once(DatasetTable(frame), options)
     else:
         found = _streamed(frame)
         if found is None:
             return None
     _refuse_layout(options, "a data frame")
-    table = found if isinstance(found, TableFile) else FrameTable(found)
+    if isinstance(found, SpooledTable):
+        return open_once(found, options)
+    table = FrameTable(found)
     return TabularSource([table], make_encoding([table], options), table.name)
+
+
+def open_once(table: TableFile, options: ReadOptions) -> Source:
+    """Convert a table that has no file of its own; a named cache would not know it again."""
+    if options.cache != "never":
+        options = replace(options, cache="auto")
+    return open_tables(table.kind, [table], options)
 
 
 class FrameTable(TableFile):

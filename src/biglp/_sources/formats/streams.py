@@ -1,13 +1,14 @@
 """Rows that come once, batch after batch: Arrow readers and streams, queries that are run.
 
 A query of polars or DuckDB is run once, because it may take long or give other rows the second
-time. What it gives is held while it is small, and put into a temporary Arrow file beyond that,
-which is mapped into memory; so rows that are larger than the memory can be handed over.
+time. What it gives is held while it is small. Beyond that it goes to a temporary Arrow file, since
+finding categories and means takes a pass over the rows before they can be converted to raw rows;
+so rows that are larger than the memory can be handed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from biglp._sources.cache.folder import temporary_folder
 from biglp._sources.files import no_rows
 from biglp._sources.formats.arrow import ArrowTable
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.table import BATCH_ROWS
+from biglp._sources.tables.table import BATCH_ROWS, pieces
 
 HELD_BYTES = 64 << 20
 """Rows that are held in memory; more of them go to a file."""
@@ -32,26 +33,31 @@ class Spool:
 
 
 class SpooledTable(ArrowTable):
-    """Rows of a stream in a temporary Arrow file.
+    """Rows of a stream in a temporary Arrow file, to be converted to raw rows.
 
     Parameters
     ----------
     spool : Spool
-        It lives as long as this table; copies sent to other processes do not own it.
+        It lives as long as this table.
     name : str
         What messages call the rows.
     """
 
+    slow = True
+
     def __init__(self, spool: Spool, name: str) -> None:
         super().__init__(str(spool.path), ReadOptions())
         self.name = name
-        self._spool: Spool | None = spool
+        self.stamp = None  # nobody else knows the file, and it is gone after the conversion
+        self._spool = spool
+        self._n_parts, self.part_rows = len(self.part_rows), []
         if self.n_rows_guess == 0:
             raise no_rows(name)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the ownership of the file behind."""
-        return {**self.__dict__, "_spool": None}
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the record batches in pieces of bounded size."""
+        for part in range(self._n_parts):
+            yield from pieces(self.read_part(part, columns))
 
 
 def hold_or_spool(reader: Any, name: str) -> Any:
