@@ -121,7 +121,8 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
 def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
     """‖x − l‖² − ‖x‖²: enough to rank landmarks and to compare their distances."""
     distances = products(rows, landmarks * -2.0)
-    distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
+    with np.errstate(over="ignore", invalid="ignore"):  # as in products
+        distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
     return distances
 
 
