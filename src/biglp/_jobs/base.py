@@ -10,23 +10,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import BigLPWarning, ParameterError
+from biglp._core.errors import BadRowsError, BigLPWarning, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
 from biglp._core.memory import PeakMemory
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
-from biglp._jobs.inputs import Inputs, file_facts
+from biglp._jobs.inputs import LABEL_OPTIONS, Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import FileSink, file_sink
 from biglp._sources import Source, as_source
+from biglp._sources.labels.input import LabelInput
+from biglp._sources.tables.encoding import some
+
+if TYPE_CHECKING:
+    from biglp._sources.tables.beside import RowColumn
 
 FORMATS = ("auto", "npy", "parquet")
 
@@ -43,6 +49,8 @@ class Job(ABC):
         Folder for the results.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
+    id_column : str, optional
+        Column of the rows' IDs, which results carry and labels may be joined by.
     cache : str, optional
         Folder for converted rows, or "never"; by default in the run folder.
     outputs : tuple of {"label", "confidence", "probabilities"}
@@ -64,6 +72,7 @@ class Job(ABC):
     inputs: tuple[str, ...]
     output: Path
     reading: dict[str, Any] = field(default_factory=dict)
+    id_column: str | None = None
     cache: str | None = None
     outputs: tuple[str, ...] = ("label",)
     top: int | None = None
@@ -146,7 +155,7 @@ class Job(ABC):
         done = engine.once(lambda: finish_moves(run))
         if done is not None:  # it was killed while its files were getting their names
             return done
-        with PeakMemory() as peak, recorded_warnings() as messages:
+        with PeakMemory() as peak, recorded_warnings() as messages, self.ids_in_errors():
             names, facts = self.work(engine, run)
         seconds = time.perf_counter() - began
         finals = {name.partition(".")[0]: str(self.destination.final(name)) for name in names}
@@ -192,12 +201,35 @@ class Job(ABC):
         stage = run.folder / STAGE
         place = stage / "labels.parquet" if self.format == "parquet" else stage
         sink = file_sink(place, n_rows, classes, self.outputs, self.top)
+        sink.ids = engine.once(lambda: self.row_ids)
         finished = bool(run.finished_blocks())
         if finished and not engine.once(sink.resumable):
             run.forget_blocks()
             finished = False
         engine.once(lambda: sink.open(resume=finished))
         return sink
+
+    @cached_property
+    def label_input(self) -> LabelInput:
+        """Where labels and IDs are, if anywhere."""
+        named = {name: getattr(self, name) for name in LABEL_OPTIONS if hasattr(self, name)}
+        return LabelInput(self.rows.paths, **named, reading=dict(self.reading))
+
+    @property
+    def row_ids(self) -> RowColumn | None:
+        """The IDs of the rows, where the user says which column holds them."""
+        return self.label_input.ids
+
+    @contextmanager
+    def ids_in_errors(self) -> Iterator[None]:
+        """Say in errors about rows which IDs these have."""
+        try:
+            yield
+        except BadRowsError as error:
+            if error.rows and self.row_ids is not None:
+                ids = some(self.row_ids.at(np.array(error.rows)))
+                error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
+            raise
 
     def common_identity(self, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """What any run is: version, input and options."""
@@ -212,6 +244,7 @@ class Job(ABC):
                 "outputs": ", ".join(self.outputs),
                 "top": self.top,
                 "output format": self.format,
+                "id column": self.id_column,
             },
         }
 

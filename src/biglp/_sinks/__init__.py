@@ -12,11 +12,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._sinks.base import FileSink, NoSink, Sink
+from biglp._sinks.base import FileSink, NoSink, RowIds, Sink
 from biglp._sinks.memory import ArraySink, ValuesSink
 from biglp._sinks.npy import NpySink
 
-__all__ = ["ArraySink", "FileSink", "NoSink", "NpySink", "Sink", "ValuesSink", "file_sink"]
+__all__ = [
+    "ArraySink",
+    "FileSink",
+    "NoSink",
+    "NpySink",
+    "RowIds",
+    "Sink",
+    "ValuesSink",
+    "file_sink",
+]
 
 
 def file_sink(

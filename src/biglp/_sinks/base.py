@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,21 @@ OUTPUTS = ("label", "confidence", "probabilities")
 
 Answers = Mapping[str, np.ndarray] | np.ndarray
 """What a block gives: class probabilities (b, c), or columns by name (see :meth:`Sink.write`)."""
+
+
+class RowIds(Protocol):
+    """The IDs of all rows, which a table of answers may carry."""
+
+    @property
+    def name(self) -> str:
+        """Name of their column."""
+
+    @property
+    def type(self) -> Any:
+        """Arrow type."""
+
+    def pieces(self) -> Iterator[Any]:
+        """Arrow arrays of this type, from the first row to the last."""
 
 
 class Sink(ABC):
@@ -57,6 +72,8 @@ class FileSink(Sink):
     ----------
     columns : dict of str to (numpy.dtype, int)
         Name, type and width of what is kept; a width of 0 is one number a row.
+    ids : RowIds or None
+        IDs of the rows, which a table has beside the answers; they are read when it is made.
 
     Parameters
     ----------
@@ -72,6 +89,7 @@ class FileSink(Sink):
 
     in_memory = False
     top: int | None
+    ids: RowIds | None = None
 
     def __init__(
         self,

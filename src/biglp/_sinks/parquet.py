@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ PARQUET_ROWS = 1 << 18
 class ParquetSink(NpySink):
     """Answers as a table: ``row``, ``label``, ``confidence`` and probabilities.
 
-    Probabilities are columns ``p_<class>``, or ``class_1``, ``p_1``, ``class_2``… with ``top``.
-    Blocks are first written to ``.npy`` files beside the table, at their place; the table is made
-    from these in order when the run is committed. So blocks may come in any order from any process,
-    nothing has to wait in memory, and an interrupted run can go on.
+    Where rows have IDs (``ids``), their column is the first. Probabilities are columns
+    ``p_<class>``, or ``class_1``, ``p_1``, ``class_2``… with ``top``. Blocks are first written to
+    ``.npy`` files beside the table, at their place; the table is made from these in order when the
+    run is committed. So blocks may come in any order from any process, nothing has to wait in
+    memory, and an interrupted run can go on.
 
     Parameters
     ----------
@@ -54,7 +55,11 @@ class ParquetSink(NpySink):
 
     def commit(self) -> None:
         """Write the table, whole or not at all; after an error the answers are still there."""
-        schema = pa.schema([("row", pa.int64()), *self._fields()])
+        fields = [("row", pa.int64()), *self._fields()]
+        ids = iter(()) if self.ids is None else regrouped(self.ids.pieces(), PARQUET_ROWS)
+        if self.ids is not None:
+            fields.insert(0, (self.ids.name, self.ids.type))
+        schema = pa.schema(fields)
         classes = [name for name in schema.names if name.startswith(("label", "class_"))]
         stored = [np.load(part, mmap_mode="r") for part in self.parts.values()]
         with (
@@ -69,7 +74,9 @@ class ParquetSink(NpySink):
         ):
             for start in range(0, self.n_rows, PARQUET_ROWS):
                 stop = min(start + PARQUET_ROWS, self.n_rows)
-                writer.write_table(pa.table(self._arrays(stored, start, stop), schema=schema))
+                arrays = [] if self.ids is None else [next(ids, pa.nulls(0, self.ids.type))]
+                arrays += self._arrays(stored, start, stop)
+                writer.write_table(pa.table(arrays, schema=schema))
         self.abort()
 
     def abort(self) -> None:
@@ -109,3 +116,18 @@ class ParquetSink(NpySink):
             for place in range(1, (self.top or 0) + 1):
                 fields += [(f"class_{place}", label), (f"p_{place}", pa.float32())]
         return fields
+
+
+def regrouped(pieces: Iterable[Any], size: int) -> Iterator[Any]:
+    """Cut a stream of Arrow arrays anew, into arrays of one size and a last one of what is left."""
+    kept: list[Any] = []
+    held = 0
+    for piece in pieces:
+        while held + len(piece) >= size:
+            yield pa.chunked_array([*kept, piece[: size - held]])
+            kept, piece, held = [], piece[size - held :], 0
+        if len(piece):
+            kept.append(piece)
+            held += len(piece)
+    if kept:
+        yield pa.chunked_array(kept)

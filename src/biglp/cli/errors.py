@@ -100,7 +100,8 @@ def message_of(error: BaseException) -> str:
 
 
 def _option(parameter: str) -> str:
-    return "seed" if parameter == "random_state" else parameter.replace("_", "-")
+    other = {"random_state": "seed", "task_format": "format"}
+    return other.get(parameter, parameter.replace("_", "-"))
 
 
 def _print_once(message: str) -> None:

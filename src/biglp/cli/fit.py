@@ -10,10 +10,10 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped
+from biglp.cli.label_options import Labels
 from biglp.cli.options import (
     OUTPUT,
     Inputs,
-    Labels,
     Machine,
     Method,
     Printing,
@@ -65,7 +65,7 @@ def fit(
 
     job = FitJob(
         **job_arguments(inputs, output, reading, machine, results),
-        **asdict(labels),
+        **labels.given(),
         parameters={**asdict(method), "device": machine.device, "memory": machine.memory},
     )
     if dry_run:

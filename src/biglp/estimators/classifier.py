@@ -14,6 +14,7 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import forget_features
 from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
+from biglp._labels.markers import suspicions
 from biglp._sinks import ArraySink
 from biglp._sources import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
@@ -227,7 +228,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = self.classes_[sink.codes]
-        for warning in fitted.warnings():
+        for warning in (*suspicions(labels), *fitted.warnings()):
             warnings.warn(warning, stacklevel=2)
         return self
 
