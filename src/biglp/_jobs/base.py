@@ -26,7 +26,7 @@ from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
-from biglp._sinks import FileSink, file_sink
+from biglp._sinks import FileSink, RowIds, file_sink
 from biglp._sources import Source, as_source
 from biglp._sources.labels.input import LabelInput
 from biglp._sources.tables.encoding import some
@@ -198,15 +198,23 @@ class Job(ABC):
         self, engine: Engine, run: RunFolder, classes: np.ndarray, n_rows: int
     ) -> FileSink:
         """Make room for the answers, or find those of an interrupted run."""
-        stage = run.folder / STAGE
-        place = stage / "labels.parquet" if self.format == "parquet" else stage
-        sink = file_sink(place, n_rows, classes, self.outputs, self.top)
-        sink.ids = engine.once(lambda: self.row_ids)
+        sink = self.make_sink(
+            run.folder / STAGE, classes, n_rows, engine.once(lambda: self.row_ids)
+        )
         finished = bool(run.finished_blocks())
         if finished and not engine.once(sink.resumable):
             run.forget_blocks()
             finished = False
         engine.once(lambda: sink.open(resume=finished))
+        return sink
+
+    def make_sink(
+        self, stage: Path, classes: np.ndarray, n_rows: int, ids: RowIds | None
+    ) -> FileSink:
+        """Say where answers go, in the folder where they are made."""
+        place = stage / "labels.parquet" if self.format == "parquet" else stage
+        sink = file_sink(place, n_rows, classes, self.outputs, self.top)
+        sink.ids = ids
         return sink
 
     @cached_property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ from biglp._jobs.base import Job
 from biglp._jobs.inputs import label_identity, require_labels
 from biglp._jobs.results import MODEL, STAGE
 from biglp._lowrank.landmarks import STRATEGIES
+from biglp._sinks import FileSink, RowIds
 from biglp._sources.decoding import table_bytes
+from biglp._sources.formats import without_pyarrow
 from biglp._sources.labels.codes import Marks
 from biglp._sources.peek import peek
 
@@ -48,6 +51,8 @@ class FitJob(Job):
         What marks a row without a label, beside empty, null and NaN.
     parameters : dict
         Parameters of :class:`biglp.LowRankLabelPropagation`, except ``engine`` and ``verbose``.
+    map : bool
+        Whether to write a map of the rows beside their labels.
     """
 
     labels: tuple[str, ...] = ()
@@ -55,6 +60,7 @@ class FitJob(Job):
     weight_column: str | None = None
     unlabelled: Marks = None
     parameters: dict[str, Any] = field(default_factory=dict)
+    map: bool = False
 
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
@@ -67,8 +73,22 @@ class FitJob(Job):
             raise ParameterError(f"{self.output} must name a folder: fit writes several files.")
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         self.settings()  # parameters before files: they are the quicker to refuse
-        found = self.common_identity("fit", {**DEFAULTS, **given, "memory": None})
+        options = {**DEFAULTS, **given, "memory": None, "map": self.map}
+        found = self.common_identity("fit", options)
         return {**found, "labels": label_identity(require_labels(self.label_input))}
+
+    def make_sink(
+        self, stage: Path, classes: np.ndarray, n_rows: int, ids: RowIds | None
+    ) -> FileSink:
+        """Say where answers go, and the map where one is wanted."""
+        sink = super().make_sink(stage, classes, n_rows, ids)
+        if not self.map:
+            return sink
+        try:
+            from biglp._sinks.map import MapSink  # needs pyarrow
+        except ImportError as error:
+            raise without_pyarrow("map.parquet", error) from error
+        return MapSink(sink, stage)
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels and model."""

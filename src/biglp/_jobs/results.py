@@ -23,7 +23,7 @@ from biglp._core.files import atomic_write, explained_writing, sync_folder
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
 SUMMARY, MODEL = "summary.json", "model.biglp"
-COLUMNS = ("labels", "confidence", "probabilities", "top_classes", "top_probabilities")
+COLUMNS = ("labels", "confidence", "probabilities", "top_classes", "top_probabilities", "map")
 STEP_WORDS = {
     "factor": "landmarks",
     "degrees": "degrees",

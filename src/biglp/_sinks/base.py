@@ -41,10 +41,13 @@ class Sink(ABC):
         Whether the answers stay in the memory of this process, which other processes cannot write.
     n_bytes : int
         What they take of it.
+    wants_places : bool
+        Whether answers are to have the places of the rows on a map in two more columns.
     """
 
     in_memory: bool = True
     n_bytes: int = 0
+    wants_places: bool = False
 
     @abstractmethod
     def write(self, start: int, answers: np.ndarray) -> None:
@@ -74,6 +77,8 @@ class FileSink(Sink):
         Name, type and width of what is kept; a width of 0 is one number a row.
     ids : RowIds or None
         IDs of the rows, which a table has beside the answers; they are read when it is made.
+    more_columns : tuple of str
+        Further numbers that are given for each row.
 
     Parameters
     ----------
@@ -90,6 +95,7 @@ class FileSink(Sink):
     in_memory = False
     top: int | None
     ids: RowIds | None = None
+    more_columns: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -122,7 +128,7 @@ class FileSink(Sink):
             }
         self.columns = {
             name: facts for output in self.outputs for name, facts in known[output].items()
-        }
+        } | dict.fromkeys(self.more_columns, (number, 0))
 
     @property
     @abstractmethod

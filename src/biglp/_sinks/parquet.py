@@ -59,7 +59,8 @@ class ParquetSink(NpySink):
         ids = iter(()) if self.ids is None else regrouped(self.ids.pieces(), PARQUET_ROWS)
         if self.ids is not None:
             fields.insert(0, (self.ids.name, self.ids.type))
-        schema = pa.schema(fields)
+        read = pa.schema(fields)
+        schema = self._arranged(read.empty_table()).schema
         classes = [name for name in schema.names if name.startswith(("label", "class_"))]
         stored = [np.load(part, mmap_mode="r") for part in self.parts.values()]
         with (
@@ -76,7 +77,7 @@ class ParquetSink(NpySink):
                 stop = min(start + PARQUET_ROWS, self.n_rows)
                 arrays = [] if self.ids is None else [next(ids, pa.nulls(0, self.ids.type))]
                 arrays += self._arrays(stored, start, stop)
-                writer.write_table(pa.table(arrays, schema=schema))
+                writer.write_table(self._arranged(pa.table(arrays, schema=read)))
         self.abort()
 
     def abort(self) -> None:
@@ -84,6 +85,10 @@ class ParquetSink(NpySink):
         super().abort()
         with suppress(OSError):
             self.folder.rmdir()
+
+    def _arranged(self, table: Any) -> Any:
+        """The table as it is written, from one with all columns."""
+        return table
 
     def _arrays(self, stored: list[np.ndarray], start: int, stop: int) -> list[Any]:
         """Columns of the table for some rows, in the order of :meth:`_fields`."""
@@ -97,6 +102,7 @@ class ParquetSink(NpySink):
         if "top_classes" in blocks:
             both = zip(blocks["top_classes"].T, blocks["top_probabilities"].T, strict=True)
             columns += [np.ascontiguousarray(column) for pair in both for column in pair]
+        columns += [blocks[name] for name in self.more_columns]
         return [
             pa.array(column.astype(object) if column.dtype.kind == "U" else column)
             for column in columns
@@ -115,7 +121,7 @@ class ParquetSink(NpySink):
         elif "probabilities" in self.outputs:
             for place in range(1, (self.top or 0) + 1):
                 fields += [(f"class_{place}", label), (f"p_{place}", pa.float32())]
-        return fields
+        return fields + [(name, pa.float32()) for name in self.more_columns]
 
 
 def regrouped(pieces: Iterable[Any], size: int) -> Iterator[Any]:

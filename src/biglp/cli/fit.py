@@ -49,6 +49,15 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    row_map: Annotated[
+        bool,
+        typer.Option(
+            "--map",
+            help="Also write map.parquet: a place for each row (x, y) in leading directions of the "
+            "graph, with its label, confidence and doubt.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     printing: Printing,
 ) -> None:
     """Label all rows of a file from the labels of a few.
@@ -66,6 +75,7 @@ def fit(
     job = FitJob(
         **job_arguments(inputs, output, reading, machine, results),
         **labels.given(),
+        map=row_map,
         parameters={**asdict(method), "device": machine.device, "memory": machine.memory},
     )
     if dry_run:
