@@ -97,8 +97,8 @@ class Estimator(BaseEstimator):
             if engine is not self.engine:
                 engine.close()
 
-    def _source(self, X: Any, *, reset: bool) -> Source:
-        source = as_source(X)  # first, because its messages about shapes say more
+    def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
+        source = as_source(X, **options)  # first, because its messages about shapes say more
         if not isinstance(X, (Source, str, os.PathLike)):
             validate_data(self, X, skip_check_array=True, reset=reset)
         if reset:
