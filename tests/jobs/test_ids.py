@@ -41,6 +41,8 @@ def test_results_carry_ids(truth, monkeypatch):
     again = pq.read_table("new.parquet")
     assert again.column_names == ["key", "row", "label"]
     assert again["key"].to_pylist() == table["key"].to_pylist()
+    named = ("out/model.biglp", "rows.parquet", "--id-column", "key", "-o", "new.npy")
+    assert "IDs are not written" in done("predict", *named).stdout
     lines = done("check", "out", "--least", "0").stdout.splitlines()
     named = next(line for line in lines if line.lstrip().startswith("row"))
     assert named.split()[:2] == ["row", "key"]

@@ -24,9 +24,9 @@ def shown(labels):
     return dict(zip(labels.rows.tolist(), labels.classes[labels.codes].tolist(), strict=True))
 
 
-@pytest.fixture(params=[3, 1 << 20])
+@pytest.fixture(params=[3, 1 << 27])
 def _looked_up(request, monkeypatch):
-    monkeypatch.setattr("biglp._sources.labels.joined.LOOKED_UP", request.param)
+    monkeypatch.setattr("biglp._sources.labels.joined.LOOKED_UP_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("_looked_up")

@@ -228,6 +228,15 @@ class Job(ABC):
         """The IDs of the rows, where the user says which column holds them."""
         return self.label_input.ids
 
+    def told_of_ids(self) -> list[str]:
+        """Say that there is no place for IDs where that is so."""
+        if self.id_column is None or self.format == "parquet":
+            return []
+        return [
+            "IDs are not written: .npy files hold answers only, in the order of the rows. "
+            "--output-format parquet has a column for them."
+        ]
+
     @contextmanager
     def ids_in_errors(self) -> Iterator[None]:
         """Say in errors about rows which IDs these have."""

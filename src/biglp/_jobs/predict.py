@@ -66,6 +66,7 @@ class PredictJob(Job):
             "features": source.n_features,
             "found": per_class(model.classes, answered.counts),
             "unreached_rows": answered.n_unreached,
+            "told": self.told_of_ids(),
         }
         return sink.names, facts
 

@@ -1,9 +1,9 @@
 """Labels joined to rows by an ID.
 
-The labels are few and in memory; the rows' IDs are streamed past them, a million at a time, and
-looked up by pyarrow's ``index_in``, which hashes the labels' IDs. So memory depends on the number
-of labels and not on the number of rows, no Python object is made for a row, and the column of IDs
-is read once. (Sorting 10⁸ IDs on disk and merging would read and write them several times.)
+The labels are few and in memory; the rows' IDs are streamed past them, some millions at a time,
+and looked up by pyarrow's ``index_in``, which hashes the labels' IDs. So memory depends on the
+number of labels and not on the number of rows, no Python object is made for a row, and the column
+of IDs is read once. (Sorting 10⁸ IDs on disk and merging would read and write them several times.)
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.tables.beside import RowColumn
 from biglp._sources.tables.encoding import some
 
-LOOKED_UP = 1 << 20
-"""IDs that are looked up with one table of the labels' IDs."""
+LOOKED_UP_BYTES = 128 << 20
+"""IDs that are looked up at once. Each time the labels' IDs are hashed again, which takes a second
+for a million of them."""
 SHOWN = 5
 
 
@@ -61,6 +62,7 @@ def join_ids(codes: LabelCodes, row_ids: RowColumn) -> Joined:
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     distinct = encoded.dictionary
     rows, found = _look_up(row_ids, distinct, as_numbers)
+    pa.default_memory_pool().release_unused()  # the fit wants it
     times = np.bincount(found, minlength=len(distinct))
     without = (places < 0) | (times[places] == 0)
     unknown = _first(shown, np.flatnonzero(without))
@@ -90,8 +92,7 @@ def join_ids(codes: LabelCodes, row_ids: RowColumn) -> Joined:
 def _look_up(row_ids: RowColumn, distinct: Any, as_numbers: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows, increasing, that have one of some IDs, and the place of it."""
     rows, places, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
-    for piece in _chunks(row_ids):
-        ids = pa.chunked_array([_comparable(part, as_numbers) for part in piece])
+    for ids in _chunks(row_ids, as_numbers):
         found = pc.index_in(ids, value_set=distinct, skip_nulls=True)
         at = np.concatenate([chunk.fill_null(-1).to_numpy() for chunk in found.chunks])
         known = np.flatnonzero(at >= 0)
@@ -101,17 +102,17 @@ def _look_up(row_ids: RowColumn, distinct: Any, as_numbers: bool) -> tuple[np.nd
     return np.concatenate(rows), np.concatenate(places)
 
 
-def _chunks(row_ids: RowColumn) -> Iterator[list[Any]]:
-    """The rows' IDs, many at a time: each time the labels' IDs are hashed again."""
+def _chunks(row_ids: RowColumn, as_numbers: bool) -> Iterator[Any]:
+    """The rows' IDs, many at a time."""
     kept, size = [], 0
     for piece in row_ids.pieces():
-        kept.append(piece)
-        size += len(piece)
-        if size >= LOOKED_UP:
-            yield kept
+        kept.append(_comparable(piece, as_numbers))
+        size += kept[-1].nbytes
+        if size >= LOOKED_UP_BYTES:
+            yield pa.chunked_array(kept)
             kept, size = [], 0
     if kept:
-        yield kept
+        yield pa.chunked_array(kept)
 
 
 def _are_numbers(row_ids: RowColumn) -> bool:
