@@ -10,35 +10,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import BadRowsError, BigLPWarning, ParameterError
+from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
 from biglp._core.memory import PeakMemory
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
-from biglp._jobs.inputs import LABEL_OPTIONS, Inputs, file_facts
+from biglp._jobs.ids import RowIdsMixin
+from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import FileSink, RowIds, file_sink
 from biglp._sources import Source, as_source
-from biglp._sources.labels.input import LabelInput
-from biglp._sources.tables.encoding import some
-
-if TYPE_CHECKING:
-    from biglp._sources.tables.beside import RowColumn
 
 FORMATS = ("auto", "npy", "parquet")
 
 
 @dataclass(frozen=True)
-class Job(ABC):
+class Job(RowIdsMixin, ABC):
     """An input, an output, an engine, and a way to go on after an interruption.
 
     Parameters
@@ -216,37 +211,6 @@ class Job(ABC):
         sink = file_sink(place, n_rows, classes, self.outputs, self.top)
         sink.ids = ids
         return sink
-
-    @cached_property
-    def label_input(self) -> LabelInput:
-        """Where labels and IDs are, if anywhere."""
-        named = {name: getattr(self, name) for name in LABEL_OPTIONS if hasattr(self, name)}
-        return LabelInput(self.rows.paths, **named, reading=dict(self.reading))
-
-    @property
-    def row_ids(self) -> RowColumn | None:
-        """The IDs of the rows, where the user says which column holds them."""
-        return self.label_input.ids
-
-    def told_of_ids(self) -> list[str]:
-        """Say that there is no place for IDs where that is so."""
-        if self.id_column is None or self.format == "parquet":
-            return []
-        return [
-            "IDs are not written: .npy files hold answers only, in the order of the rows. "
-            "--output-format parquet has a column for them."
-        ]
-
-    @contextmanager
-    def ids_in_errors(self) -> Iterator[None]:
-        """Say in errors about rows which IDs these have."""
-        try:
-            yield
-        except BadRowsError as error:
-            if error.rows and self.row_ids is not None:
-                ids = some(self.row_ids.at(np.array(error.rows)))
-                error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
-            raise
 
     def common_identity(self, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
         """What any run is: version, input and options."""
