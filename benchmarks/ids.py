@@ -66,11 +66,11 @@ def join(folder: Path, results: Any) -> None:
         read = time.perf_counter() - began
     n_rows = named.beside.count()
     with PeakMemory() as peak:
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         found = named.gather(n_rows)
-        seconds = time.perf_counter() - began
+        seconds, worked = time.perf_counter() - began, time.process_time() - worked
     right = bool((found.labels.codes == found.labels.rows % 2).all())
-    results.put((read, before.peak, seconds, peak.peak, len(found.labels.rows), right))
+    results.put((read, before.peak, seconds, worked, peak.peak, len(found.labels.rows), right))
 
 
 def main() -> None:
@@ -91,12 +91,12 @@ def main() -> None:
         results = context.Queue()
         process = context.Process(target=join, args=(folder, results))
         process.start()
-        read, before, seconds, peak, joined, right = results.get()
+        read, before, seconds, worked, peak, joined, right = results.get()
         process.join()
         print(
             f"{options.rows:,} IDs, {options.labels:,} labels: read alone {read:.1f} s "
-            f"({format_bytes(before)}), joined in {seconds:.1f} s, peak {format_bytes(peak)}, "
-            f"{joined:,} labels, all right: {right}",
+            f"({format_bytes(before)}), joined in {seconds:.1f} s ({worked:.1f} of a processor), "
+            f"peak {format_bytes(peak)}, {joined:,} labels, all right: {right}",
             flush=True,
         )
         if options.fit:

@@ -57,6 +57,12 @@ def test_ids_that_are_not_there_are_warned_of(rows, tmp_path):
         model(label_column="kind", id_column="key").fit(path, tmp_path / "answers.csv")
 
 
+def test_first_suggestions_leave_labels_and_ids_out(rows):
+    path, X, _, _ = rows
+    found = model(label_column="kind", id_column="key").suggest_first(path, 5)
+    assert found.tolist() == model().suggest_first(X, 5).tolist()
+
+
 def test_what_is_refused(rows):
     path, X, y, _ = rows
     with pytest.raises(ParameterError, match="y holds the labels"):

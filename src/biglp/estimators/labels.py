@@ -35,8 +35,6 @@ def label_files(
             )
         files = ()
     rows = X if _paths(X) else None
-    if files is None and label_column is None:
-        return None  # y is None: what is said of that says more
     for option, name in (("label_column", label_column), ("id_column", id_column)):
         if name is not None and rows is None:
             raise ParameterError(
