@@ -98,3 +98,16 @@ def test_what_is_refused(tmp_path):
         LabelInput(rows, (file,), id_column="when").gather(2)
     with pytest.raises(ParameterError, match="give the column another name"):
         LabelInput(rows, (file,), id_column="label").gather(2)
+
+
+def test_labels_and_ids_in_a_table_beside_the_rows(tmp_path):
+    np.save(tmp_path / "rows.npy", np.eye(4))
+    frame = pd.DataFrame({"key": list("abcd"), "kind": ["p", None, "q", None]})
+    beside = [save(frame[:3], tmp_path / "1.parquet"), save(frame[3:], tmp_path / "2.parquet")]
+    file = tmp_path / "labels.csv"
+    file.write_text("key,label\nd,p\na,q\n")
+    rows = str(tmp_path / "rows.npy")
+    named = LabelInput(rows, (file,), "kind", id_column="key", metadata=beside)
+    assert shown(named.read(4)) == {0: "q", 2: "q", 3: "p"}
+    assert not named.not_features
+    assert named.ids.at(np.array([3, 0])) == ["d", "a"]

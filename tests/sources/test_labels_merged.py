@@ -101,6 +101,9 @@ def test_marks_of_no_label(tmp_path):
     found = LabelInput(None, (file,), unlabelled=marks).gather(7)
     assert shown(found) == {0: "cat", 3: "dog", 4: "-1", 5: "None"}
     assert not found.told
+    found = LabelInput(None, (file,), unlabelled=-1).gather(7)
+    assert "none" in shown(found).values()
+    assert not found.suspicions(all_labelled=False)
     table = pd.DataFrame({"x": range(7), "label": lines.split()[1:]})
     for name in ("rows.parquet", "rows.csv"):
         path = tmp_path / name

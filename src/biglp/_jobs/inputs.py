@@ -68,7 +68,9 @@ def require_labels(found: LabelInput) -> LabelInput:
 
 def label_identity(found: LabelInput) -> dict[str, Any]:
     """What must not change: the files of labels and the columns."""
-    facts = {} if found.labels and not found.in_rows else file_facts(found.rows)
+    facts = {} if found.metadata is None else file_facts(found.metadata)
+    if found.metadata is None and (found.in_rows or not found.labels):
+        facts = file_facts(found.rows)
     for path in found.labels:
         facts |= file_facts(path)
     return {

@@ -26,17 +26,18 @@ def looks_unlabelled(value: Any) -> bool:
     return " ".join(plain.replace("_", " ").split()) in LOOKS_UNLABELLED
 
 
-def suspicions(labels: Labels) -> list[LabelWarning]:
-    """Classes that may stand for "no label"."""
+def suspicions(labels: Labels, *, names: bool = True) -> list[LabelWarning]:
+    """Classes that may stand for "no label", by their names (as asked) and sizes."""
     found = []
     counts = labels.rows_each
     for name, count in zip(labels.classes.tolist(), counts.tolist(), strict=True):
-        if looks_unlabelled(name):
+        if names and looks_unlabelled(name):
             found.append(
                 LabelWarning(
                     f"{count:,} of {labels.n_rows:,} rows have the label {name!r}, which usually "
                     "means that there is none, and is taken as a class here. If these rows have no "
-                    f"label, give --unlabelled {_quoted(name)} (in Python None or -1 for them)."
+                    f"label, give --unlabelled {_quoted(name)} (in Python None or -1 for them); if "
+                    "it is a class, --unlabelled -1 says so."
                 )
             )
     largest = int(counts.argmax())

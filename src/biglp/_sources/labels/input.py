@@ -37,16 +37,19 @@ class Gathered:
         Counts: labels of each place, those that replace others, votes, entries without answer.
     warnings : list of LabelWarning
         IDs that are those of no row, or of several.
+    marked : bool
+        Whether the user has said what marks rows without a label.
     """
 
     labels: Labels
     told: list[str]
     warnings: list[LabelWarning]
+    marked: bool = False
 
     def suspicions(self, *, all_labelled: bool = True) -> list[LabelWarning]:
         """The warnings, labels that may mean none, and (as asked) that no row is unlabelled."""
         more = nothing_to_label(self.labels) if all_labelled else []
-        return [*self.warnings, *suspicions(self.labels), *more]
+        return [*self.warnings, *suspicions(self.labels, names=not self.marked), *more]
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class LabelInput:
         What marks a row without a label.
     reading : dict
         How the rows are read.
+    metadata : path, list of paths or None
+        A table beside the rows with a line for each, whose columns these are; by default they are
+        columns of the rows' own table.
     """
 
     rows: Any
@@ -74,6 +80,7 @@ class LabelInput:
     id_column: str | None = None
     unlabelled: Marks = None
     reading: dict[str, Any] = field(default_factory=dict)
+    metadata: Any = None
 
     @cached_property
     def named(self) -> Named | None:
@@ -81,9 +88,15 @@ class LabelInput:
         return None if self.rows is None else look_up(self.rows)
 
     @cached_property
+    def named_table(self) -> Named | None:
+        """Files of the table with a line for each row; None where there is none."""
+        named = self.named if self.metadata is None else look_up(self.metadata)
+        return named if named is not None and named.is_table else None
+
+    @cached_property
     def beside(self) -> RowColumns:
         """The table with a line for each row."""
-        if self.named is None or not self.named.is_table:
+        if self.named_table is None:
             option, name = ("id_column", self.id_column)
             if name is None:
                 option, name = ("label_column", self.label_column)
@@ -94,7 +107,7 @@ class LabelInput:
             )
         from biglp._sources.tables.beside import RowColumns  # needs pyarrow
 
-        return RowColumns(self.named, self.reading)
+        return RowColumns(self.named_table, self.reading if self.metadata is None else {})
 
     @cached_property
     def ids(self) -> RowColumn | None:
@@ -111,12 +124,11 @@ class LabelInput:
 
     @cached_property
     def in_rows(self) -> bool:
-        """Whether the table of the rows has a column of labels."""
+        """Whether the table with a line for each row has a column of labels."""
         if self.label_column is None:
             return False
         if self.labels:  # then the column may be one of the labels' files
-            is_table = self.named is not None and self.named.is_table
-            return is_table and self.label_column in self.beside.names
+            return self.named_table is not None and self.label_column in self.beside.names
         self.beside.check("label_column", self.label_column)
         return True
 
@@ -134,6 +146,8 @@ class LabelInput:
     def not_features(self) -> dict[str, Any]:
         """Options of the rows: columns of labels, weights and IDs are no features."""
         found: dict[str, Any] = {}
+        if self.metadata is not None:
+            return found
         if self.in_rows:
             found["label_column"] = self.label_column
         others = [self.weight_column] if self.weight_column and self.label_column else []
@@ -153,7 +167,7 @@ class LabelInput:
 
         Without ``n_rows`` there are as many rows as labels, given or not.
         """
-        if n_rows is None and self.labels and self.named is not None and self.named.is_table:
+        if n_rows is None and self.labels and self.named_table is not None:
             n_rows = self.beside.count()
         parts, warnings = [], list[LabelWarning]()
         for codes in self._read_all(n_rows):
@@ -175,7 +189,7 @@ class LabelInput:
             kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
             kind = np.promote_types(kind, np.int16)
             labels = replace(labels, classes=labels.classes.astype(kind))
-        return Gathered(labels, merged.told, warnings)
+        return Gathered(labels, merged.told, warnings, self.unlabelled is not None)
 
     def _read_all(self, n_rows: int | None) -> Iterator[LabelCodes]:
         """Labels of each place, in the order in which they count."""
