@@ -139,6 +139,11 @@ class LabelCodes:
             self.append(read(start, min(start + PIECE_ROWS, n_rows)))
 
     @property
+    def by_line(self) -> bool:
+        """Whether there is one label a row, in the order of the rows."""
+        return not self._rows and not self._ids
+
+    @property
     def ids(self) -> list[Any]:
         """Arrow arrays of the labels' IDs; empty where labels are not by ID."""
         return self._ids
@@ -175,7 +180,7 @@ class LabelCodes:
 
     def count_rows(self) -> int:
         """Number of rows, labelled or not: as many as labels, or as was said for pairs."""
-        if not self._rows and not self._ids:
+        if self.by_line:
             return self._length
         if self.n_rows is None:
             raise LabelError(f"{self.name} holds 'row,label' pairs; the number of rows is needed.")

@@ -49,7 +49,7 @@ class Part:
             )
         if codes.skipped:
             told.append(f"{codes.name}: {codes.skipped:,} entries without an answer were left out.")
-        if weights is None:
+        if weights is None and not codes.by_line:
             rows, coded, weights, several, differing = votes(rows, coded)
             if several:
                 told.append(
@@ -74,23 +74,35 @@ def merge(parts: Sequence[Part]) -> Merged:
     # One type for all: 7 in a table and "7" in a text file are the same class.
     as_text = any(-1 in (part.codes.whole_numbers() or [-1]) for part in parts if len(part.rows))
     told: list[str] = []
-    rows = np.empty(0, dtype=np.int64)
-    values: Any = np.empty(0, dtype=object if as_text else np.int64)
-    weights = np.empty(0)
+    plain = all(part.weights is None for part in parts)
+    rows, values, weights = _labels_of(parts[0], as_text, plain)
     for number, part in enumerate(parts):
         told += part.told
-        named = part.codes.classes(as_text=as_text)
-        fresh = named[part.coded] if len(part.coded) else values[:0]
-        if len(parts) > 1:
-            told.append(_overlap(number, part, (rows, values), fresh))
-        kept = ~np.isin(rows, part.rows)
-        rows = np.concatenate([rows[kept], part.rows])
-        values = np.concatenate([values[kept], fresh])
-        own = np.ones(len(part.rows)) if part.weights is None else part.weights
-        weights = np.concatenate([weights[kept], own])
-    order = np.argsort(rows, kind="stable")
-    plain = all(part.weights is None for part in parts)
-    return Merged(rows[order], values[order], None if plain else weights[order], told)
+        if len(parts) == 1:
+            break  # nothing is copied: labels may be as many as rows
+        part_rows, fresh, part_weights = _labels_of(part, as_text, plain)
+        told.append(_overlap(number, part, (rows, values), fresh))
+        if number == 0:
+            continue
+        kept = ~np.isin(rows, part_rows)
+        rows = np.concatenate([rows[kept], part_rows])
+        order = np.argsort(rows, kind="stable")
+        rows, values = rows[order], np.concatenate([values[kept], fresh])[order]
+        if weights is not None and part_weights is not None:
+            weights = np.concatenate([weights[kept], part_weights])[order]
+    return Merged(rows, values, weights, told)
+
+
+def _labels_of(
+    part: Part, as_text: bool, plain: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Rows, classes and weights of a part; None where no part has weights."""
+    values = part.codes.classes(as_text=as_text)[part.coded]
+    values = values.astype(object if as_text else np.int64, copy=False)
+    if plain:
+        return part.rows, values, None
+    weights = np.ones(len(part.rows)) if part.weights is None else part.weights
+    return part.rows, values, weights
 
 
 def votes(
