@@ -19,7 +19,8 @@ def test_defaults_are_the_estimators():
 
     parameters = LowRankLabelPropagation().get_params()
     assert DEFAULTS.items() <= parameters.items()
-    assert set(parameters) - set(DEFAULTS) == {"engine", "verbose"}
+    places = {"label_column", "id_column"}  # options of where labels are, not of the method
+    assert set(parameters) - set(DEFAULTS) == {"engine", "verbose", *places}
     options = inspect.signature(fit).parameters
     for name in set(DEFAULTS) & set(options) - {"random_state"}:  # --seed is fixed: same answers
         assert options[name].default == DEFAULTS[name]

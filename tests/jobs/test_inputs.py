@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._jobs.inputs import Inputs, LabelInput, label_input
+from biglp._jobs.inputs import Inputs, require_labels
+from biglp._sources.labels.input import LabelInput
 from helpers import soft_problem, write_weighted_table
 
 TEXT = b"0 1:1 2:2\n1 1:3\n-1 2:5\n"
@@ -24,7 +25,7 @@ def test_every_libsvm_file_holds_labels(tmp_path, ending, packing):
     inputs = Inputs((str(path),))
     assert inputs.holds_labels
     assert not inputs.is_table
-    labels = label_input(inputs, None, None).read(None)
+    labels = LabelInput(str(path)).read(None)
     assert (labels.n_rows, labels.rows.tolist(), labels.classes.tolist()) == (3, [0, 1], [0, 1])
 
 
@@ -36,7 +37,7 @@ def test_other_inputs(tmp_path):
         inputs = Inputs((str(tmp_path / name),))
         assert not inputs.holds_labels
         with pytest.raises(ParameterError, match="nothing says where the labels"):
-            label_input(inputs, None, None)
+            require_labels(LabelInput(inputs.paths))
     assert Inputs((str(tmp_path / "x.csv"),)).is_table
 
 
@@ -46,7 +47,7 @@ def test_labels_are_read_once(tmp_path, monkeypatch):
     (tmp_path / "x.svm").write_bytes(TEXT)
     opened, plain = [], libsvm.open_text
     monkeypatch.setattr(libsvm, "open_text", lambda path: opened.append(path) or plain(path))
-    label_input(Inputs((str(tmp_path / "x.svm"),)), None, None).read(None)
+    LabelInput(str(tmp_path / "x.svm")).read(None)
     assert len(opened) == 1
 
 
@@ -57,7 +58,7 @@ def test_a_file_of_rows_labels_and_weights(tmp_path, names):
         lines = [",".join([line.split(",")[2], *line.split(",")[:2]]) for line in lines]
     path = tmp_path / "labels.csv"
     path.write_text(names + "\n".join(lines) + "\n")
-    labels = LabelInput(str(path), None).read(8)
+    labels = LabelInput(None, (path,)).read(8)
     assert labels.classes.tolist() == ["cat", "dog"]
     assert labels.rows.tolist() == [1, 3]
     np.testing.assert_allclose(labels.distribution, [[0, 1], [0.25, 0.75]])
@@ -70,19 +71,18 @@ def test_a_file_of_rows_labels_and_weights(tmp_path, names):
         ("row,label,weight\n1,a,-1\n2,b,1\n", r"label of row 1 has weight -1"),
         ("row,label,weight\n1,a,\n2,b,1\n", r"label of row 1 has weight nan"),
         ("row,label,weight\n1,a,much\n2,b,1\n", r"column 'weight' must hold weights"),
-        ("row,label\n1,a\n1,b\n2,b\n", r"gives row 1 two labels, a and b"),
     ],
 )
 def test_files_of_weights_that_cannot_be_used_are_refused(tmp_path, text, message):
     path = tmp_path / "labels.csv"
     path.write_text(text)
     with pytest.raises(LabelError, match=message):
-        LabelInput(str(path), None).read(8)
+        LabelInput(None, (path,)).read(8)
 
 
 def test_a_weight_column_that_is_not_there_is_refused(tmp_path):
     X, y, _, weights, _ = soft_problem()
     write_weighted_table(tmp_path / "rows.csv", X, y, weights)
-    source = LabelInput(str(tmp_path / "rows.csv"), "y", weight_column="v")
+    source = LabelInput(str(tmp_path / "rows.csv"), label_column="y", weight_column="v")
     with pytest.raises(ParameterError, match=r"weight column: .* no column 'v'; it has"):
         source.read(len(X))

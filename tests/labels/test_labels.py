@@ -93,8 +93,8 @@ def test_labels_that_cannot_be_used_are_refused(y, message):
 
 
 def test_which_entries_mean_unlabelled():
-    values = np.array([None, NAN, -1, "", -1.0, 0, "-1", False, True, np.bool_(True)], dtype=object)
-    assert unlabelled(values).tolist() == [True] * 5 + [False] * 5
+    values = np.array([None, NAN, -1, "", -1.0, "-1", 0, False, True, np.bool_(True)], dtype=object)
+    assert unlabelled(values).tolist() == [True] * 6 + [False] * 4
 
 
 def test_labelled_rows_within_a_block_are_counted_from_its_start():

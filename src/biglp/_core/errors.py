@@ -20,6 +20,7 @@
     ├── DegreeWarning                        rows whose degree had to be repaired
     ├── UnreachedRowsWarning                 rows that no label reaches
     ├── UnlikeLabelsWarning                  a group of rows unlike all labelled ones
+    ├── LabelWarning                         labels that may mean "no label", or are of no row
     ├── LabelRegionWarning                   labels from one region of the rows only
     ├── LandmarkWarning                      fewer landmarks than asked for
     └── StoppedShortWarning                  an iteration that ended before its tolerance
@@ -44,7 +45,15 @@ class InputError(BigLPError, ValueError):
 
 
 class BadRowsError(InputError):
-    """The feature rows cannot be used."""
+    """The feature rows cannot be used.
+
+    Attributes
+    ----------
+    rows : tuple of int
+        Numbers of the first of them, where known.
+    """
+
+    rows: tuple[int, ...] = ()
 
 
 class LabelError(InputError):
@@ -105,6 +114,10 @@ class UnreachedRowsWarning(BigLPWarning):
 
 class UnlikeLabelsWarning(BigLPWarning):
     """A group of rows is unlike all labelled ones: a class may be without labels."""
+
+
+class LabelWarning(BigLPWarning):
+    """Labels that may mean "no label", or that name rows which are not there or there twice."""
 
 
 class LabelRegionWarning(BigLPWarning):

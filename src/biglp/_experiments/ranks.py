@@ -146,7 +146,7 @@ def run_as_rank(job: dict[str, Any]) -> dict[str, Any] | None:
     fit = FitJob(
         (job["rows"],),
         Path(out),
-        labels=job["labels"],
+        labels=(job["labels"],),
         engine=engine,
         parameters={**FIXED, **METHODS[job["method"]], "memory": job["memory"]},
     )

@@ -37,19 +37,23 @@ def explain_bad_rows(source: Source) -> NoReturn:
             first[kind].extend(int(block.start + row) for row in rows[: 5 - len(first[kind])])
     examples = [f"first: rows {', '.join(map(str, rows))}" for rows in first]
     if counts[0]:
-        raise BadRowsError(
+        error = BadRowsError(
             f"Input X contains NaN or infinity in {counts[0]:,} of {source.n_rows:,} rows of "
             f"{source.name} ({examples[0]}). Fill them (for example with "
             "sklearn.impute.SimpleImputer) or drop these rows."
         )
+        error.rows = tuple(first[0])
+        raise error
     dtype = working_dtype(source.dtype)
     precise = "give X as float64, " if dtype == np.float32 else ""
     if counts[1]:
-        raise BadRowsError(
+        error = BadRowsError(
             f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for "
             f"{dtype} arithmetic, because their squares overflow ({examples[1]}); {precise}divide "
             "its features by their size, or drop these rows."
         )
+        error.rows = tuple(first[1])
+        raise error
     raise BadRowsError(
         "Input X has rows so far from the others that, once its features are scaled, their "
         f"squared distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."

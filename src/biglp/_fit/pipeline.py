@@ -31,13 +31,14 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.prepare import Prepared, prepare
+from biglp._fit.row_map import MappedAnswer, RowMap
 from biglp._fit.settings import Settings
 from biglp._fit.typical import typical_rows
 from biglp._fit.unlike import unlike_labels, unlike_warning
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
-from biglp._lowrank.answering import Answered
+from biglp._lowrank.answering import Answered, Answerer
 from biglp._lowrank.base import Factor
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
@@ -216,8 +217,12 @@ class Pipeline:
 
     def answer(self, problem: Problem[Any], learnt: Learnt, sink: Sink) -> Answered:
         """Write an answer for every training row."""
+        answer: Answerer = learnt.answer
+        if sink.wants_places:
+            row_map = RowMap.of(problem.graph, self.settings.graph.seed)
+            answer = MappedAnswer(learnt.answer, row_map)
         return problem.graph.answer(
-            learnt.answer,
+            answer,
             sink,
             problem.labels,
             self.checkpoint,

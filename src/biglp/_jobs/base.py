@@ -23,16 +23,17 @@ from biglp._core.memory import PeakMemory
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
+from biglp._jobs.ids import RowIdsMixin
 from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
-from biglp._sinks import TABLES, FileSink, file_sink, table_ending
+from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._sources import Source, as_source
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 
 
 @dataclass(frozen=True)
-class Job(ABC):
+class Job(RowIdsMixin, ABC):
     """An input, an output, an engine, and a way to go on after an interruption.
 
     Parameters
@@ -43,6 +44,8 @@ class Job(ABC):
         Folder for the results.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
+    id_column : str, optional
+        Column of the rows' IDs, which results carry and labels may be joined by.
     cache : str, optional
         Folder for converted rows, or "never"; by default in the run folder.
     outputs : tuple of {"label", "confidence", "probabilities"}
@@ -64,6 +67,7 @@ class Job(ABC):
     inputs: tuple[str, ...]
     output: Path
     reading: dict[str, Any] = field(default_factory=dict)
+    id_column: str | None = None
     cache: str | None = None
     outputs: tuple[str, ...] = ("label",)
     top: int | None = None
@@ -146,7 +150,7 @@ class Job(ABC):
         done = engine.once(lambda: finish_moves(run))
         if done is not None:  # it was killed while its files were getting their names
             return done
-        with PeakMemory() as peak, recorded_warnings() as messages:
+        with PeakMemory() as peak, recorded_warnings() as messages, self.ids_in_errors():
             names, facts = self.work(engine, run)
         seconds = time.perf_counter() - began
         finals = {name.partition(".")[0]: str(self.destination.final(name)) for name in names}
@@ -189,17 +193,26 @@ class Job(ABC):
         self, engine: Engine, run: RunFolder, classes: np.ndarray, n_rows: int
     ) -> FileSink:
         """Make room for the answers, or find those of an interrupted run."""
-        stage = run.folder / STAGE
-        place = stage
-        if self.format != "npy":
-            ending = table_ending(self.destination.path) if self.destination.is_file else None
-            place = stage / f"labels{ending or '.' + self.format}"
-        sink = file_sink(place, n_rows, classes, self.outputs, self.top)
+        sink = self.make_sink(
+            run.folder / STAGE, classes, n_rows, engine.once(lambda: self.row_ids)
+        )
         finished = bool(run.finished_blocks())
         if finished and not engine.once(sink.resumable):
             run.forget_blocks()
             finished = False
         engine.once(lambda: sink.open(resume=finished))
+        return sink
+
+    def make_sink(
+        self, stage: Path, classes: np.ndarray, n_rows: int, ids: RowIds | None
+    ) -> FileSink:
+        """Say where answers go, in the folder where they are made."""
+        place = stage
+        if self.format != "npy":
+            ending = table_ending(self.destination.path) if self.destination.is_file else None
+            place = stage / f"labels{ending or '.' + self.format}"
+        sink = file_sink(place, n_rows, classes, self.outputs, self.top)
+        sink.ids = ids
         return sink
 
     def common_identity(self, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,6 +228,7 @@ class Job(ABC):
                 "outputs": ", ".join(self.outputs),
                 "top": self.top,
                 "output format": self.format,
+                "id column": self.id_column,
             },
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import DEFAULTS
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob
-from biglp._jobs.inputs import file_facts
+from biglp._jobs.inputs import file_facts, label_identity, require_labels
 from biglp._jobs.tables import TableJob
 from biglp._labels.doubt import DoubtfulLabels
 from biglp._sources.options import ReadOptions
@@ -51,6 +52,12 @@ class CheckJob(TableJob, FitJob):
         """The working folder: rows and labels may be where nothing can be written."""
         return Path("labels")
 
+    @property
+    def labels_in(self) -> str:
+        """Where labels can be corrected: the last place counts."""
+        places = [*map(str, self.rows.names if self.label_input.in_rows else ()), *self.labels]
+        return ", ".join(places or self.rows.names)
+
     def identity(self) -> dict[str, Any]:
         """Input, labels and every option that the answers depend on."""
         self.refuse_to_replace()
@@ -60,26 +67,30 @@ class CheckJob(TableJob, FitJob):
         return {
             "command": self.verb,
             "input": file_facts(self.rows.paths),
-            "labels": self.label_input.identity(),
+            "labels": label_identity(require_labels(self.label_input)),
         }
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, fit, look at the labels, and write the table."""
         settings = engine.once(self.settings)
         engine.once(lambda: self._refuse_early(settings, engine))
-        source = self.open_source(engine, run, **self.feature_options)
-        labels = engine.once(lambda: self.label_input.read(source.n_rows))
+        source = self.open_source(engine, run, **engine.once(lambda: self.label_input.not_features))
+        gathered = engine.once(lambda: self.label_input.gather(source.n_rows))
+        labels = gathered.labels
+        for suspicion in gathered.suspicions(all_labelled=False):
+            warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings)
         found = fit_and_check(pipeline, pipeline.prepare(source, labels), labels)
         listed = found.listed(labels, self.least)
-        lines = as_table(listed)
+        lines = engine.once(lambda: self.with_columns(as_table(listed)))
         facts = {
             "rows": source.n_rows,
             "labelled_rows": listed.n_labels,
             "checked_labels": listed.n_checked,
             "probably_wrong_labels": listed.n_probably_wrong,
             "label_error_rate": round(listed.error_rate, DIGITS),
-            "labels_in": str(self.label_input.path),
+            "told": gathered.told,
+            "labels_in": self.labels_in,
             "doubtful": lines,
         }
         return self.publish(engine, lines), facts
@@ -113,6 +124,7 @@ def earlier_fit(folder: Path) -> dict[str, Any]:
         "labels": fit.labels,  # those of now: they may have been corrected in their file
         "label_column": fit.label_column,
         "weight_column": fit.weight_column,
+        "id_column": fit.id_column,
         "unlabelled": fit.unlabelled,
         "reading": {name: options[name] for name in ReadOptions.__annotations__ if name in options},
         "parameters": {name: options[name] for name in DEFAULTS if options.get(name) is not None},

@@ -10,6 +10,7 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import SUMMARY
+from biglp._sources.labels.codes import Marks
 
 
 @dataclass(frozen=True)
@@ -20,20 +21,21 @@ class EarlierFit:
     ----------
     inputs : tuple of str
         The rows as they were named.
-    labels : str or None
-        The file of labels; None where these are in the rows.
-    label_column, weight_column : str or None
-    unlabelled : int or str
+    labels : tuple of str
+        Files of labels; labels may also be in the rows.
+    label_column, weight_column, id_column : str or None
+    unlabelled : int, str, list of these or None
         What stands for no label.
     options : dict
         Options that were given.
     """
 
     inputs: tuple[str, ...]
-    labels: str | None
+    labels: tuple[str, ...]
     label_column: str | None
     weight_column: str | None
-    unlabelled: int | str
+    id_column: str | None
+    unlabelled: Marks
     options: dict[str, Any]
 
     @classmethod
@@ -71,9 +73,12 @@ class EarlierFit:
         named = {
             "label_column": labels.pop("column"),
             "weight_column": labels.pop("weight column", None),
+            "id_column": labels.pop("id column", None),
             "unlabelled": labels.pop("unlabelled"),
         }
-        files = list(labels)
-        # Labels may have been added to their file since; in the rows themselves they cannot.
-        found = None if simulated or files == list(inputs) else files[0]
-        return cls(inputs, found, **named, options=dict(run.get("option", {})))
+        if "named" in labels:
+            # Labels may have been added to their files since; in the rows themselves they cannot.
+            files = tuple(labels["named"])
+        else:  # a fit of an earlier release, with one file of labels at most
+            files = () if simulated or list(labels) == list(inputs) else tuple(labels)[:1]
+        return cls(inputs, files, **named, options=dict(run.get("option", {})))

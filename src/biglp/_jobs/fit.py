@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,13 @@ from biglp._fit.memory import plan_memory
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import DEFAULTS, Settings
 from biglp._jobs.base import Job
-from biglp._jobs.inputs import LabelInput, label_input
+from biglp._jobs.inputs import label_identity, require_labels
 from biglp._jobs.results import MODEL, STAGE
 from biglp._lowrank.landmarks import STRATEGIES
+from biglp._sinks import FileSink, RowIds
 from biglp._sources.decoding import table_bytes
+from biglp._sources.formats import without_pyarrow
+from biglp._sources.labels.codes import Marks
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import peek
 
@@ -38,37 +42,26 @@ class FitJob(Job):
 
     Parameters
     ----------
-    labels : str, optional
-        File of the labels.
+    labels : tuple of str
+        Files of labels; a later one counts more, and all of them more than the column.
     label_column : str, optional
-        Column of the labels, in the table of the rows or in the file of the labels.
+        Column of the labels, in the table of the rows or in the files of labels.
     weight_column : str, optional
         Column of the labels' weights, in the same table.
-    unlabelled : int or str
+    unlabelled : int, str, sequence of these or None
         What marks a row without a label, beside empty, null and NaN.
     parameters : dict
         Parameters of :class:`biglp.LowRankLabelPropagation`, except ``engine`` and ``verbose``.
+    map : bool
+        Whether to write a map of the rows beside their labels.
     """
 
-    labels: str | None = None
+    labels: tuple[str, ...] = ()
     label_column: str | None = None
     weight_column: str | None = None
-    unlabelled: int | str = -1
+    unlabelled: Marks = None
     parameters: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def label_input(self) -> LabelInput:
-        """Where the labels are."""
-        return label_input(
-            self.rows, self.labels, self.label_column, self.unlabelled, self.weight_column
-        )
-
-    @property
-    def feature_options(self) -> dict[str, Any]:
-        """Options of the rows that follow from where the labels are."""
-        if self.labels is not None or self.label_column is None:
-            return {}
-        return not_features(self.label_column, self.weight_column, self.reading)
+    map: bool = False
 
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
@@ -81,15 +74,32 @@ class FitJob(Job):
             raise ParameterError(f"{self.output} must name a folder: fit writes several files.")
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         self.settings()  # parameters before files: they are the quicker to refuse
-        found = self.common_identity("fit", {**DEFAULTS, **given, "memory": None})
-        return {**found, "labels": self.label_input.identity()}
+        options = {**DEFAULTS, **given, "memory": None, "map": self.map}
+        found = self.common_identity("fit", options)
+        return {**found, "labels": label_identity(require_labels(self.label_input))}
+
+    def make_sink(
+        self, stage: Path, classes: np.ndarray, n_rows: int, ids: RowIds | None
+    ) -> FileSink:
+        """Say where answers go, and the map where one is wanted."""
+        sink = super().make_sink(stage, classes, n_rows, ids)
+        if not self.map:
+            return sink
+        try:
+            from biglp._sinks.map import MapSink  # needs pyarrow
+        except ImportError as error:
+            raise without_pyarrow("map.parquet", error) from error
+        return MapSink(sink, stage)
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels and model."""
         settings = engine.once(self.settings)  # one budget for all: it decides the cut into blocks
         engine.once(lambda: self._refuse_early(settings, engine))
-        source = self.open_source(engine, run, **self.feature_options)
-        labels = engine.once(lambda: self.label_input.read(source.n_rows))
+        source = self.open_source(engine, run, **engine.once(lambda: self.label_input.not_features))
+        gathered = engine.once(lambda: self.label_input.gather(source.n_rows))
+        labels = gathered.labels
+        for suspicion in gathered.suspicions():
+            warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
         prepared = pipeline.prepare(source, labels)
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
@@ -104,6 +114,7 @@ class FitJob(Job):
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.rows),
+            "told": [*gathered.told, *self.told_of_ids()],
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
@@ -119,16 +130,6 @@ class FitJob(Job):
         facts = peek(self.rows.paths, **layout)
         chosen = self.reading.get("columns") or facts.columns
         plan_memory(settings, table_shape(facts.n_rows, len(chosen)), engine)
-
-
-def not_features(
-    label_column: str, weight_column: str | None, reading: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Options of the rows when labels, and perhaps weights, are columns of the same table."""
-    found: dict[str, Any] = {"label_column": label_column}
-    if weight_column is not None:
-        found["drop"] = (*reading.get("drop", ()), weight_column)
-    return found
 
 
 def table_shape(n_rows: int, n_columns: int) -> Shape:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
-from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._sources.formats.base import LabelColumns
-from biglp._sources.labels.files import gather_labels
+from biglp._sources.labels.input import LabelInput
 from biglp._sources.naming import Named, look_up
+
+LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled")
+"""Fields of a job that say where the labels are."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Inputs:
     @property
     def absolute(self) -> Inputs:
         """The same for processes that have another working folder."""
-        return self if self.simulated else Inputs(tuple(map(os.path.abspath, self.names)))
+        return self if self.simulated else Inputs(tuple(map(absolute, self.names)))
 
     @cached_property
     def named(self) -> Named:
@@ -55,63 +54,38 @@ class Inputs:
         return self.named.format.holds_labels
 
 
-@dataclass(frozen=True)
-class LabelInput:
-    """Where labels come from: a file, a column, or the input itself."""
-
-    path: Any
-    column: str | None
-    unlabelled: int | str = -1
-    weight_column: str | None = None
-
-    def read(self, n_rows: int | None) -> Labels:
-        """Read the labels of the labelled rows; integers become as short as they can.
-
-        Without ``n_rows`` there are as many rows as labels, given or not.
-        """
-        columns = LabelColumns(self.column, self.weight_column)
-        codes = gather_labels(self.path, n_rows, columns, self.unlabelled)
-        rows, values, weights = codes.labelled()
-        labels = labels_from_pairs(rows, values, n_rows or codes.count_rows(), weights)
-        if labels.classes.dtype.kind == "i":
-            kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
-            kind = np.promote_types(kind, np.int16)
-            labels = replace(labels, classes=labels.classes.astype(kind))
-        return labels
-
-    def identity(self) -> Any:
-        """What must not change: the file and the columns."""
-        return {
-            "column": self.column,
-            "weight column": self.weight_column,
-            "unlabelled": self.unlabelled,
-            **file_facts(self.path),
-        }
-
-
-def label_input(
-    inputs: Inputs,
-    labels: str | None,
-    column: str | None,
-    unlabelled: Any = -1,
-    weight_column: str | None = None,
-) -> LabelInput:
-    """Find out where the labels are.
-
-    Raises
-    ------
-    ParameterError
-        When nothing says so.
-    """
-    if labels is not None:
-        return LabelInput(labels, column, unlabelled, weight_column)
-    if column is not None or inputs.holds_labels:
-        return LabelInput(inputs.paths, column, unlabelled, weight_column)
+def require_labels(found: LabelInput) -> LabelInput:
+    """Refuse to go on when nothing says where the labels are."""
+    if found.anywhere:
+        return found
+    first = found.rows[0] if isinstance(found.rows, list) else found.rows
     raise ParameterError(
-        f"nothing says where the labels of {inputs.names[0]} are: give --label-column NAME for a "
-        "column of the table, or --labels FILE for a file with one label a row or 'row,label' "
-        "pairs (-1 or empty where a row has no label)."
+        f"nothing says where the labels of {first} are: give --label-column NAME for a "
+        "column of the table, or --labels FILE for a file with one label a row, 'row,label' or "
+        "'id,label' pairs (-1 or empty where a row has no label)."
     )
+
+
+def label_identity(found: LabelInput) -> dict[str, Any]:
+    """What must not change: the files of labels and the columns."""
+    facts = {} if found.metadata is None else file_facts(found.metadata)
+    if found.metadata is None and (found.in_rows or not found.labels):
+        facts = file_facts(found.rows)
+    for path in found.labels:
+        facts |= file_facts(path)
+    return {
+        "column": found.label_column,
+        "weight column": found.weight_column,
+        "id column": found.id_column,
+        "unlabelled": found.unlabelled,
+        "named": [absolute(path) for path in found.labels],
+        **facts,
+    }
+
+
+def absolute(name: str) -> str:
+    """A path, pattern or description for a process that has another working folder."""
+    return name if "://" in name else os.path.abspath(name)
 
 
 def file_facts(paths: Any) -> dict[str, Any]:

@@ -52,7 +52,8 @@ class PredictJob(Job):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open the rows as the model's were, score them, and stage the answers."""
         model = Model.load(self.model)
-        source = self.open_source(engine, run, encoding=new_encoding(model))
+        no_features = engine.once(lambda: self.label_input.not_features)
+        source = self.open_source(engine, run, **no_features, encoding=new_encoding(model))
         memory = engine.once(lambda: parse_memory(self.memory))
         graph = model.graph(engine, source, memory, self.device)
         run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})
@@ -65,6 +66,7 @@ class PredictJob(Job):
             "features": source.n_features,
             "found": per_class(model.classes, answered.counts),
             "unreached_rows": answered.n_unreached,
+            "told": self.told_of_ids(),
         }
         return sink.names, facts
 

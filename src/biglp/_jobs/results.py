@@ -19,7 +19,7 @@ from typing import Any
 from biglp._core.checkpoint import HEADER, RunFolder, differences, journal_entries
 from biglp._core.errors import CheckpointError, ParameterError
 from biglp._core.files import atomic_write, explained_writing, sync_folder
-from biglp._sinks import TABLES, table_ending
+from biglp._sinks import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
@@ -72,7 +72,7 @@ class Destination:
         if self.is_file:
             return [self.path] if self.path.exists() else []
         names = [f"{column}.npy" for column in COLUMNS] + [f"labels{ending}" for ending in TABLES]
-        found = (self.path / name for name in (*names, MODEL, SUMMARY))
+        found = (self.path / name for name in (*names, MAP, MODEL, SUMMARY))
         return [path for path in found if path.exists()]
 
     def settle(

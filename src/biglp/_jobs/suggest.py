@@ -10,19 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import BigLPError
+from biglp._core.checks import one_of
+from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
-from biglp._jobs.inputs import LabelInput, file_facts, label_input
+from biglp._jobs.inputs import file_facts
 from biglp._jobs.predict import new_encoding
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
-from biglp._labels.labels import Labels
+from biglp._jobs.tasks import TASK_FORMATS, labelling_interface
 from biglp._sources import Source
+from biglp._sources.labels.codes import Marks
+from biglp._sources.labels.input import OWN_NAMES, Gathered
 from biglp._sources.naming import look_up
 from biglp._sources.options import LAYOUT
 
@@ -39,15 +42,18 @@ class SuggestJob(TableJob):
         How many rows.
     labels, label_column, unlabelled
         Where the labels are that are known, as for ``fit``; none are needed.
+    task_format : str, optional
+        Format of the file: a name in ``TASK_FORMATS``; by default its ending says it.
     device, memory : str
         Where the arithmetic runs, and the budget of the whole process.
     """
 
     model: Path = Path(MODEL)
     n: int = 10
-    labels: str | None = None
+    labels: tuple[str, ...] = ()
     label_column: str | None = None
-    unlabelled: int | str = -1
+    unlabelled: Marks = None
+    task_format: str | None = None
     device: str = "cpu"
     memory: str | int = "auto"
 
@@ -59,19 +65,42 @@ class SuggestJob(TableJob):
         """The model."""
         return self.model
 
-    @property
-    def label_input(self) -> LabelInput | None:
-        """Where the labels are; None when nothing says so."""
-        if self.labels is None and self.label_column is None and not self.rows.holds_labels:
-            return None
-        return label_input(self.rows, self.labels, self.label_column, self.unlabelled)
-
     def identity(self) -> dict[str, Any]:
         """Input and model."""
         parse_memory(self.memory)
         self.refuse_to_replace()
+        _ = self.table_format
+        own = [name for name in self.show if name in OWN_NAMES]
+        if own:
+            raise ParameterError(
+                f"show={own[0]!r} is what a column of the suggestions is called; give the column "
+                "another name, or leave it out."
+            )
         self.check()
         return {"command": "suggest", "input": file_facts(self.rows.paths), "n": self.n}
+
+    @property
+    def table_format(self) -> str:
+        """Format of the file: as asked, or by its ending."""
+        if self.task_format is not None:
+            if self.table is None:
+                raise ParameterError(
+                    f"--format {self.task_format} is that of a file; say which with -o FILE."
+                )
+            return one_of("task_format", self.task_format, tuple(TASK_FORMATS))
+        ending = "" if self.table is None else self.table.suffix.lower()
+        if ending == ".json":
+            raise ParameterError(
+                f"{self.table}: say for which tool the file is with --format label-studio or "
+                "--format argilla (or call it .csv or .jsonl)."
+            )
+        return "jsonl" if ending in (".jsonl", ".ndjson") else "csv"
+
+    def interface(self, classes: Sequence[Any]) -> str | None:
+        """Label Studio's configuration for the tasks, where they are for it."""
+        if self.table is None or self.table_format != "label-studio":
+            return None
+        return labelling_interface(self.show[0] if self.show else "row", classes)
 
     def check(self) -> None:
         """Refuse what cannot work before any row is read."""
@@ -80,8 +109,10 @@ class SuggestJob(TableJob):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, choose, and write the table."""
         model = Model.load(self.model)
-        source = self.open_source(engine, run, encoding=new_encoding(model))
-        labels = engine.once(lambda: self._labels(source))
+        no_features = engine.once(lambda: self.label_input.not_features)
+        source = self.open_source(engine, run, **no_features, encoding=new_encoding(model))
+        gathered = engine.once(lambda: self._labels(source))
+        labels = None if gathered is None else gathered.labels
         memory = engine.once(lambda: parse_memory(self.memory))
         graph = model.graph(engine, source, memory, self.device)
         unlike = model.report.get("unlike_labels") or {"rows": ()}
@@ -89,14 +120,20 @@ class SuggestJob(TableJob):
         first = unlike["rows"] if model.report.get("rows") == source.n_rows else ()
         with explained(source):
             found = suggest_rows(Pool(graph, model.answer, labels, first=first), self.n, seed=0)
-        suggestions = as_table(found, model.classes)
+        suggestions = engine.once(lambda: self.with_columns(as_table(found, model.classes)))
         labelled = source.n_rows - found.n_unlabelled
-        facts = {"rows": source.n_rows, "labelled_rows": labelled, "suggestions": suggestions}
+        facts = {
+            "rows": source.n_rows,
+            "labelled_rows": labelled,
+            "told": [] if gathered is None else gathered.told,
+            "suggestions": suggestions,
+            "interface": self.interface(model.classes.tolist()),
+        }
         return self.publish(engine, suggestions), facts
 
-    def _labels(self, source: Source) -> Labels | None:
+    def _labels(self, source: Source) -> Gathered | None:
         found = self.label_input
-        return None if found is None else found.read(source.n_rows)
+        return found.gather(source.n_rows) if found.anywhere else None
 
 
 def as_table(found: Suggestions, classes: np.ndarray) -> list[dict[str, Any]]:
@@ -147,6 +184,7 @@ def earlier_run(folder: Path) -> dict[str, Any]:
         "model": folder / MODEL,
         "labels": fit.labels,  # which rows have one is all that counts here, not their weights
         "label_column": fit.label_column,
+        "id_column": fit.id_column,
         "unlabelled": fit.unlabelled,
         "reading": {name: fit.options[name] for name in ("drop", *LAYOUT) if name in fit.options},
     }

@@ -12,7 +12,6 @@ from biglp._core.errors import ParameterError
 from biglp._engines import Engine
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import Settings
-from biglp._jobs.fit import not_features
 from biglp._jobs.results import RUN_FOLDER
 from biglp._jobs.suggest import SuggestJob
 
@@ -45,25 +44,26 @@ class FirstJob(SuggestJob):
     def check(self) -> None:
         """Refuse parameters that cannot be used, and labels: with these there is a model to fit."""
         self.settings()
-        if self.labels is not None:
+        if self.labels:
             raise ParameterError(
-                f"labels are given ({self.labels}), but no model: run biglp fit with them first, "
-                "then biglp suggest on its folder. Without --labels, rows to label first are "
-                "suggested."
+                f"labels are given ({', '.join(self.labels)}), but no model: run biglp fit with "
+                "them first, then biglp suggest on its folder. Without --labels, rows to label "
+                "first are suggested."
             )
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open the rows, choose, and write the table."""
         settings = engine.once(self.settings)
-        more = {} if self.label_column is None else not_features(self.label_column, None, {})
-        source = self.open_source(engine, run, **more)
+        source = self.open_source(engine, run, **engine.once(lambda: self.label_input.not_features))
         rows = Pipeline(engine, settings).typical_rows(source, self.n)
-        suggestions = [{"row": int(row), "label": ""} for row in rows]
+        lines = [{"row": int(row), "label": ""} for row in rows]
+        suggestions = engine.once(lambda: self.with_columns(lines))
         facts = {
             "rows": source.n_rows,
             "labelled_rows": 0,
             "suggestions": suggestions,
             "next": self.what_next(),
+            "interface": self.interface(()),
         }
         return self.publish(engine, suggestions), facts
 
@@ -75,5 +75,7 @@ class FirstJob(SuggestJob):
             reading += [f"--{name}", given]
         if self.label_column is not None:  # what was no feature here is none there
             reading += ["--drop", ",".join((*self.reading.get("drop", ()), self.label_column))]
+        if self.id_column is not None:
+            reading += ["--id-column", self.id_column]
         fit = ["biglp", "fit", *self.inputs, "--labels", table, *reading, "-o", "out/"]
         return [shlex.join(fit), "biglp suggest out/"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -11,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
@@ -21,6 +21,7 @@ from biglp._core.progress import Progress
 from biglp._engines import Engine
 from biglp._jobs.base import Job, recorded_warnings
 from biglp._jobs.results import RUN_FOLDER
+from biglp._jobs.tasks import TASK_FORMATS, Tasks
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,44 @@ class TableJob(Job):
         Its command.
     columns : tuple of str
         Columns of the table.
+
+    Parameters
+    ----------
+    show : tuple of str
+        Columns of the rows' table that it has beside.
     """
+
+    show: tuple[str, ...] = ()
 
     verb: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
+
+    @property
+    def all_columns(self) -> tuple[str, ...]:
+        """Columns of the table, that of the rows' IDs first."""
+        ids = [] if self.id_column is None else [self.id_column]
+        return (*ids, *self.columns, *self.show)
+
+    def with_columns(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Lines of the table with the IDs of their rows, and what else people want to see."""
+        ids = self.row_ids
+        wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
+        if not wanted:
+            return lines
+        beside = self.label_input.beside
+        beside.check("show", *self.show)
+        taken = beside.take(wanted, np.array([line["row"] for line in lines], dtype=np.int64))
+        return [
+            {name: taken[name][place] for name in wanted if name not in self.show}
+            | line
+            | {name: taken[name][place] for name in self.show}
+            for place, line in enumerate(lines)
+        ]
+
+    @property
+    def table_format(self) -> str:
+        """Format of the table: a name in ``TASK_FORMATS``."""
+        return "csv"
 
     @property
     def table(self) -> Path | None:
@@ -72,6 +107,7 @@ class TableJob(Job):
                 _scratch_folder(self.scratch, identity, engine) as run,
                 PeakMemory() as peak,
                 recorded_warnings() as messages,
+                self.ids_in_errors(),
             ):
                 names, facts = self.work(engine, run)
         seconds = time.perf_counter() - began
@@ -94,12 +130,9 @@ class TableJob(Job):
 
     def _write(self, lines: list[dict[str, Any]]) -> None:
         assert self.table is not None
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+        tasks = Tasks(lines, self.all_columns, self.show, self.id_column)
         with atomic_write(self.table) as file:
-            file.write(text.getvalue().encode())
+            file.write(TASK_FORMATS[self.table_format](tasks).encode())
 
 
 @contextmanager

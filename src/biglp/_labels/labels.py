@@ -1,8 +1,8 @@
 """Labels of any type: which classes there are, which rows are labelled, by what and how surely.
 
-A row is unlabelled when its label is -1, None, NaN or the empty string, when its label distribution
-is all zeros or NaN, or when its weight is zero. Only labelled rows are kept, so that a handful of
-labels is a handful of numbers however many rows there are.
+A row is unlabelled when its label is -1 (as a number or as text), None, NaN or the empty string,
+when its label distribution is all zeros or NaN, or when its weight is zero. Only labelled rows are
+kept, so that a handful of labels is a handful of numbers however many rows there are.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
     labels = weighted(_labels(rows, values[rows], n_rows), weights)
     if labels.n_classes < 2:
         hint = " A label of -1 counts as unlabelled: call that class something else." * bool(
-            values.dtype.kind in "iuf" and (values == -1).any()
+            np.isin(values[unlabelled(values)].astype(str), ["-1", "-1.0"]).any()
         )
         raise _one_class(labels, hint)
     return labels

@@ -25,7 +25,7 @@ def unlabelled(values: np.ndarray) -> np.ndarray:
     if kind == "f":
         return np.asarray(np.isnan(values) | (values == -1))
     if kind in "US":
-        return np.asarray(values == values.dtype.type(""))
+        return np.isin(values, np.array(["", "-1"], dtype=values.dtype.kind))
     return np.fromiter(
         (_means_unlabelled(value) for value in values), dtype=bool, count=len(values)
     )
@@ -104,7 +104,7 @@ def _means_unlabelled(value: Any) -> bool:
     if value is None or value is False or value is True:
         return value is None
     if isinstance(value, str):
-        return value == ""
+        return value in ("", "-1")
     try:
         return bool(value != value) or bool(value == -1)
     except TypeError:  # pandas.NA refuses to be compared

@@ -116,5 +116,5 @@ class AnswerSweep:
         outputs, unreached = self.answer.outputs(features, rows, own)
         answers = self.answer.finish(to_numpy(outputs))
         if self.clamp and own is not None:
-            answers[own.rows] = own.shares
+            answers[own.rows, : own.shares.shape[1]] = own.shares
         return (unreached, self.answer.count(answers)), answers

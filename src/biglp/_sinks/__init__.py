@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._sinks.base import FileSink, NoSink, Sink
+from biglp._sinks.base import MAP, FileSink, NoSink, RowIds, Sink
 from biglp._sinks.memory import ArraySink, ValuesSink
 from biglp._sinks.npy import NpySink
 
 __all__ = [
     "ArraySink",
     "FileSink",
+    "MAP",
     "NoSink",
     "NpySink",
+    "RowIds",
     "Sink",
     "TABLES",
     "ValuesSink",

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from biglp._core.errors import BigLPError, ParameterError
 
 OUTPUTS = ("label", "confidence", "probabilities")
+MAP = "map.parquet"
+"""Name of a map of the rows."""
 
 Answers = Mapping[str, np.ndarray] | np.ndarray
 """What a block gives: class probabilities (b, c), or columns by name (see :meth:`Sink.write`)."""
+
+
+class RowIds(Protocol):
+    """The IDs of all rows, which a table of answers may carry."""
+
+    @property
+    def name(self) -> str:
+        """Name of their column."""
+
+    @property
+    def type(self) -> Any:
+        """Arrow type."""
+
+    def pieces(self) -> Iterator[Any]:
+        """Arrow arrays of this type, from the first row to the last."""
 
 
 class Sink(ABC):
@@ -26,10 +43,13 @@ class Sink(ABC):
         Whether the answers stay in the memory of this process, which other processes cannot write.
     n_bytes : int
         What they take of it.
+    wants_places : bool
+        Whether answers are to have the places of the rows on a map in two more columns.
     """
 
     in_memory: bool = True
     n_bytes: int = 0
+    wants_places: bool = False
 
     @abstractmethod
     def write(self, start: int, answers: np.ndarray) -> None:
@@ -57,6 +77,10 @@ class FileSink(Sink):
     ----------
     columns : dict of str to (numpy.dtype, int)
         Name, type and width of what is kept; a width of 0 is one number a row.
+    ids : RowIds or None
+        IDs of the rows, which a table has beside the answers; they are read when it is made.
+    more_columns : tuple of str
+        Further numbers that are given for each row.
 
     Parameters
     ----------
@@ -72,6 +96,8 @@ class FileSink(Sink):
 
     in_memory = False
     top: int | None
+    ids: RowIds | None = None
+    more_columns: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -104,7 +130,7 @@ class FileSink(Sink):
             }
         self.columns = {
             name: facts for output in self.outputs for name, facts in known[output].items()
-        }
+        } | dict.fromkeys(self.more_columns, (number, 0))
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ TABLE_ROWS = 1 << 18
 class TableSink(NpySink):
     """Answers as a table: ``row``, ``label``, ``confidence`` and probabilities.
 
-    Probabilities are columns ``p_<class>``, or ``class_1``, ``p_1``, ``class_2``… with ``top``.
-    Blocks are first written to ``.npy`` files beside the table, at their place; the table is made
-    from these in order when the run is committed. So blocks may come in any order from any process,
-    nothing has to wait in memory, and an interrupted run can go on.
+    Where rows have IDs (``ids``), their column is the first. Probabilities are columns
+    ``p_<class>``, or ``class_1``, ``p_1``, ``class_2``… with ``top``. Blocks are first written to
+    ``.npy`` files beside the table, at their place; the table is made from these in order when the
+    run is committed. So blocks may come in any order from any process, nothing has to wait in
+    memory, and an interrupted run can go on.
 
     Parameters
     ----------
@@ -54,12 +55,19 @@ class TableSink(NpySink):
 
     def commit(self) -> None:
         """Write the table, whole or not at all; after an error the answers are still there."""
-        schema = pa.schema([("row", pa.int64()), *self._fields()])
+        fields = [("row", pa.int64()), *self._fields()]
+        ids = iter(()) if self.ids is None else regrouped(self.ids.pieces(), TABLE_ROWS)
+        if self.ids is not None:
+            fields.insert(0, (self.ids.name, self.ids.type))
+        read = pa.schema(fields)
+        schema = self._arranged(read.empty_table()).schema
         stored = [np.load(part, mmap_mode="r") for part in self.parts.values()]
         with atomic_write(self.path) as file, self._writer(file, schema) as writer:
             for start in range(0, self.n_rows, TABLE_ROWS):
                 stop = min(start + TABLE_ROWS, self.n_rows)
-                writer.write_table(pa.table(self._arrays(stored, start, stop), schema=schema))
+                arrays = [] if self.ids is None else [next(ids, pa.nulls(0, self.ids.type))]
+                arrays += self._arrays(stored, start, stop)
+                writer.write_table(self._arranged(pa.table(arrays, schema=read)))
         self.abort()
 
     @abstractmethod
@@ -71,6 +79,10 @@ class TableSink(NpySink):
         super().abort()
         with suppress(OSError):
             self.folder.rmdir()
+
+    def _arranged(self, table: Any) -> Any:
+        """The table as it is written, from one with all columns."""
+        return table
 
     def _arrays(self, stored: list[np.ndarray], start: int, stop: int) -> list[Any]:
         """Columns of the table for some rows, in the order of :meth:`_fields`."""
@@ -84,6 +96,7 @@ class TableSink(NpySink):
         if "top_classes" in blocks:
             both = zip(blocks["top_classes"].T, blocks["top_probabilities"].T, strict=True)
             columns += [np.ascontiguousarray(column) for pair in both for column in pair]
+        columns += [blocks[name] for name in self.more_columns]
         return [
             pa.array(column.astype(object) if column.dtype.kind == "U" else column)
             for column in columns
@@ -102,9 +115,24 @@ class TableSink(NpySink):
         elif "probabilities" in self.outputs:
             for place in range(1, (self.top or 0) + 1):
                 fields += [(f"class_{place}", label), (f"p_{place}", pa.float32())]
-        return fields
+        return fields + [(name, pa.float32()) for name in self.more_columns]
 
 
 def class_columns(schema: Any) -> list[str]:
     """Columns that hold classes."""
     return [name for name in schema.names if name.startswith(("label", "class_"))]
+
+
+def regrouped(pieces: Iterable[Any], size: int) -> Iterator[Any]:
+    """Cut a stream of Arrow arrays anew, into arrays of one size and a last one of what is left."""
+    kept: list[Any] = []
+    held = 0
+    for piece in pieces:
+        while held + len(piece) >= size:
+            yield pa.chunked_array([*kept, piece[: size - held]])
+            kept, piece, held = [], piece[size - held :], 0
+        if len(piece):
+            kept.append(piece)
+            held += len(piece)
+    if kept:
+        yield pa.chunked_array(kept)

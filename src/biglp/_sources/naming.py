@@ -52,8 +52,14 @@ class Named:
             raise without_pyarrow(self.files[0], error) from error
 
 
-def look_up(paths: Any) -> Named:
+def look_up(paths: Any, *, for_labels: bool = False) -> Named:
     """Find the files that were named, and their format.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+    for_labels : bool
+        Whether they hold labels of rows that are elsewhere: formats of labels come first then.
 
     Raises
     ------
@@ -67,6 +73,7 @@ def look_up(paths: Any) -> Named:
     files = tuple(find_files(paths))
     endings = {ending(file) for file in files}
     fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
+    fitting.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
     if len(endings) > 1 and not fitting:
         raise BadRowsError(
             f"{files[0]} and the {len(files) - 1} files with it have different endings "

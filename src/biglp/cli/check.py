@@ -10,7 +10,8 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
-from biglp.cli.options import METHOD, Labels, Machine, Method, Printing, Reading, Results, output_to
+from biglp.cli.label_options import Labels
+from biglp.cli.options import METHOD, Machine, Method, Printing, Reading, Results, output_to
 from biglp.cli.pipes import piped
 
 SHOWN = 10
@@ -66,22 +67,21 @@ def check(
     """
     from biglp._jobs.check import CheckJob, earlier_fit
     from biglp._jobs.results import SUMMARY
-    from biglp.cli.running import job_arguments, run_job
+    from biglp.cli.running import added_labels, job_arguments, run_job
 
     arguments: dict[str, Any] = {
         **job_arguments(inputs, output or Path(), reading, machine, results),
-        **asdict(labels),
+        **labels.given(),
         "parameters": asdict(method),
     }
     folder = Path(inputs[0])
-    named = labels.labels is not None or labels.label_column is not None
+    named = bool(labels.labels) or labels.label_column is not None
     if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
         known = earlier_fit(folder)
         known["reading"] |= arguments["reading"]
         known["parameters"] |= _given(method)
         arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
-        if not named:
-            arguments |= {name: known[name] for name in asdict(labels)}
+        arguments |= added_labels(known, labels)
     arguments["parameters"] |= {"device": machine.device, "memory": machine.memory}
     run_job(CheckJob(**arguments, least=least), printing, _show)
 
@@ -94,9 +94,12 @@ def _given(method: Method) -> dict[str, Any]:
 
 def _show(summary: dict[str, Any]) -> None:
     from biglp._core.memory import format_bytes
+    from biglp._jobs.check import CheckJob
     from biglp.cli.console import plain_table, results_console, seconds
     from biglp.cli.errors import escape
+    from biglp.cli.summary import show_told
 
+    show_told(summary)
     console, found = results_console(), summary["doubtful"]
     checked, given = summary["checked_labels"], summary["labelled_rows"]
     console.print(
@@ -118,10 +121,12 @@ def _show(summary: dict[str, Any]) -> None:
     if not found:
         return
     right = ("row", "probability", "of suggested", "wrong")
-    table = plain_table("row", "label", "probability", "suggested", *right[2:], right=right)
+    ids = [name for name in found[0] if name not in CheckJob.columns]
+    table = plain_table("row", *ids, "label", "probability", "suggested", *right[2:], right=right)
     for line in found[:SHOWN]:
         table.add_row(
             str(line["row"]),
+            *(escape(str(line[name])) for name in ids),
             escape(str(line["label"])),
             f"{line['probability']:.1%}",
             escape(str(line["suggested_label"])),

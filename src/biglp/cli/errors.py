@@ -26,7 +26,7 @@ EXIT_CODES = (
 )
 
 
-OPTIONS = {"random_state": "seed", "text_encoding": "encoding"}
+OPTIONS = {"random_state": "seed", "text_encoding": "encoding", "task_format": "format"}
 """Options with another name than their parameter."""
 
 

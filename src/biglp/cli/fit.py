@@ -10,10 +10,10 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped
+from biglp.cli.label_options import Labels
 from biglp.cli.options import (
     OUTPUT,
     Inputs,
-    Labels,
     Machine,
     Method,
     Printing,
@@ -51,6 +51,15 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    row_map: Annotated[
+        bool,
+        typer.Option(
+            "--map",
+            help="Also write map.parquet: a place for each row (x, y) in leading directions of the "
+            "graph, with its label, confidence and doubt.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     printing: Printing,
 ) -> None:
     """Label all rows of a file from the labels of a few.
@@ -67,7 +76,8 @@ def fit(
 
     job = FitJob(
         **job_arguments(inputs, output, reading, machine, results),
-        **asdict(labels),
+        **labels.given(),
+        map=row_map,
         parameters={**asdict(method), "device": machine.device, "memory": machine.memory},
     )
     if dry_run:

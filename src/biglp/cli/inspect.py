@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from biglp.cli.errors import escape, explained
 from biglp.cli.groups import grouped, only
-from biglp.cli.options import Debug, Inputs, Json, Labels, Machine, Method, Reading
+from biglp.cli.label_options import Labels
+from biglp.cli.options import Debug, Inputs, Json, Machine, Method, Reading
 from biglp.cli.pipes import piped
 
 MOST_COLUMNS = 12
@@ -39,7 +39,7 @@ def inspect(
     with progress_bars() as progress:
         asked = Survey(
             Files(tuple(inputs)),
-            **asdict(labels),
+            **labels.given(),
             reading=reading.given(),
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
@@ -52,6 +52,9 @@ def inspect(
 
         console.print_json(json.dumps(found))
         return
+    from biglp.cli.summary import show_told
+
+    show_told(found)
     _show_file(console, found)
     _show_columns(console, found)
     _show_labels(console, found)

@@ -43,35 +43,6 @@ Debug = Annotated[bool, _output("--debug", help="Show where an error came from."
 
 
 @dataclass(frozen=True)
-class Labels:
-    """Where the labels are."""
-
-    labels: Annotated[
-        str | None,
-        _reading(
-            "--labels",
-            metavar="FILE",
-            help="Labels: one a row (-1 or empty where there is none), or 'row,label' or "
-            "'row,label,weight'.",
-        ),
-    ] = None
-    label_column: Annotated[
-        str | None, _reading(metavar="NAME", help="Column that holds the labels.")
-    ] = None
-    weight_column: Annotated[
-        str | None, _reading(metavar="NAME", help="Column that holds the weights of the labels.")
-    ] = None
-    unlabelled: Annotated[
-        Any,
-        _reading(
-            metavar="VALUE",
-            help="What marks a row without a label, beside empty.",
-            parser=whole_or_text,
-        ),
-    ] = "-1"
-
-
-@dataclass(frozen=True)
 class Reading:
     """How the rows are read."""
 

@@ -9,6 +9,7 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
+from biglp.cli.label_options import Labels
 from biglp.cli.options import Inputs, Machine, Printing, Reading, Results, output_to
 from biglp.cli.pipes import piped
 
@@ -22,6 +23,7 @@ def predict(
     ],
     inputs: Inputs,
     *,
+    labels: Annotated[Labels, only("id_column")],
     reading: Annotated[Reading, only("drop", "delimiter", "decimal", "text_encoding", "cache")],
     machine: Machine,
     output: Annotated[
@@ -49,6 +51,7 @@ def predict(
 
     job = PredictJob(
         **job_arguments(inputs, output, reading, machine, results),
+        id_column=labels.id_column,
         model=model,
         device=machine.device,
         memory=machine.memory,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import errors_console, progress_bars, results_console
 from biglp.cli.errors import escape
+from biglp.cli.label_options import Labels
 from biglp.cli.options import Machine, Printing, Reading, Results
 from biglp.cli.summary import show_summary
 
@@ -36,6 +37,13 @@ def job_arguments(
         "overwrite": results.overwrite,
         "command": typed_command(),
     }
+
+
+def added_labels(known: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """Labels of an earlier fit, and those that are named now: these come later and count more."""
+    given = labels.given()
+    named = {name: value or known.get(name) for name, value in given.items()}
+    return named | {"labels": (*known["labels"], *given["labels"])}
 
 
 def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]) -> None:

@@ -9,9 +9,10 @@ import typer
 
 from biglp.cli.errors import explained, option_of
 from biglp.cli.groups import grouped, only
+from biglp.cli.label_options import Labels
 from biglp.cli.options import (
     METHOD,
-    Labels,
+    OUTPUT,
     Machine,
     Method,
     Printing,
@@ -20,6 +21,7 @@ from biglp.cli.options import (
     output_to,
 )
 from biglp.cli.pipes import piped
+from biglp.cli.values import names
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""
@@ -54,7 +56,7 @@ def suggest(
         Path | None,
         typer.Option(metavar="FILE", help="A model.biglp file.", rich_help_panel=METHOD),
     ] = None,
-    labels: Annotated[Labels, only("labels", "label_column", "unlabelled")],
+    labels: Annotated[Labels, only("labels", "label_column", "id_column", "unlabelled")],
     reading: Reading,
     method: Annotated[Method, only("n_landmarks", "scaling", "random_state")],
     machine: Machine,
@@ -62,8 +64,27 @@ def suggest(
         Path | None,
         output_to(
             metavar="FILE",
-            help="CSV file with an empty column 'label' to fill in, or - for standard output; "
-            "printed for people by default.",
+            help="File with an empty column 'label' to fill in, or - for standard output; printed "
+            "for people by default.",
+        ),
+    ] = None,
+    task_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="csv|jsonl|label-studio|argilla",
+            help="Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "
+            "export biglp fit --labels reads; by default as the file is called.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    show: Annotated[
+        Any,
+        typer.Option(
+            metavar="A,B,...",
+            help="Columns of the rows' table to show to those who label.",
+            parser=names,
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     results: Annotated[Results, only("overwrite")],
@@ -80,11 +101,13 @@ def suggest(
     """
     from biglp._jobs.suggest import SuggestJob, earlier_run, is_earlier_run
     from biglp._jobs.suggest_first import FirstJob
-    from biglp.cli.running import job_arguments, run_job
+    from biglp.cli.running import added_labels, job_arguments, run_job
 
     arguments = job_arguments(inputs, output or Path(), reading, machine, results)
     arguments |= {"n": n, "device": machine.device, "memory": machine.memory}
-    named: dict[str, Any] = {"labels": labels.labels, "label_column": labels.label_column}
+    arguments |= {"task_format": task_format, "show": show or ()}
+    named = labels.given()
+    del named["weight_column"]  # which rows have a label is all that counts here
     if model is None and not is_earlier_run(inputs):
         parameters = {name: getattr(method, name) for name in GRAPH}
         first = FirstJob(**arguments, **named, parameters=parameters)
@@ -93,11 +116,11 @@ def suggest(
     _refuse_choices(reading, method)
     if model is None:
         known = earlier_run(Path(inputs[0]))
+        known |= {name: added_labels(known, labels)[name] for name in named}
+        known["reading"] = reading.given() or known["reading"]
     else:
-        known = {"inputs": tuple(inputs), "model": model}
-    named["reading"] = reading.given()
-    known |= {name: value for name, value in named.items() if value or name not in known}
-    job = SuggestJob(**(arguments | {"unlabelled": labels.unlabelled} | known))
+        known = {"inputs": tuple(inputs), "model": model, "reading": reading.given(), **named}
+    job = SuggestJob(**(arguments | known))
     run_job(job, printing, _show)
 
 
@@ -126,11 +149,13 @@ def _show_first(summary: dict[str, Any]) -> None:
     )
     if summary["files"]:
         console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
+        _show_interface(console, summary)
         console.print("Fill in its column 'label', then")
     else:
-        table = plain_table("row", right=("row",))
+        more = [name for name in found[0] if name not in ("row", "label")]
+        table = plain_table(*more, "row", right=("row",))
         for line in found:
-            table.add_row(str(line["row"]))
+            table.add_row(*(escape(str(line[name])) for name in more), str(line["row"]))
         console.print(table)
         console.print(
             "Write their labels to next.csv as 'row,label' (-o next.csv begins it), then:"
@@ -143,7 +168,9 @@ def _show(summary: dict[str, Any]) -> None:
     from biglp._core.memory import format_bytes
     from biglp.cli.console import plain_table, results_console, seconds
     from biglp.cli.errors import escape
+    from biglp.cli.summary import show_told
 
+    show_told(summary)
     console, found = results_console(), summary["suggestions"]
     unlabelled = summary["rows"] - summary["labelled_rows"]
     if not found:
@@ -156,14 +183,26 @@ def _show(summary: dict[str, Any]) -> None:
     )
     if summary["files"]:
         console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
+        _show_interface(console, summary)
         return
+    own = ("row", "label", "current_label", "confidence", "doubt")
+    more = [name for name in found[0] if name not in own]
     right = ("row", "confidence", "doubt")
-    table = plain_table("row", "label now", "confidence", "doubt", right=right)
+    table = plain_table("row", *more, "label now", "confidence", "doubt", right=right)
     for line in found:
         table.add_row(
             str(line["row"]),
+            *(escape(str(line[name])) for name in more),
             escape(str(line["current_label"])),
             f"{line['confidence']:.1%}",
             f"{line['doubt']:.2f}",
         )
     console.print(table)
+
+
+def _show_interface(console: Any, summary: dict[str, Any]) -> None:
+    from biglp.cli.errors import escape
+
+    if summary["interface"]:
+        console.print("Labelling interface of the project in Label Studio:")
+        console.print(f"  {escape(summary['interface'])}", soft_wrap=True)

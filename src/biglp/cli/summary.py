@@ -50,9 +50,8 @@ def show_plan(job: FitJob, as_json: bool) -> None:
 
 def show_summary(summary: dict[str, Any]) -> None:
     """Print the summary of a run."""
-    console, warn = results_console(), errors_console()
-    for message in summary["warnings"]:
-        warn.print(f"[bold yellow]warning:[/bold yellow] {escape(message)}", soft_wrap=True)
+    console = results_console()
+    show_told(summary)
     if summary.get("nothing_to_do"):
         console.print("This run has already ended; nothing was done again.")
     console.print(
@@ -71,6 +70,15 @@ def show_summary(summary: dict[str, Any]) -> None:
     if "settings" in summary:
         files.append(str(Path(files[0]).with_name("summary.json")))
     console.print(f"Written: {', '.join(files)}", soft_wrap=True)
+
+
+def show_told(summary: dict[str, Any]) -> None:
+    """Print the warnings of a run, and what it has to say of the labels."""
+    console, warn = results_console(), errors_console()
+    for message in summary["warnings"]:
+        warn.print(f"[bold yellow]warning:[/bold yellow] {escape(message)}", soft_wrap=True)
+    for line in summary.get("told", ()):
+        console.print(escape(line), soft_wrap=True)
 
 
 def _classes(summary: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ from biglp._labels.labels import Labels
 from biglp._lowrank.graph import Graph
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
+from biglp.estimators.labels import label_files
 
 ANSWERS = ("transduction_", "label_distributions_")
 NO_ROWS = (
@@ -40,6 +41,8 @@ class ActiveLearningMixin:
         _held_out: HeldOut | None
         classes_: np.ndarray
         report_: dict[str, Any]
+        label_column: str | None
+        id_column: str | None
         _working: Any
         _source: Any
         _graph_of: Any
@@ -110,7 +113,8 @@ class ActiveLearningMixin:
         """
         settings = Settings.without_labels(self.get_params(deep=False), sklearn=True)
         n = positive_integer("n", n)
-        source = as_source(X)
+        named = label_files(X, None, self.label_column, self.id_column, {})
+        source = as_source(X, **({} if named is None else named.not_features))
         with self._working() as engine:
             return Pipeline(engine, settings).typical_rows(source, n)
 

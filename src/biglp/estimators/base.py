@@ -99,8 +99,8 @@ class Estimator(BaseEstimator):
             if engine is not self.engine:
                 engine.close()
 
-    def _source(self, X: Any, *, reset: bool) -> Source:
-        source = as_source(X)  # first, because its messages about shapes say more
+    def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
+        source = as_source(X, **options)  # first, because its messages about shapes say more
         # scikit-learn checks what it knows; a stream is used up, and a query would run again.
         known = hasattr(X, "__array__") or isinstance(X, (list, tuple)) or sparse.issparse(X)
         if known and not source.from_files:

@@ -13,12 +13,12 @@ from biglp._core.errors import ParameterError
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import forget_features
 from biglp._fit.settings import Settings
-from biglp._labels.labels import encode_labels
 from biglp._sinks import ArraySink
 from biglp._sources import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
 from biglp.estimators.base import Estimator
 from biglp.estimators.checking import LabelCheckMixin
+from biglp.estimators.labels import label_files, read_labels
 
 WIDE = {"bandwidth_factor": 1.0}
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -97,6 +97,11 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         Seed; None is 0. The answer does not depend on the number of threads or processes.
     verbose : bool
         Log the progress of each sweep.
+    label_column : str, optional
+        Column that holds labels, where X is a table in files; no feature. y may be None then.
+    id_column : str, optional
+        Column by which rows are known, where X is a table in files; no feature. Files of labels
+        that have it, or a column "id", are joined by it.
 
     Attributes
     ----------
@@ -157,6 +162,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         factor_params: dict[str, Any] | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        label_column: str | None = None,
+        id_column: str | None = None,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -177,6 +184,8 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         self.factor_params = factor_params
         self.random_state = random_state
         self.verbose = verbose
+        self.label_column = label_column
+        self.id_column = id_column
 
     @classmethod
     def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
@@ -201,7 +210,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         settings = {"n_landmarks": k, "alpha": 0.01, "class_balance": "share", "scaling": "none"}
         return cls(**{**settings, **PAPER_METHODS[method], **changes})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from all rows and the labels of some.
 
         Parameters
@@ -212,7 +221,9 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         y : array of shape (n_rows,) or (n_rows, n_classes)
             Labels of any type; -1, None, NaN or "" where unknown. Or label distributions, as an
             array or a sparse matrix: numbers of 0 or more, which are made to add up to 1 in each
-            row; zeros or NaN throughout where unknown.
+            row; zeros or NaN throughout where unknown. Or files: a path or several, of one label a
+            row, of ``row,label`` or ``id,label``, or what a labelling tool exports; later ones
+            count more, and all of them more than ``label_column``.
         sample_weight : array of shape (n_rows,), optional
             Confidence of each label, 0 or more: a label of weight 2 is that label twice, and one of
             weight 0 is none. Weights of unlabelled rows are ignored: all rows shape the graph
@@ -221,8 +232,11 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
-        source = self._source(X, reset=True)
-        labels = encode_labels(y, source.n_rows, sample_weight, classes)
+        named = label_files(X, y, self.label_column, self.id_column, {})
+        no_features = {} if named is None else named.not_features
+        source = self._source(X, reset=True, **no_features)
+        found = read_labels(named, y, source.n_rows, sample_weight, classes)
+        labels = found.labels
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
@@ -233,7 +247,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = self.classes_[sink.codes]
-        for warning in fitted.warnings():
+        for warning in (*found.suspicions(all_labelled=False), *fitted.warnings()):
             warnings.warn(warning, stacklevel=2)
         return self
 

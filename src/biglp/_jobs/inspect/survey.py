@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from biglp._core.errors import MemoryBudgetError
@@ -10,13 +11,15 @@ from biglp._core.progress import Progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.memory import least_memory
 from biglp._fit.settings import Settings
-from biglp._jobs.fit import FitJob, not_features, per_class
-from biglp._jobs.inputs import Inputs, label_input
+from biglp._jobs.fit import FitJob, per_class
+from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._jobs.inspect.probe import Probe, probe
 from biglp._jobs.inspect.trial import estimate, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
+from biglp._sources.labels.codes import Marks
+from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts, peek
 
@@ -41,7 +44,7 @@ class Survey:
     Attributes
     ----------
     inputs : Inputs
-    labels, label_column, weight_column, unlabelled
+    labels, label_column, weight_column, id_column, unlabelled
         Where the labels are, as for ``fit``; none are needed.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`.
@@ -51,24 +54,25 @@ class Survey:
     """
 
     inputs: Inputs
-    labels: str | None = None
+    labels: tuple[str, ...] = ()
     label_column: str | None = None
     weight_column: str | None = None
-    unlabelled: int | str = -1
+    id_column: str | None = None
+    unlabelled: Marks = None
     reading: dict[str, Any] = field(default_factory=dict)
     n_landmarks: int | str = "auto"
     memory: str | int = "auto"
     threads: int | None = None
 
-    def read_labels(self, facts: FileFacts) -> Labels | None:
+    @cached_property
+    def label_input(self) -> LabelInput:
+        """Where the labels are, if anywhere."""
+        named = {name: getattr(self, name) for name in LABEL_OPTIONS}
+        return LabelInput(self.inputs.paths, **named, reading=self.reading)
+
+    def read_labels(self, facts: FileFacts) -> Gathered | None:
         """The labels, where anything says where they are."""
-        named = self.labels is not None or self.label_column is not None
-        if not named and not self.inputs.holds_labels:
-            return None
-        where = label_input(
-            self.inputs, self.labels, self.label_column, self.unlabelled, self.weight_column
-        )
-        return _read(where, facts)
+        return _read(self.label_input, facts) if self.label_input.anywhere else None
 
 
 def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
@@ -83,11 +87,11 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     reading = dict(asked.reading)
     layout = {name: reading[name] for name in LAYOUT if name in reading}
     facts = peek(inputs.paths, **layout)
-    found = asked.read_labels(facts)
+    gathered = asked.read_labels(facts)
+    found = None if gathered is None else gathered.labels
     if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
         reading |= {"categorical": "onehot", "missing": "mean"}
-        if asked.labels is None and label_column is not None:
-            reading |= not_features(label_column, asked.weight_column, reading)
+        reading |= asked.label_input.not_features
     looked = probe(inputs, ReadOptions(**reading))
     engine = make_engine("threads", asked.threads)
     rows = found.n_rows if found is not None else facts.n_rows
@@ -110,10 +114,12 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
         "features": looked.source.n_features,
         "dtype": None if facts.columns else facts.dtype,
         "converted": facts.converted,
-        "columns": _columns(facts, looked, label_column),
+        "columns": _columns(facts, looked, {label_column: "label", asked.id_column: "ID"}),
         "missing_values": sum(looked.missing.values()),
         "looked_at": looked.looked_at,
         "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
+        "told": [] if gathered is None else gathered.told,
+        "warnings": [] if gathered is None else list(map(str, gathered.suspicions())),
         "memory": settings.memory,
         "threads": engine.n_threads,
         "methods": methods,
@@ -127,8 +133,8 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
     settings = job.settings()
     layout = {name: value for name, value in job.reading.items() if name in LAYOUT}
     facts = peek(job.rows.paths, **layout)
-    labels = _read(job.label_input, facts)
-    looked = probe(job.rows, ReadOptions(**{**job.reading, **job.feature_options}))
+    labels = _read(job.label_input, facts).labels
+    looked = probe(job.rows, ReadOptions(**{**job.reading, **job.label_input.not_features}))
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()
@@ -156,15 +162,15 @@ def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
     }
 
 
-def _read(source: Any, facts: FileFacts) -> Labels:
+def _read(source: LabelInput, facts: FileFacts) -> Gathered:
     """Read labels; those in the table itself also count its rows."""
-    return source.read(facts.n_rows if facts.exact else None)
+    return source.gather(facts.n_rows if facts.exact else None)
 
 
-def _columns(facts: FileFacts, looked: Probe, label_column: str | None) -> dict[str, Any]:
+def _columns(facts: FileFacts, looked: Probe, no_features: dict[str | None, str]) -> dict[str, Any]:
     return {
         name: {
-            "type": f"{kind} (label)" if name == label_column else kind,
+            "type": f"{kind} ({no_features[name]})" if name in no_features else kind,
             "missing": looked.missing.get(name, 0),
             "categories": looked.categories.get(name, 0),
         }

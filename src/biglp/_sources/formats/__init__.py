@@ -95,3 +95,4 @@ register("LIBSVM", f"{_HERE}.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlig
 register("npz", f"{_HERE}.npz:NPZ", "rows", ".npz")
 register("simulated", f"{_HERE}.simulated:SIMULATED", "rows", "sim:")
 register("lines", f"{_HERE}.lines:LINES", "labels", ".txt")
+register("JSON", f"{_HERE}.exports:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")

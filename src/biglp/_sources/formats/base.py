@@ -17,10 +17,25 @@ if TYPE_CHECKING:
 
 
 class LabelColumns(NamedTuple):
-    """Columns of a table that hold labels and their weights, where the user names them."""
+    """Columns of a table that hold labels, their weights and IDs, where the user names them.
+
+    Attributes
+    ----------
+    label, weight : str or None
+        Found by name or place where None.
+    id : str or None
+        Column of the IDs in the table of the rows; the labels' table may call it "id".
+    must : bool
+        Whether the table has to have the first two, because nothing else does.
+    by_line : bool
+        Whether each line is a row, because the table is that of the rows.
+    """
 
     label: str | None = None
     weight: str | None = None
+    id: str | None = None
+    must: bool = True
+    by_line: bool = False
 
 
 class Format:
@@ -39,11 +54,14 @@ class Format:
         Whether a file of rows holds their labels too, in a place that need not be named.
     in_files : bool
         Whether the rows are in files, and not made from a description.
+    names_labels : bool
+        Whether labels in a file have a name, as columns of a table do, so that one can be chosen.
     """
 
     name: str
     holds_labels: bool = False
     in_files: bool = True
+    names_labels: bool = False
 
     def open(self, files: Sequence[str], options: ReadOptions) -> Source:
         """Open files as one source of rows."""

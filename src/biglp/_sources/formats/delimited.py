@@ -62,6 +62,7 @@ class DelimitedTable(TableFile):
     part_word = "line"
     slow = True
     typed = False
+    _missing: tuple[str, ...] = MISSING_TEXTS
 
     def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
         self.name = path
@@ -106,10 +107,12 @@ class DelimitedTable(TableFile):
             skip = False
         return ""
 
-    def read_as_text(self, column: str) -> None:
-        """Read a column as it is written from now on."""
-        place = self.schema.get_field_index(column)
-        self.schema = self.schema.set(place, pa.field(column, pa.string()))
+    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
+        """Read columns as they are written from now on."""
+        for column in columns:
+            place = self.schema.get_field_index(column)
+            self.schema = self.schema.set(place, pa.field(column, pa.string()))
+        self._missing = ("",) if keep_all else MISSING_TEXTS
 
     def _find_types(self, encoding: Encoding | None) -> Any:
         """Numbers are float64; a column that begins with anything else is text.
@@ -143,7 +146,7 @@ class DelimitedTable(TableFile):
     def _reader(self, file: Any, types: dict[str, Any] | None) -> Any:
         layout = self._layout
         convert = pyarrow.csv.ConvertOptions(
-            null_values=MISSING_TEXTS,
+            null_values=self._missing,
             strings_can_be_null=True,
             column_types=types,
             include_columns=None if types is None else list(types),

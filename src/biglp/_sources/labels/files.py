@@ -1,7 +1,7 @@
-"""Labels from files: a column of the table, one label a row, or ``row,label`` pairs.
+"""Labels from files: a column of the table, one label a row, ``row,label`` or ``id,label``.
 
-A table may have a column of weights as well, as in ``row,label,weight``; a row may then occur
-several times, which makes a label distribution.
+A table may have a column of weights as well, as in ``row,label,weight``. A row may occur several
+times, which makes a label distribution.
 
 Only the labels are read, a piece at a time, and what is kept is a small code for each row. A row is
 unlabelled where its label is -1, empty, null or NaN.
@@ -15,7 +15,7 @@ import numpy as np
 
 from biglp._core.errors import ParameterError
 from biglp._sources.formats.base import LabelColumns
-from biglp._sources.labels.codes import LabelCodes
+from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.naming import look_up
 
 
@@ -25,7 +25,7 @@ def read_labels(
     n_rows: int | None = ...,
     *,
     column: str | None = ...,
-    unlabelled: int | str = ...,
+    unlabelled: Marks = ...,
     sparse: Literal[False] = ...,
 ) -> np.ndarray: ...
 
@@ -36,7 +36,7 @@ def read_labels(
     n_rows: int | None = ...,
     *,
     column: str | None = ...,
-    unlabelled: int | str = ...,
+    unlabelled: Marks = ...,
     sparse: Literal[True],
 ) -> tuple[np.ndarray, np.ndarray]: ...
 
@@ -46,7 +46,7 @@ def read_labels(
     n_rows: int | None = None,
     *,
     column: str | None = None,
-    unlabelled: int | str = -1,
+    unlabelled: Marks = None,
     sparse: bool = False,
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """Read labels.
@@ -61,7 +61,7 @@ def read_labels(
         Rows that there must be labels for; needed for ``row,label`` pairs.
     column : str, optional
         Column that holds the labels.
-    unlabelled : int or str
+    unlabelled : int, str, sequence of these or None
         What marks a row without a label, beside empty, null and NaN.
     sparse : bool
         Return the labelled rows only.
@@ -79,14 +79,17 @@ def read_labels(
         When the number of labels is not ``n_rows``, a row is out of range, or a row has two labels.
     """
     codes = gather_labels(path, n_rows, LabelColumns(column), unlabelled)
-    return codes.labelled()[:2] if sparse else codes.dense()
+    if not sparse:
+        return codes.dense()
+    rows, found, _ = codes.labelled()
+    return rows, codes.classes()[found]
 
 
 def gather_labels(
     path: Any,
     n_rows: int | None = None,
     columns: LabelColumns | None = None,
-    unlabelled: int | str = -1,
+    unlabelled: Marks = None,
 ) -> LabelCodes:
     """Read the labels in a file of any format, with weights where there are any.
 
@@ -95,17 +98,18 @@ def gather_labels(
     path, n_rows, unlabelled
         As in :func:`read_labels`.
     columns : LabelColumns, optional
-        Columns of labels and weights. By default the weights are the third column of a table of
-        ``row``, ``label`` and ``weight``.
+        Columns of labels, weights and IDs. By default the weights are the third column of a table
+        of ``row``, ``label`` and ``weight``.
     """
     columns = columns or LabelColumns()
     codes = LabelCodes(n_rows, str(path), unlabelled)
-    named = look_up(path)
-    if not named.is_table:
-        for option, value in (("column", columns.label), ("weight_column", columns.weight)):
-            if value is not None:
-                raise ParameterError(
-                    f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
-                )
+    named = look_up(path, for_labels=True)
+    label = None if named.format.names_labels else columns.label
+    weight = None if named.is_table else columns.weight
+    for option, value in (("column", label), ("weight_column", weight)):
+        if value is not None and columns.must:
+            raise ParameterError(
+                f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
+            )
     named.format.read_labels(codes, named.files, columns)
     return codes

@@ -1,74 +1,122 @@
-"""Labels in columns of a table: one a row, or ``row,label`` pairs, with or without weights."""
+"""Labels in columns of a table: one a row, ``row,label`` or ``id,label``; weights beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from biglp._core.errors import LabelError, ParameterError
+from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LABEL_NAMES, LabelCodes
 from biglp._sources.tables.encoding import some
 from biglp._sources.tables.table import TableFile, stream
 
 ROW_NAMES = ("row", "rows", "index", "row_index")
+ID_NAMES = ("id", "ids", "external_id")
 WEIGHT_NAMES = ("weight", "weights", "confidence", "sample_weight")
 
 
-def append_columns(
-    codes: LabelCodes, tables: Sequence[TableFile], column: str | None, weight_column: str | None
-) -> None:
+def append_columns(codes: LabelCodes, tables: Sequence[TableFile], columns: LabelColumns) -> None:
     """Append the labels in columns of a table.
 
     Parameters
     ----------
     codes : LabelCodes
     tables : sequence of TableFile
-    column, weight_column : str or None
-        Columns of labels and weights; found by their names and places by default.
+    columns : LabelColumns
+        What the user named; the rest is found by names and places.
     """
-    names = tables[0].schema.names
-    if weight_column is not None and weight_column not in names:
-        raise ParameterError(
-            f"weight column: {tables[0].name} has no column {weight_column!r}; it has "
-            f"{some(names, 20)}."
-        )
-    if column is None and weight_column is None:
-        weight_column = _weight_column(names)
-    others = [name for name in names if name != weight_column]
-    row_column = _row_column(others) if column is None else None
-    if column is None:
-        rest = [name for name in others if name != row_column]
-        if row_column is not None and len(rest) > 1:  # what biglp suggest wrote, filled in
+    found = LabelTable.of(tables[0], columns)
+    text = not tables[0].typed
+    if text:  # classes and IDs are read as they are written, whatever they look like
+        as_written = [name for name in (found.label, found.id) if name is not None]
+        for table in tables:
+            table.read_as_text(*as_written, keep_all=found.weight is None)
+    name = tables[0].name
+    for batch in stream(tables, found.wanted):
+        weights = None if found.weight is None else _numbers(batch, found.weight, name)
+        rows = None if found.row is None else _row_numbers(batch, found.row, name)
+        ids = None if found.id is None else batch.column(found.id)
+        codes.append(batch.column(found.label), rows=rows, ids=ids, text=text, weights=weights)
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Which columns of a table are what; rows and IDs are never both used."""
+
+    label: str
+    row: str | None = None
+    id: str | None = None
+    weight: str | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        """All of them."""
+        found = (self.row, self.id, self.label, self.weight)
+        return [name for name in found if name is not None]
+
+    @classmethod
+    def of(cls, table: TableFile, columns: LabelColumns) -> LabelTable:
+        """Find the columns of a table."""
+        names = table.schema.names
+        named = {"label": columns.label, "weight": columns.weight}
+        for what, name in named.items():
+            if name is not None and name not in names:
+                if columns.must:
+                    raise ParameterError(
+                        f"{what} column: {table.name} has no column {name!r}; it has "
+                        f"{some(names, 20)}."
+                    )
+                named[what] = None
+        label, weight = named["label"], named["weight"]
+        id_column = None if columns.id is None else _id_column(names, columns.id)
+        others = [name for name in names if name not in (id_column, weight)]
+        if label is None and weight is None:
+            weight = _weight_column(others, 2 if id_column else 3)
+            others = [name for name in others if name != weight]
+        if label is not None:
+            row = next((name for name in others if name.lower() == ROW_NAMES[0]), None)
+            by_row = not columns.by_line and id_column is None and row != label
+            return cls(label, row if by_row else None, id_column, weight)
+        row = _row_column(others, id_column is not None)
+        rest = [name for name in others if name != row]
+        if len(rest) > 1 and (row or id_column):  # what biglp suggest wrote, filled in
             rest = [name for name in rest if name.lower() in LABEL_NAMES]
         if len(rest) != 1:
-            raise LabelError(
-                f"{tables[0].name} has columns {some(names)}; say which holds the labels with "
-                "column= (--label-column), or give a file with the columns 'row' and 'label'."
-            )
-        column = rest[0]
-    elif column not in names:
-        raise ParameterError(
-            f"label column: {tables[0].name} has no column {column!r}; it has {some(names, 20)}."
-        )
-    text = not tables[0].typed
-    if text:  # classes are read as they are written, whatever they look like
-        for table in tables:
-            table.read_as_text(column)
-    wanted = [name for name in (row_column, column, weight_column) if name is not None]
-    for batch in stream(tables, wanted):
-        weights = None if weight_column is None else _numbers(batch, weight_column, tables[0].name)
-        rows = None if row_column is None else _row_numbers(batch, row_column, tables[0].name)
-        codes.append(batch.column(column), rows=rows, text=text, weights=weights)
+            raise LabelError(_which(table, names))
+        return cls(rest[0], None if id_column else row, id_column, weight)
 
 
-def _weight_column(names: list[str]) -> str | None:
-    """Third column of a file of ``row``, ``label`` and ``weight``, with or without these names."""
-    if len(names) != 3:
+def _which(table: TableFile, names: Sequence[str]) -> str:
+    by_id = [name for name in names if name.lower() in ID_NAMES]
+    more = (
+        f" Labels are joined by {by_id[0]!r} when the rows have IDs too: say where with "
+        "id_column= (--id-column)."
+        if by_id
+        else ""
+    )
+    return (
+        f"{table.name} has columns {some(names)}; say which holds the labels with column= "
+        f"(--label-column), or give a file with the columns 'row' and 'label'.{more}"
+    )
+
+
+def _id_column(names: Sequence[str], wanted: str) -> str | None:
+    """The column of IDs: of the same name as in the table of the rows, or called "id"."""
+    if wanted in names:
+        return wanted
+    return next((name for name in names if name.lower() in ID_NAMES), None)
+
+
+def _weight_column(names: list[str], count: int) -> str | None:
+    """The column beside row (or ID) and label, with or without these names."""
+    if len(names) != count:
         return None
     weights = [name for name in names if name.lower() in WEIGHT_NAMES]
-    if weights and any(name.lower() in ROW_NAMES for name in names):
+    if weights and (count == 2 or any(name.lower() in ROW_NAMES for name in names)):
         return weights[0]
     return names[2] if names == ["f0", "f1", "f2"] else None
 
@@ -81,9 +129,9 @@ def _numbers(batch: Any, column: str, name: str) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _row_column(names: list[str]) -> str | None:
+def _row_column(names: list[str], by_id: bool) -> str | None:
     named = [name for name in names if name.lower() in ROW_NAMES]
-    if len(names) != 2:
+    if len(names) != 2 or by_id:
         labels = [name for name in names if name.lower() in LABEL_NAMES]
         return named[0] if len(named) == len(labels) == 1 else None
     return named[0] if named else names[0] if names == ["f0", "f1"] else None

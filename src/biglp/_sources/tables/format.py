@@ -36,6 +36,7 @@ class TableFormat(Format):
     """
 
     table: Callable[..., TableFile]
+    names_labels = True
 
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
         """Open the files of one table."""
@@ -68,7 +69,7 @@ class TableFormat(Format):
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, of which only this column is read."""
-        append_columns(codes, self.open_files(files, ReadOptions()), columns.label, columns.weight)
+        append_columns(codes, self.open_files(files, ReadOptions()), columns)
 
 
 def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:

@@ -38,9 +38,11 @@ class MissingValues:
         worst = sorted(self.counts, key=lambda column: -self.counts[column])
         columns = ", ".join(f"{column!r} ({self.counts[column]:,})" for column in worst[:5])
         more = f" and {len(worst) - 5} more columns" if len(worst) > 5 else ""
-        return BadRowsError(
+        error = BadRowsError(
             f"{name} has {'' if whole else 'at least '}{total:,} missing values, in "
             f"{columns}{more}; first in rows {', '.join(f'{row:,}' for row in self.first_rows)} "
             "(counted from 0). Fill them with missing='mean' (--missing mean), leave those columns "
             "out, or drop those rows."
         )
+        error.rows = tuple(self.first_rows)
+        return error

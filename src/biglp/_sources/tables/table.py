@@ -75,9 +75,12 @@ class TableFile(ABC):
         """Say where a column holds text, for formats whose columns have no declared type."""
         return ""
 
-    def read_as_text(self, column: str) -> None:
-        """Read a column as it is written from now on; for columns without declared types."""
-        raise LookupError(f"{self.name} declares the type of column {column!r}")
+    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
+        """Read columns as they are written from now on; for columns without declared types.
+
+        With ``keep_all`` nothing but an empty entry is missing, not even one that reads "NA".
+        """
+        raise LookupError(f"{self.name} declares the types of its columns")
 
     def unreadable(self, error: Exception, part: int | None = None) -> BadRowsError:
         """Explain an error of the format's reader."""

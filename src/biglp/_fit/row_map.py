@@ -1,0 +1,118 @@
+"""A place on a map for every row: two leading directions of the graph.
+
+A random sample shows the graph's leading eigenvectors. A row becomes the unit vector ψ of its
+coordinates in them, each weighted as label spreading weights it (:class:`.sample_graph.Sample`),
+so that rows which labels spread between lie close together, and rows in sparse places lie no
+farther out than others. The map shows the two directions in which these vectors differ most:
+
+    (x, y) = (ψ − mean ψ) · V,    V the two leading principal directions of the sample's ψ.
+
+The constant eigenvector, which is the same for all rows, falls out with the mean. Places are found
+in the sweep that labels the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from biglp._answers.base import Answer
+from biglp._core.arrays import Array, Rows, like, to_numpy
+from biglp._engines.local import one_blas_thread
+from biglp._fit.sample_graph import Sample
+from biglp._labels.labels import OwnLabels
+from biglp._lowrank.graph import Graph
+from biglp._propagate.posterior import ALPHA
+
+SAMPLE = 4000
+"""Rows behind the directions."""
+ROWS_AT_ONCE = 4096
+"""Rows whose coordinates in all eigenvectors are held at once."""
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """From normalised features to places.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (p, q)
+        From features to weighted coordinates in the eigenvectors.
+    centre : ndarray of shape (q,)
+        Mean of the sample's unit vectors.
+    axes : ndarray of shape (q, 2)
+        Directions of the map.
+    """
+
+    basis: np.ndarray
+    centre: np.ndarray
+    axes: np.ndarray
+
+    @classmethod
+    def of(cls, graph: Graph, seed: int) -> RowMap:
+        """Find the directions."""
+        sample = Sample.of(graph, SAMPLE, seed)
+        weights = np.sqrt(1.0 - ALPHA * sample.spectrum.values)
+
+        def found() -> RowMap:
+            with one_blas_thread():
+                units = sample.directions(ALPHA)
+                centre = units.mean(axis=0)
+                units = units - centre
+                _, vectors = np.linalg.eigh(units.T @ units)
+            axes = np.zeros((len(centre), 2))
+            axes[:, : min(2, len(centre))] = vectors[:, ::-1][:, :2]
+            # The sign of an eigenvector is anything: the largest entry is positive here.
+            largest = axes[np.abs(axes).argmax(axis=0), [0, 1]]
+            return cls(sample.spectrum.basis / weights, centre, axes * np.sign(largest))
+
+        return graph.engine.once(found)
+
+    def places(self, features: Array) -> np.ndarray:
+        """Places of rows.  (b, p) → (b, 2)."""
+        found = np.empty((features.shape[0], 2))
+        basis = like(features, self.basis)
+        for start in range(0, len(found), ROWS_AT_ONCE):
+            part = features[start : start + ROWS_AT_ONCE] @ basis
+            vectors = np.asarray(to_numpy(part), dtype=np.float64)
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors /= np.where(lengths > 0, lengths, 1.0)
+            found[start : start + ROWS_AT_ONCE] = (vectors - self.centre) @ self.axes
+        return found
+
+
+@dataclass(frozen=True)
+class MappedAnswer:
+    """An answer with the places of the rows in two more columns.
+
+    Attributes
+    ----------
+    inner : Answer
+    row_map : RowMap
+    """
+
+    inner: Answer
+    row_map: RowMap
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the answer looks at prepared rows beside their features."""
+        return self.inner.needs_rows
+
+    def outputs(
+        self, features: Array, rows: Rows = None, own: OwnLabels | None = None
+    ) -> tuple[Array, int]:
+        """What is said of each row and where it is, and how many rows no label reaches."""
+        places = self.row_map.places(features)
+        outputs, unreached = self.inner.outputs(features, rows, own)
+        outputs = to_numpy(outputs)
+        return np.column_stack([outputs, places.astype(outputs.dtype)]), unreached
+
+    def finish(self, outputs: np.ndarray) -> np.ndarray:
+        """What is written of these outputs."""
+        return np.column_stack([self.inner.finish(outputs[:, :-2]), outputs[:, -2:]])
+
+    def count(self, answers: np.ndarray) -> dict[int, int]:
+        """Rows of each class code that occurs."""
+        return self.inner.count(answers[:, :-2])

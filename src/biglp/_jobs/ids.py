@@ -1,0 +1,63 @@
+"""A job's side of labels and IDs: where they are, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from biglp._core.errors import BadRowsError
+from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
+from biglp._sources.labels.input import LabelInput
+from biglp._sources.tables.encoding import some
+
+if TYPE_CHECKING:
+    from biglp._sources.tables.beside import RowColumn
+
+
+class RowIdsMixin:
+    """What follows from a job's ``id_column`` and, where it has them, its labels."""
+
+    if TYPE_CHECKING:
+        id_column: str | None
+        reading: dict[str, Any]
+
+        @property
+        def rows(self) -> Inputs: ...
+
+        @property
+        def format(self) -> str: ...
+
+    @cached_property
+    def label_input(self) -> LabelInput:
+        """Where labels and IDs are, if anywhere."""
+        named = {name: getattr(self, name) for name in LABEL_OPTIONS if hasattr(self, name)}
+        return LabelInput(self.rows.paths, **named, reading=dict(self.reading))
+
+    @property
+    def row_ids(self) -> RowColumn | None:
+        """The IDs of the rows, where the user says which column holds them."""
+        return self.label_input.ids
+
+    def told_of_ids(self) -> list[str]:
+        """Say that there is no place for IDs where that is so."""
+        if self.id_column is None or self.format != "npy":
+            return []
+        return [
+            "IDs are not written: .npy files hold answers only, in the order of the rows. "
+            "--output-format parquet, csv or jsonl has a column for them."
+        ]
+
+    @contextmanager
+    def ids_in_errors(self) -> Iterator[None]:
+        """Say in errors about rows which IDs these have."""
+        try:
+            yield
+        except BadRowsError as error:
+            if error.rows and self.row_ids is not None:
+                ids = some(self.row_ids.at(np.array(error.rows)))
+                error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
+            raise

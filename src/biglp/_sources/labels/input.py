@@ -1,0 +1,210 @@
+"""Where the labels of some rows are: a column of their table, files beside it, or both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from biglp._core.errors import LabelWarning, ParameterError
+from biglp._labels.labels import Labels, labels_from_pairs
+from biglp._labels.markers import nothing_to_label, suspicions
+from biglp._sources.formats.base import LabelColumns
+from biglp._sources.labels.codes import LabelCodes, Marks
+from biglp._sources.labels.files import gather_labels
+from biglp._sources.labels.merging import Part, merge, told_of_ids
+from biglp._sources.naming import Named, look_up
+
+if TYPE_CHECKING:
+    from biglp._sources.tables.beside import RowColumn, RowColumns
+
+OWN_NAMES = ("row", "label", "current_label", "suggested_label", "confidence", "doubt")
+"""Columns of results, which IDs stand beside."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Labels that were read, and what the user should hear about them.
+
+    Attributes
+    ----------
+    labels : Labels
+    told : list of str
+        Counts: labels of each place, those that replace others, votes, entries without answer.
+    warnings : list of LabelWarning
+        IDs that are those of no row, or of several.
+    marked : bool
+        Whether the user has said what marks rows without a label.
+    """
+
+    labels: Labels
+    told: list[str]
+    warnings: list[LabelWarning]
+    marked: bool = False
+
+    def suspicions(self, *, all_labelled: bool = True) -> list[LabelWarning]:
+        """The warnings, labels that may mean none, and (as asked) that no row is unlabelled."""
+        more = nothing_to_label(self.labels) if all_labelled else []
+        return [*self.warnings, *suspicions(self.labels, names=not self.marked), *more]
+
+
+@dataclass(frozen=True)
+class LabelInput:
+    """Where labels come from. Of several places the later one counts.
+
+    Attributes
+    ----------
+    rows : path, list of paths or None
+        The rows; None where they are in memory.
+    labels : tuple of path
+        Files of labels. They come after those in the table of the rows.
+    label_column, weight_column, id_column : str or None
+        Columns of the table of the rows; the first two may also be those of the files.
+    unlabelled : int, str, sequence of these or None
+        What marks a row without a label.
+    reading : dict
+        How the rows are read.
+    metadata : path, list of paths or None
+        A table beside the rows with a line for each, whose columns these are; by default they are
+        columns of the rows' own table.
+    """
+
+    rows: Any
+    labels: tuple[Any, ...] = ()
+    label_column: str | None = None
+    weight_column: str | None = None
+    id_column: str | None = None
+    unlabelled: Marks = None
+    reading: dict[str, Any] = field(default_factory=dict)
+    metadata: Any = None
+
+    @cached_property
+    def named(self) -> Named | None:
+        """Files of the rows."""
+        return None if self.rows is None else look_up(self.rows)
+
+    @cached_property
+    def named_table(self) -> Named | None:
+        """Files of the table with a line for each row; None where there is none."""
+        named = self.named if self.metadata is None else look_up(self.metadata)
+        return named if named is not None and named.is_table else None
+
+    @cached_property
+    def beside(self) -> RowColumns:
+        """The table with a line for each row."""
+        if self.named_table is None:
+            option, name = ("id_column", self.id_column)
+            if name is None:
+                option, name = ("label_column", self.label_column)
+            where = "rows in memory" if self.named is None else self.named.files[0]
+            raise ParameterError(
+                f"{option}={name!r} means nothing for {where}, which is no table with named "
+                "columns; leave it out, and give labels by row number."
+            )
+        from biglp._sources.tables.beside import RowColumns  # needs pyarrow
+
+        return RowColumns(self.named_table, self.reading if self.metadata is None else {})
+
+    @cached_property
+    def ids(self) -> RowColumn | None:
+        """The IDs of the rows."""
+        if self.id_column is None:
+            return None
+        if self.id_column in OWN_NAMES:
+            raise ParameterError(
+                f"id_column={self.id_column!r} is what a column of the results is called "
+                f"({', '.join(OWN_NAMES)}); give the column another name."
+            )
+        self.beside.check("id_column", self.id_column)
+        return self.beside.column(self.id_column)
+
+    @cached_property
+    def in_rows(self) -> bool:
+        """Whether the table with a line for each row has a column of labels."""
+        if self.label_column is None:
+            return False
+        if self.labels:  # then the column may be one of the labels' files
+            return self.named_table is not None and self.label_column in self.beside.names
+        self.beside.check("label_column", self.label_column)
+        return True
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether anything says where labels are."""
+        return bool(self.labels) or self.label_column is not None or self.holds_labels
+
+    @property
+    def holds_labels(self) -> bool:
+        """Whether the rows' files hold labels in a place that need not be named."""
+        return self.named is not None and self.named.format.holds_labels
+
+    @property
+    def not_features(self) -> dict[str, Any]:
+        """Options of the rows: columns of labels, weights and IDs are no features."""
+        found: dict[str, Any] = {}
+        if self.metadata is not None:
+            return found
+        if self.in_rows:
+            found["label_column"] = self.label_column
+        others = [self.weight_column] if self.weight_column and self.label_column else []
+        others = [name for name in others if self.in_rows and name in self.beside.names]
+        if self.ids is not None:
+            others.append(self.ids.name)
+        if others:
+            found["drop"] = tuple(dict.fromkeys((*self.reading.get("drop", ()), *others)))
+        return found
+
+    def read(self, n_rows: int | None) -> Labels:
+        """Read the labels of the labelled rows; integers become as short as they can."""
+        return self.gather(n_rows).labels
+
+    def gather(self, n_rows: int | None) -> Gathered:
+        """Read the labels of the labelled rows, and say what was found on the way.
+
+        Without ``n_rows`` there are as many rows as labels, given or not.
+        """
+        if n_rows is None and self.labels and self.named_table is not None:
+            n_rows = self.beside.count()
+        parts, warnings = [], list[LabelWarning]()
+        for codes in self._read_all(n_rows):
+            if not codes.ids:
+                parts.append(Part.of(codes, *codes.labelled()))
+                n_rows = n_rows or codes.count_rows()
+                continue
+            from biglp._sources.labels.joined import join_ids  # needs pyarrow
+
+            assert self.ids is not None
+            joined = join_ids(codes, self.ids)
+            parts.append(Part.of(codes, joined.rows, joined.codes, joined.weights))
+            told = told_of_ids(codes.name, joined.unknown, joined.repeated)
+            warnings += [LabelWarning(line) for line in told]
+        merged = merge(parts)
+        assert n_rows is not None
+        labels = labels_from_pairs(merged.rows, merged.values, n_rows, merged.weights)
+        if labels.classes.dtype.kind == "i":
+            kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
+            kind = np.promote_types(kind, np.int16)
+            labels = replace(labels, classes=labels.classes.astype(kind))
+        return Gathered(labels, merged.told, warnings, self.unlabelled is not None)
+
+    def _read_all(self, n_rows: int | None) -> Iterator[LabelCodes]:
+        """Labels of each place, in the order in which they count."""
+        if self.in_rows:
+            from biglp._sources.labels.table import append_columns  # needs pyarrow
+
+            name = f"column {self.label_column!r}"
+            codes = LabelCodes(n_rows, name, self.unlabelled)
+            columns = LabelColumns(self.label_column, self.weight_column, by_line=True)
+            append_columns(codes, self.beside.tables(), columns)
+            yield codes
+        elif not self.labels:
+            yield gather_labels(self.rows, n_rows, LabelColumns(), self.unlabelled)
+        columns = LabelColumns(
+            self.label_column, self.weight_column, self.id_column, must=not self.in_rows
+        )
+        for path in self.labels:
+            yield gather_labels(os.fspath(path), n_rows, columns, self.unlabelled)

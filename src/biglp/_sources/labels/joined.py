@@ -1,0 +1,156 @@
+"""Labels joined to rows by an ID.
+
+The labels are few and in memory; the rows' IDs are streamed past them, some millions at a time,
+and looked up by pyarrow's ``index_in``, which hashes the labels' IDs. So memory depends on the
+number of labels and not on the number of rows, no Python object is made for a row, and the column
+of IDs is read once. (Sorting 10⁸ IDs on disk and merging would read and write them several times.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from biglp._core.errors import LabelError, ParameterError
+from biglp._sources.labels.codes import LabelCodes
+from biglp._sources.tables.beside import RowColumn
+from biglp._sources.tables.encoding import some
+
+LOOKED_UP_BYTES = 128 << 20
+"""IDs that are looked up at once. Each time the labels' IDs are hashed again, which takes a second
+for a million of them."""
+SHOWN = 5
+
+
+class Joined(NamedTuple):
+    """Labels by row, as :meth:`LabelCodes.labelled` gives them, and what did not go well.
+
+    Attributes
+    ----------
+    rows, codes : ndarrays of shape (l,)
+        Rows, increasing, and the codes of their labels.
+    weights : ndarray or None
+    unknown, repeated : list
+        IDs of labels that no row has, and IDs that several rows have.
+    """
+
+    rows: np.ndarray
+    codes: np.ndarray
+    weights: np.ndarray | None
+    unknown: list[Any]
+    repeated: list[Any]
+
+
+def join_ids(codes: LabelCodes, row_ids: RowColumn) -> Joined:
+    """Find the rows of labels by their IDs.
+
+    Every row that has an ID gets its labels.
+
+    Raises
+    ------
+    LabelError
+        When no row has any of the IDs.
+    """
+    as_numbers = _are_numbers(row_ids)
+    given = pa.chunked_array([_comparable(part, as_numbers) for part in codes.ids])
+    shown = pa.chunked_array([part.cast(pa.string()) for part in codes.ids])
+    encoded = given.dictionary_encode().combine_chunks()
+    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    distinct = encoded.dictionary
+    rows, found = _look_up(row_ids, distinct, as_numbers)
+    pa.default_memory_pool().release_unused()  # the fit wants it
+    times = np.bincount(found, minlength=len(distinct))
+    without = (places < 0) | (times[places] == 0)
+    unknown = _first(shown, np.flatnonzero(without))
+    if not len(rows) and len(places):
+        raise LabelError(
+            f"none of the {len(distinct):,} IDs in {codes.name} ({some(unknown, SHOWN)}) is in "
+            f"column {row_ids.name!r} of {row_ids.table.name} ("
+            f"{some(_some_ids(row_ids), SHOWN)}); name the column that holds these IDs with "
+            "id_column= (--id-column)."
+        )
+    # The labels of each ID lie together, so that a row takes a slice of them.
+    order = np.argsort(places, kind="stable")
+    starts = np.searchsorted(places[order], np.arange(len(distinct) + 1))
+    sizes = np.diff(starts)[found]
+    label = np.repeat(starts[found] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    chosen, weights = order[label], codes.weights
+    repeated = distinct.take(pa.array(np.flatnonzero(times > 1))).to_pylist()
+    return Joined(
+        np.repeat(rows, sizes),
+        codes.codes[chosen],
+        None if weights is None else weights[chosen],
+        unknown,
+        repeated,
+    )
+
+
+def _look_up(row_ids: RowColumn, distinct: Any, as_numbers: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, increasing, that have one of some IDs, and the place of it."""
+    rows, places, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
+    for ids in _chunks(row_ids, as_numbers):
+        found = pc.index_in(ids, value_set=distinct, skip_nulls=True)
+        at = np.concatenate([chunk.fill_null(-1).to_numpy() for chunk in found.chunks])
+        known = np.flatnonzero(at >= 0)
+        rows.append(start + known)
+        places.append(at[known])
+        start += len(at)
+    return np.concatenate(rows), np.concatenate(places)
+
+
+def _chunks(row_ids: RowColumn, as_numbers: bool) -> Iterator[Any]:
+    """The rows' IDs, many at a time."""
+    kept, size = [], 0
+    for piece in row_ids.pieces():
+        kept.append(_comparable(piece, as_numbers))
+        size += kept[-1].nbytes
+        if size >= LOOKED_UP_BYTES:
+            yield pa.chunked_array(kept)
+            kept, size = [], 0
+    if kept:
+        yield pa.chunked_array(kept)
+
+
+def _are_numbers(row_ids: RowColumn) -> bool:
+    """Whether the rows' IDs are compared as numbers, and not as text."""
+    kind = row_ids.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return bool(kind != pa.uint64())
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if text or str(kind) == "string_view" or kind == pa.uint64():
+        return False
+    raise ParameterError(
+        f"id_column={row_ids.name!r} of {row_ids.table.name} holds {kind}; IDs must be whole "
+        "numbers or text."
+    )
+
+
+def _comparable(ids: Any, as_numbers: bool) -> Any:
+    """IDs as int64 or as text; null where they are neither."""
+    kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
+    if ids.type != kind:
+        ids = ids.cast(kind)
+    if pa.types.is_floating(kind):  # whole numbers among which some are missing, in pandas
+        whole = pc.and_(pc.is_finite(ids), pc.equal(ids, pc.floor(ids)))
+        ids = pc.if_else(whole, ids, None).cast(pa.int64())
+    elif not pa.types.is_integer(kind):
+        ids = pc.utf8_trim_whitespace(ids.cast(pa.string()))
+    if not as_numbers:
+        return ids.cast(pa.string())
+    if pa.types.is_string(ids.type):
+        plain = pc.replace_substring_regex(ids, r"\.0*$", "")
+        ids = pc.if_else(pc.match_substring_regex(plain, r"^[+-]?\d{1,18}$"), plain, None)
+    return ids.cast(pa.int64(), safe=False)
+
+
+def _first(shown: Any, places: np.ndarray) -> list[Any]:
+    """IDs at some places, each once, in the order they came."""
+    return list(pc.unique(shown.take(pa.array(places))).to_pylist())
+
+
+def _some_ids(row_ids: RowColumn) -> list[Any]:
+    return list(next(iter(row_ids.pieces()))[:SHOWN].to_pylist())
