@@ -107,9 +107,10 @@ class DelimitedTable(TableFile):
                 kind = pa.bool_()
             elif content_of(field.type) in ("number", "nothing"):
                 kind = pa.float64()
-            if encoding is not None and encoding.columns and field.name in encoding.columns:
-                wanted_text = field.name in encoding.categories
-                kind = pa.string() if wanted_text else kind if kind == pa.bool_() else pa.float64()
+            column = encoding.column(field.name) if encoding is not None else None
+            if column is not None:
+                wanted = kind if kind == pa.bool_() else pa.float64()
+                kind = pa.string() if column.as_text else wanted
             fields.append((field.name, kind))
         return pa.schema(fields)
 

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
@@ -22,7 +21,7 @@ def encode(
 ) -> None:
     """Fill a (features, rows) buffer from a batch of Arrow columns.
 
-    Missing values are filled when the encoding has means, and counted when not.
+    Missing values that are not filled are counted.
 
     Parameters
     ----------
@@ -35,41 +34,18 @@ def encode(
     missing : MissingValues
     """
     place = 0
-    for index, (name, width) in enumerate(
-        zip(encoding.columns or (), encoding.widths, strict=True)
-    ):
-        column = batch.column(name)
-        part = out[place : place + width]
-        filling = None if encoding.means is None else encoding.means[index]
-        if name in encoding.categories:
-            if column.null_count and filling is None:
-                missing.add(name, _numbered(rows, column.is_null()))
-            _encode_categories(column, encoding.categories[name], part)
-        elif column.null_count and out.dtype.kind != "f":
-            missing.add(name, _numbered(rows, column.is_null()))
-        else:
-            try:
-                part[0] = numbers(column)
-            except (TypeError, ValueError, pa.ArrowException) as error:
-                raise BadRowsError(
-                    f"column {name!r} must hold numbers and holds {column.type}: {error}. "
-                    "Give the same kind of table as the model was fitted on."
-                ) from error
-            empty = np.isnan(part[0]) if out.dtype.kind == "f" else np.zeros(1, dtype=bool)
-            if empty.any() and filling is None:
-                missing.add(name, _numbered(rows, empty))
-            elif empty.any():
-                part[0][empty] = filling
-        place += width
-
-
-def _encode_categories(column: Any, categories: tuple[str, ...], out: np.ndarray) -> None:
-    values = pa.array(categories, type=pa.string())
-    found = pc.index_in(text(column), value_set=values, skip_nulls=True)
-    codes = found.fill_null(-1).to_numpy()
-    known = np.flatnonzero(codes >= 0)
-    out[:] = 0
-    out[codes[known], known] = 1
+    for column in encoding.columns or ():
+        values = batch.column(column.name)
+        try:
+            refused = column.fill(values, out[place : place + column.width])
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise BadRowsError(
+                f"column {column.name!r} must hold {column.expects} and holds {values.type}: "
+                f"{error}. Give the same kind of table as the model was fitted on."
+            ) from error
+        if refused is not None:
+            missing.add(column.name, _numbered(rows, refused))
+        place += column.width
 
 
 def _numbered(rows: int | np.ndarray, where: Any) -> np.ndarray:

@@ -14,6 +14,9 @@ from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of, numbers, text
 from biglp._sources.tables.encoding import Encoding, some
+from biglp._sources.tables.kinds.base import Column
+from biglp._sources.tables.kinds.number import Number
+from biglp._sources.tables.kinds.onehot import OneHot
 from biglp._sources.tables.table import TableFile, stream
 
 MAX_CATEGORIES = 1000
@@ -27,19 +30,19 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
     known = options.encoding
     first = files[0]
     if known is not None and known.columns is not None:
-        columns = known.columns_of(first.schema.names, first.name)
-        numeric = [column for column in columns if column not in known.categories]
-        _check_files(files, columns, numeric)
+        known.check_names(first.schema.names, first.name)
+        _check_files(files, known.columns)
         return known
     columns = _chosen(first, options)
     if known is not None:
-        _check_files(files, columns, columns)
-        return _by_position(known, columns, first.name)
+        found = _by_position(known, columns, first.name)
+        _check_files(files, found.columns or ())
+        return found
     contents = {column: content_of(first.schema.field(column).type) for column in columns}
     texts = [column for column in columns if contents[column] == "text"]
     other = [column for column in columns if contents[column] == "other"]
     numeric = [column for column in columns if contents[column] != "text"]
-    _check_files(files, columns, numeric)
+    _check_files(files, [(OneHot if column in texts else Number)(column) for column in columns])
     if other or (texts and options.categorical == "error"):
         raise _not_numbers(first, texts, other)
     categories: dict[str, tuple[str, ...]] = {}
@@ -48,7 +51,14 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         categories, means = _scan(files, columns, texts, options)
     types = [file.schema.field(column).type for column in numeric for file in files]
     dtype = _common_dtype(types, options)
-    return Encoding(columns, len(columns), dtype.str, categories, means)
+    filled = means is not None
+    kinds = tuple(
+        OneHot(column, categories[column], filled)
+        if column in categories
+        else Number(column, means[place] if means is not None else None)
+        for place, column in enumerate(columns)
+    )
+    return Encoding(kinds, len(columns), dtype.str)
 
 
 def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
@@ -78,18 +88,16 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
     return chosen
 
 
-def _check_files(
-    files: Sequence[TableFile], columns: Sequence[str], numeric: Sequence[str]
-) -> None:
+def _check_files(files: Sequence[TableFile], columns: Sequence[Column]) -> None:
     """Every file must have all columns, and numbers in those that are numbers."""
     for file in files:
-        absent = [column for column in columns if column not in file.schema.names]
+        absent = [column.name for column in columns if column.name not in file.schema.names]
         if absent:
             raise BadRowsError(
                 f"{file.name} has no column {some(absent)}, which {files[0].name} has; "
                 "the files of one table need the same columns."
             )
-        wrong = [c for c in numeric if content_of(file.schema.field(c).type) == "text"]
+        wrong = [c.name for c in columns if not c.takes(file.schema.field(c.name).type)]
         if wrong:
             raise BadRowsError(
                 f"{file.name}: columns {some(wrong)} hold text where numbers are expected; give "
@@ -103,7 +111,9 @@ def _by_position(known: Encoding, columns: tuple[str, ...], name: str) -> Encodi
             f"{name} has {len(columns)} feature columns, but the model was fitted on "
             f"{known.n_inputs} features without names; give as many, in the same order."
         )
-    return replace(known, columns=columns)
+    means = known.means or (None,) * len(columns)
+    numbers = tuple(Number(name, mean) for name, mean in zip(columns, means, strict=True))
+    return replace(known, columns=numbers, means=None)
 
 
 def _not_numbers(file: TableFile, texts: Sequence[str], other: Sequence[str]) -> BadRowsError:

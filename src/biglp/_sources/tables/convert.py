@@ -62,11 +62,10 @@ def _write_rows(
     files: Sequence[TableFile], encoding: Encoding, name: str, task: Task, folder: Path
 ) -> Encoding:
     """Stream a table into ``rows.npy``; missing values are counted to the end, then refused."""
-    assert encoding.columns is not None
     dtype, width = np.dtype(encoding.dtype), encoding.n_features
     missing, done = MissingValues(), 0
     with NpyWriter(folder / "rows.npy", dtype, (width,)) as rows:
-        for batch in stream(files, encoding.columns):
+        for batch in stream(files, encoding.names):
             buffer = column_buffer(width, batch.num_rows, dtype)
             encode(encoding, batch, buffer, done, missing)
             if not missing.counts:

@@ -17,6 +17,7 @@ from biglp._sources.options import ReadOptions
 from biglp._sources.probe import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
 from biglp._sources.tables.arrow_columns import encode
 from biglp._sources.tables.columns import make_encoding
+from biglp._sources.tables.kinds.onehot import OneHot
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
 
@@ -53,7 +54,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     """
     head = Head(files[0])
     encoding = make_encoding([head], options)
-    columns, width = encoding.columns or (), encoding.n_features
+    columns, width = encoding.names, encoding.n_features
     most = max(SAMPLE_BYTES // (8 * width), 1)
     counts = dict.fromkeys(columns, 0)
     parts: list[np.ndarray] = []
@@ -85,7 +86,11 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decode,
         decoding=table_bytes(n_rows, encoding.n_inputs),
         missing={name: count for name, count in counts.items() if count},
-        categories={name: len(values) for name, values in encoding.categories.items()},
+        categories={
+            column.name: len(column.categories)
+            for column in encoding.columns or ()
+            if isinstance(column, OneHot)
+        },
     )
 
 

@@ -99,8 +99,7 @@ class TabularSource(FileSource):
 
     def _part(self, index: int) -> Any:
         number, part = self._parts[index]
-        assert self.encoding.columns is not None
-        columns = self.encoding.columns
+        columns = self.encoding.names
         return self._held.get(index, lambda: self._files[number].read_part(part, columns))
 
 

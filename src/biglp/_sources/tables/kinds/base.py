@@ -1,0 +1,101 @@
+"""What every kind of column offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Column(ABC):
+    """One column of a table, and how it becomes a block of features.
+
+    A subclass is a frozen dataclass whose fields are numbers, texts and tuples of these: that is
+    what model files and other processes get.
+
+    Attributes
+    ----------
+    kind : str
+        Name in :data:`~biglp._sources.tables.kinds.KINDS` and in model files.
+    expects : str
+        What the column must hold, for messages.
+    as_text : bool
+        Whether files without declared types must read the column as it is written.
+    plain : bool
+        Whether its features are the numbers of the column, so that an array will do instead.
+    name : str
+        The column's name in the table.
+    width : int
+        Number of features.
+    feature_names : tuple of str
+        Names of the features.
+    """
+
+    kind: ClassVar[str]
+    expects: ClassVar[str] = "numbers"
+    as_text: ClassVar[bool] = False
+    plain: ClassVar[bool] = False
+    name: str
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the features."""
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.feature_names)
+
+    @property
+    def fillings(self) -> tuple[float | None, ...]:
+        """What a missing value of each feature of a plain column becomes; None: it is refused."""
+        return (None,) * self.width
+
+    def takes(self, kind: Any) -> bool:
+        """Whether a column of this Arrow type can be treated so."""
+        return True
+
+    @abstractmethod
+    def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
+        """Turn values into features.
+
+        Parameters
+        ----------
+        values : pyarrow.Array or pyarrow.ChunkedArray
+            Values of the column in some rows.
+        out : ndarray of shape (width, rows)
+            Where the features go; whatever was there is overwritten.
+
+        Returns
+        -------
+        missing : ndarray of bool of shape (rows,), or None
+            Rows whose value is missing and may not be; None when there are none.
+
+        Raises
+        ------
+        TypeError, ValueError, pyarrow.ArrowException
+            When the values are of another kind.
+        """
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a description that JSON can hold."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind} | {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in found.items()
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        """Rebuild a column from :meth:`to_json`; fields that it lacks have their default."""
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored.items()
+            if name in known
+        }
+        return cls(**values)
