@@ -146,6 +146,7 @@ class Pipeline:
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
             "unlike_labels": unlike and unlike.report(),
+            "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
         }
         model = Model(
             classes=labels.classes,

@@ -25,10 +25,15 @@ class ReadOptions:
         Column that holds labels and is no feature.
     drop : sequence of str
         Further columns that are no features.
-    categorical : {"error", "onehot"}
-        What to do with text columns.
-    missing : {"error", "mean"}
-        What to do with missing values.
+    categorical : {"auto", "onehot", "error"}
+        What to do with text columns. "auto" makes a feature of each of a few categories, takes of
+        many the most frequent and how frequent each is, reads dates, and leaves out columns that
+        say nothing of a row: names and numbers of the rows, columns of one value, free text.
+        "onehot" makes a feature of each category, "error" refuses text.
+    missing : {"auto", "mean", "error"}
+        What to do with missing values. "auto" fills numbers with the median and marks them by a
+        second feature, and makes a category of missing ones; "mean" fills in the mean and nothing
+        else; "error" refuses them. Without named columns "auto" refuses them too.
     dtype : {None, "float32", "float64"}
         Type of the features. By default the narrowest that holds all columns of a Parquet or Arrow
         table, and float64 for text formats.
@@ -52,8 +57,8 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     label_column: str | None = None
     drop: tuple[str, ...] = ()
-    categorical: Literal["error", "onehot"] = "error"
-    missing: Literal["error", "mean"] = "error"
+    categorical: Literal["auto", "onehot", "error"] = "auto"
+    missing: Literal["auto", "mean", "error"] = "auto"
     dtype: str | None = None
     encoding: Encoding | None = None
     cache: str | os.PathLike[str] = "auto"
@@ -72,8 +77,8 @@ class ReadOptions:
                 object.__setattr__(self, name, tuple(value))
         dtype = None if self.dtype is None else np.dtype(self.dtype).name
         for option, given, allowed in (
-            ("categorical", self.categorical, ("error", "onehot")),
-            ("missing", self.missing, ("error", "mean")),
+            ("categorical", self.categorical, ("auto", "onehot", "error")),
+            ("missing", self.missing, ("auto", "mean", "error")),
             ("dtype", dtype or "float64", ("float32", "float64")),
         ):
             if given not in allowed:

@@ -84,17 +84,19 @@ class Reading:
     categorical: Annotated[
         str,
         _reading(
-            metavar="error|onehot",
-            help="What to do with text columns: refuse, or one feature a category.",
+            metavar="auto|onehot|error",
+            help="Text columns: auto takes each for what it is (few or many categories, dates, "
+            "names of the rows), onehot makes a feature of each category, error refuses text.",
         ),
-    ] = "error"
+    ] = "auto"
     missing: Annotated[
         str,
         _reading(
-            metavar="error|mean",
-            help="What to do with missing values: refuse, or fill in the mean.",
+            metavar="auto|mean|error",
+            help="Missing values: auto fills in the median and marks them, mean fills in the mean, "
+            "error refuses them.",
         ),
-    ] = "error"
+    ] = "auto"
     delimiter: Annotated[
         Any,
         _reading(

@@ -60,6 +60,9 @@ def show_summary(summary: dict[str, Any]) -> None:
         f"{seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
         f"{format_bytes(summary['peak_memory'])} of memory"
     )
+    left_out = summary.get("settings", {}).get("left_out_columns")
+    if left_out:
+        console.print(_left_out(left_out), soft_wrap=True)
     if "settings" in summary:
         console.print(_method(summary["settings"]))
         for line in _evidence(summary["settings"]):
@@ -71,6 +74,15 @@ def show_summary(summary: dict[str, Any]) -> None:
     if "settings" in summary:
         files.append(str(Path(files[0]).with_name("summary.json")))
     console.print(f"Written: {', '.join(files)}", soft_wrap=True)
+
+
+def _left_out(columns: dict[str, str]) -> str:
+    """Columns that are no features though nobody said so; many by their names only."""
+    if len(columns) > MOST_CLASSES:
+        shown = f"{len(columns):,} columns (biglp inspect says which and why)"
+    else:
+        shown = "; ".join(f"{name}: {why}" for name, why in columns.items())
+    return f"Left out: {escape(shown)}"
 
 
 def _classes(summary: dict[str, Any]) -> Any:

@@ -83,10 +83,8 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     layout = {name: reading[name] for name in ("delimiter",) if name in reading}
     facts = peek(inputs.paths, **layout)
     found = asked.read_labels(facts)
-    if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
-        reading |= {"categorical": "onehot", "missing": "mean"}
-        if asked.labels is None and label_column is not None:
-            reading |= not_features(label_column, asked.weight_column, reading)
+    if inputs.is_table and asked.labels is None and label_column is not None:
+        reading |= not_features(label_column, asked.weight_column, reading)
     looked = probe(inputs, ReadOptions(**reading))
     engine = make_engine("threads", asked.threads)
     rows = found.n_rows if found is not None else facts.n_rows
@@ -162,12 +160,22 @@ def _read(source: Any, facts: FileFacts) -> Labels:
 def _columns(facts: FileFacts, looked: Probe, label_column: str | None) -> dict[str, Any]:
     return {
         name: {
-            "type": f"{kind} (label)" if name == label_column else kind,
+            "type": kind,
             "missing": looked.missing.get(name, 0),
-            "categories": looked.categories.get(name, 0),
+            "feature": name in looked.uses,
+            "use": _use(name, looked, label_column),
         }
         for name, kind in facts.columns.items()
     }
+
+
+def _use(name: str, looked: Probe, label_column: str | None) -> str:
+    """What is done with a column, and why."""
+    if name == label_column:
+        return "the label"
+    if name in looked.left_out:
+        return f"left out: {looked.left_out[name]}"
+    return looked.uses.get(name, "left out, as asked")
 
 
 def _tried(

@@ -27,7 +27,7 @@ from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.format import TableFormat
-from biglp._sources.tables.table import TableFile, check_names
+from biglp._sources.tables.table import MixedColumnError, TableFile, check_names
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
@@ -88,7 +88,7 @@ class DelimitedTable(TableFile):
         self.schema = self.schema.set(place, pa.field(column, pa.string()))
 
     def _find_types(self, encoding: Encoding | None) -> Any:
-        """Numbers are float64; a column that begins with anything else is text.
+        """Numbers are float64, dates and times what they are; everything else is text.
 
         A whole column is numbers or text, whatever its first rows look like: a text further down
         in a number column is an error that names the line.
@@ -102,15 +102,15 @@ class DelimitedTable(TableFile):
             raise self._explained(error, {}) from error
         fields = []
         for field in first.schema:
-            kind = pa.string()  # dates too: a user must say what number they are
-            if pa.types.is_boolean(field.type):
-                kind = pa.bool_()
-            elif content_of(field.type) in ("number", "nothing"):
+            kind = pa.string()
+            content = content_of(field.type)
+            if pa.types.is_boolean(field.type) or content == "time":
+                kind = field.type
+            elif content in ("number", "nothing"):
                 kind = pa.float64()
             column = encoding.column(field.name) if encoding is not None else None
             if column is not None:
-                wanted = kind if kind == pa.bool_() else pa.float64()
-                kind = pa.string() if column.as_text else wanted
+                kind = column.read_as(kind)
             fields.append((field.name, kind))
         return pa.schema(fields)
 
@@ -159,14 +159,13 @@ class DelimitedTable(TableFile):
                 )
             for index, name in numbers:
                 cell = row[index].strip()
-                truth = types[name] == pa.bool_()
-                fits = cell.lower() in TRUTH_TEXTS if truth else is_number_text(cell)
-                if cell not in MISSING_TEXTS and not fits:
-                    return BadRowsError(
+                wanted = _wanted(types[name])
+                if cell not in MISSING_TEXTS and not _fits(cell, types[name]):
+                    return MixedColumnError(
                         f"{self.name}, line {line}: {_shortened(cell)!r} in column {name!r} is not "
-                        f"{'true or false' if truth else 'a number'}, as the "
-                        "first rows of that column are. Repair that line, or leave "
-                        "the column out (drop=, --drop)."
+                        f"{wanted}, as the first rows of that column are. Repair that line, or "
+                        "leave the column out (drop=, --drop).",
+                        name,
                     )
         return self.unreadable(error)
 
@@ -183,6 +182,23 @@ class DelimitedFormat(TableFormat):
             append_lines(codes, files[0])
         else:
             super().read_labels(codes, files, columns)
+
+
+def _wanted(kind: Any) -> str:
+    if content_of(kind) == "time":
+        return "a date or a time"
+    return "true or false" if kind == pa.bool_() else "a number"
+
+
+def _fits(cell: str, kind: Any) -> bool:
+    """Whether the parser reads an entry as this type."""
+    if content_of(kind) != "time":
+        return cell.lower() in TRUTH_TEXTS if kind == pa.bool_() else is_number_text(cell)
+    try:
+        pa.scalar(cell).cast(kind)
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _shortened(text: str) -> str:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from biglp._core.errors import BadRowsError
 from biglp._sources.base import Source
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.table import TableFile, check_names, pieces
 from biglp._sources.tables.tabular import TabularSource
@@ -24,14 +23,18 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     frame : data frame
     options : ReadOptions
     keep_plain : bool
-        Whether a frame of plain numbers is a table too. Otherwise the answer is None for it, as
-        for what is no data frame: an array does as well.
+        Whether a frame of plain numbers is a table too. Otherwise the answer is None for one whose
+        columns are all numbers and features, none missing, as for what is no data frame: an array
+        does as well.
     """
-    if not _is_frame(frame) or (not keep_plain and _plain_numbers(frame)):
+    if not _is_frame(frame):
         return None
     table = FrameTable(frame)
     options.refuse("a data frame", "delimiter", "header", "zero_based", "n_features")
-    return TabularSource([table], make_encoding([table], options), table.name)
+    encoding = make_encoding([table], options)
+    if not keep_plain and encoding.takes_arrays and not encoding.left_out and not table.has_nulls:
+        return None
+    return TabularSource([table], encoding, table.name)
 
 
 class FrameTable(TableFile):
@@ -48,6 +51,11 @@ class FrameTable(TableFile):
         self.part_rows = [batch.num_rows for batch in self._batches]
         self.n_rows_guess = sum(self.part_rows)
 
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a value is missing."""
+        return any(column.null_count for batch in self._batches for column in batch.columns)
+
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Return a chunk without copying."""
         return self._batches[part].select(list(columns))
@@ -62,13 +70,6 @@ def _is_frame(value: Any) -> bool:
     """Whether an object is a data frame with named columns."""
     has_stream = hasattr(value, "__arrow_c_stream__") and hasattr(value, "columns")
     return has_stream or _is_pandas(value) or isinstance(value, (pa.Table, pa.RecordBatch))
-
-
-def _plain_numbers(frame: Any) -> bool:
-    """Whether a data frame holds nothing but numbers, none of them missing."""
-    table = _arrow_table(frame)
-    numbers = all(content_of(field.type) == "number" for field in table.schema)
-    return numbers and all(column.null_count == 0 for column in table.columns)
 
 
 def _is_pandas(value: Any) -> bool:

@@ -6,10 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
+
+Content = Literal["number", "time", "text", "nothing", "other"]
 
 
 def encode(
@@ -67,13 +70,26 @@ def numbers(column: Any) -> np.ndarray:
     return column.to_numpy(zero_copy_only=False)
 
 
+NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+CODE = r"^\s*0\d"
+"""Digits with a 0 before them are a code, whose digits do not count."""
+
+
+def written_numbers(column: Any) -> Any:
+    """Texts as numbers; null where one is no number."""
+    words = text(column)
+    fits = pc.match_substring_regex(words, NUMBER)
+    trimmed = pc.utf8_trim_whitespace(pc.if_else(fits, words, pa.scalar(None, pa.string())))
+    return trimmed.cast(pa.float64())
+
+
 def text(column: Any) -> Any:
     """Arrow column as plain strings."""
     return column.cast(pa.string())
 
 
-def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
-    """What an Arrow type holds: numbers (truth values and decimals too), text or categories."""
+def content_of(kind: Any) -> Content:
+    """What an Arrow type holds: numbers (truth values and decimals too), moments, or text."""
     types = pa.types
     if (
         types.is_integer(kind)
@@ -82,6 +98,8 @@ def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
         or types.is_decimal(kind)
     ):
         return "number"
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return "time"
     if (
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -90,3 +108,11 @@ def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
     ):
         return "text"
     return "nothing" if types.is_null(kind) else "other"
+
+
+def missing_in(column: Any) -> int:
+    """Number of missing values: null or NaN."""
+    count = int(column.null_count)
+    if pa.types.is_floating(column.type):
+        count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
+    return count

@@ -34,6 +34,11 @@ class Encoding:
         What missing values of columns without names become; None when they are refused.
     zero_based : bool or None
         Whether a LIBSVM file counts its features from 0.
+    left_out : dict of str to str
+        Columns that are no features though nobody said so, and why.
+    facts : dict of str to dict
+        What new rows are compared with: of each column the share of ``missing`` values, and the
+        range (``low``, ``high``) of numbers.
     names : tuple of str
         Names of the columns; empty where there are none.
     widths : tuple of int
@@ -49,6 +54,8 @@ class Encoding:
     dtype: str
     means: tuple[float, ...] | None = None
     zero_based: bool | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, dict[str, float]] = field(default_factory=dict)
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     widths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     n_features: int = field(init=False, repr=False, compare=False)
@@ -107,6 +114,8 @@ class Encoding:
             "dtype": self.dtype,
             "means": None if self.means is None else list(self.means),
             "zero_based": self.zero_based,
+            "left_out": self.left_out,
+            "facts": self.facts,
         }
 
     @classmethod
@@ -124,6 +133,8 @@ class Encoding:
             dtype=stored["dtype"],
             means=None if means is None else tuple(means),
             zero_based=stored["zero_based"],
+            left_out=stored.get("left_out", {}),
+            facts=stored.get("facts", {}),
         )
 
 

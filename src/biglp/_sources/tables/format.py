@@ -18,8 +18,9 @@ from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import convert
+from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.head import probe_table
-from biglp._sources.tables.table import TableFile
+from biglp._sources.tables.table import MixedColumnError, TableFile
 from biglp._sources.tables.tabular import TabularSource
 
 logger = logging.getLogger("biglp")
@@ -61,13 +62,29 @@ class TableFormat(Format):
         store = CacheStore(name, stamps, options)
         encoding, problem = store.find(), None
         if encoding is None:
-            encoding = make_encoding(tables, options)
-            problem = convert(store, tables, encoding, options.progress)
+            encoding, problem = self._convert(store, tables, options)
         open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
         if problem is not None and open_original is not None:
             logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
             return open_original()
         return CachedSource(store, self.name, stamps, encoding, open_original)
+
+    def _convert(
+        self, store: CacheStore, tables: Sequence[TableFile], options: ReadOptions
+    ) -> tuple[Encoding, str | None]:
+        """Convert a table; a column in which a text turns up is read as text from its first row.
+
+        Whether the text is found at the beginning of a file or later must make no difference.
+        """
+        while True:
+            try:
+                encoding = make_encoding(tables, options)
+                return encoding, convert(store, tables, encoding, options.progress)
+            except MixedColumnError as error:
+                if options.categorical != "auto" or options.encoding is not None:
+                    raise
+                for table in tables:
+                    table.read_as_text(error.column)
 
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""

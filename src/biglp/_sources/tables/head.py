@@ -8,16 +8,13 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from biglp._sources.decoding import table_bytes
 from biglp._sources.formats.arrays import ArraySource
 from biglp._sources.options import ReadOptions
 from biglp._sources.probe import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
-from biglp._sources.tables.arrow_columns import encode
+from biglp._sources.tables.arrow_columns import encode, missing_in
 from biglp._sources.tables.columns import make_encoding
-from biglp._sources.tables.kinds.onehot import OneHot
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
 
@@ -65,7 +62,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
         buffer = np.empty((width, batch.num_rows), dtype=encoding.dtype)
         encode(encoding, batch, buffer, done, MissingValues())
         for name in columns:
-            counts[name] += _missing_in(batch.column(name))
+            counts[name] += missing_in(batch.column(name))
         parts.append(np.ascontiguousarray(buffer.T))
         done += batch.num_rows
         if done >= min(most, HEAD_ROWS):
@@ -86,17 +83,6 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decode,
         decoding=table_bytes(n_rows, encoding.n_inputs),
         missing={name: count for name, count in counts.items() if count},
-        categories={
-            column.name: len(column.categories)
-            for column in encoding.columns or ()
-            if isinstance(column, OneHot)
-        },
+        uses={column.name: column.describe() for column in encoding.columns or ()},
+        left_out=encoding.left_out,
     )
-
-
-def _missing_in(column: Any) -> int:
-    """Missing values of an Arrow column: null or NaN."""
-    count = int(column.null_count)
-    if pa.types.is_floating(column.type):
-        count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
-    return count

@@ -41,6 +41,6 @@ class MissingValues:
         return BadRowsError(
             f"{name} has {'' if whole else 'at least '}{total:,} missing values, in "
             f"{columns}{more}; first in rows {', '.join(f'{row:,}' for row in self.first_rows)} "
-            "(counted from 0). Fill them with missing='mean' (--missing mean), leave those columns "
-            "out, or drop those rows."
+            "(counted from 0). Fill and mark them with missing='auto' (--missing auto), only fill "
+            "them with missing='mean' (--missing mean), or leave those columns or rows out."
         )

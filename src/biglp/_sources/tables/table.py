@@ -82,6 +82,22 @@ class TableFile(ABC):
         )
 
 
+class MixedColumnError(BadRowsError):
+    """A column whose first rows are numbers, dates or truth values holds a text further down.
+
+    Attributes
+    ----------
+    column : str
+    """
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.column)
+
+
 def check_names(schema: Any, name: str) -> Any:
     """Refuse a table that has a column name twice, or no columns."""
     names = schema.names

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _HERE = "biglp._sources.tables.kinds"
 KINDS: Registry[type[Column]] = Registry(
     {
+        "date": f"{_HERE}.date:Date",
+        "frequency": f"{_HERE}.frequency:Frequency",
         "number": f"{_HERE}.number:Number",
         "onehot": f"{_HERE}.onehot:OneHot",
     }

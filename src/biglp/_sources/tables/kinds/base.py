@@ -22,10 +22,6 @@ class Column(ABC):
         Name in :data:`~biglp._sources.tables.kinds.KINDS` and in model files.
     expects : str
         What the column must hold, for messages.
-    as_text : bool
-        Whether files without declared types must read the column as it is written.
-    plain : bool
-        Whether its features are the numbers of the column, so that an array will do instead.
     name : str
         The column's name in the table.
     width : int
@@ -36,8 +32,6 @@ class Column(ABC):
 
     kind: ClassVar[str]
     expects: ClassVar[str] = "numbers"
-    as_text: ClassVar[bool] = False
-    plain: ClassVar[bool] = False
     name: str
 
     @property
@@ -51,13 +45,32 @@ class Column(ABC):
         return len(self.feature_names)
 
     @property
+    def plain(self) -> bool:
+        """Whether its features are the numbers of the column, so that an array will do instead."""
+        return False
+
+    @property
     def fillings(self) -> tuple[float | None, ...]:
         """What a missing value of each feature of a plain column becomes; None: it is refused."""
         return (None,) * self.width
 
+    def describe(self) -> str:
+        """Say in a few words what is done with the column."""
+        return self.kind
+
     def takes(self, kind: Any) -> bool:
         """Whether a column of this Arrow type can be treated so."""
         return True
+
+    def read_as(self, found: Any) -> Any:
+        """Arrow type that a file without declared types is to read the column as.
+
+        Parameters
+        ----------
+        found : pyarrow.DataType
+            What the first rows look like: float64, truth values, moments or text.
+        """
+        return found
 
     @abstractmethod
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:

@@ -24,26 +24,48 @@ class OneHot(Column):
     categories : tuple of str
     filled : bool
         Whether a value may be missing.
+    missing : bool
+        Whether "missing" is a category of its own.
     """
 
     kind = "onehot"
     expects = "categories"
-    as_text = True
     categories: tuple[str, ...] = ()
     filled: bool = False
+    missing: bool = False
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """``column=category``."""
-        return tuple(f"{self.name}={value}" for value in self.categories)
+        names = tuple(f"{self.name}={value}" for value in self.categories)
+        return (*names, f"{self.name} is missing") if self.missing else names
+
+    def describe(self) -> str:
+        """Say how many features there are."""
+        return f"one feature for each of {len(self.categories):,} categories" + (
+            " and one for missing ones" if self.missing else ""
+        )
+
+    def read_as(self, found: Any) -> Any:
+        """Text as it is written."""
+        return pa.string()
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
         """Set the ones."""
-        categories = pa.array(self.categories, type=pa.string())
-        found = pc.index_in(text(values), value_set=categories, skip_nulls=True)
-        codes = found.fill_null(-1).to_numpy()
+        codes = level_codes(values, self.categories)
         known = np.flatnonzero(codes >= 0)
         out[:] = 0
         out[codes[known], known] = 1
-        refused = values.null_count and not self.filled
-        return np.asarray(values.is_null()) if refused else None
+        if not values.null_count:
+            return None
+        empty = np.asarray(values.is_null())
+        if self.missing:
+            out[-1] = empty
+        return None if self.filled or self.missing else empty
+
+
+def level_codes(values: Any, levels: tuple[str, ...]) -> np.ndarray:
+    """Place of each value in the list of levels; −1 where it is missing or not in the list."""
+    known = pa.array(levels, type=pa.string())
+    found = pc.index_in(text(values), value_set=known, skip_nulls=True)
+    return np.asarray(found.fill_null(-1).to_numpy())
