@@ -70,6 +70,20 @@ class Model:
     report: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding | None = None
 
+    @property
+    def n_columns(self) -> int:
+        """Columns that rows are given by: those of a table, else the features."""
+        named = self.encoding is not None and self.encoding.columns is not None
+        return self.encoding.n_inputs if self.encoding and named else self.n_features
+
+    def encoding_for_new_rows(self) -> Encoding:
+        """How new rows become features: as the training rows did, in the model's precision.
+
+        A column that held whole numbers may hold fractions in a new file; they must not be cut off.
+        """
+        known = self.encoding or Encoding(None, self.n_features, self.dtype.str)
+        return replace(known, dtype=self.dtype.str)
+
     def graph(self, engine: Engine, source: Source, memory: int, device: str = "cpu") -> Graph:
         """New rows, tied to the training rows through the model's features.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL
-from biglp._sources.tables.encoding import Encoding
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class PredictJob(Job):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open the rows as the model's were, score them, and stage the answers."""
         model = Model.load(self.model)
-        source = self.open_source(engine, run, encoding=new_encoding(model))
+        source = self.open_source(engine, run, encoding=model.encoding_for_new_rows())
         memory = engine.once(lambda: parse_memory(self.memory))
         graph = model.graph(engine, source, memory, self.device)
         run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})
@@ -67,12 +66,3 @@ class PredictJob(Job):
             "unreached_rows": answered.n_unreached,
         }
         return sink.names, facts
-
-
-def new_encoding(model: Model) -> Encoding:
-    """How new rows become features: as the training rows did, in the model's precision.
-
-    A column that held whole numbers may hold fractions in a new file; they must not be cut off.
-    """
-    known = model.encoding or Encoding(None, model.n_features, model.dtype.str)
-    return replace(known, dtype=model.dtype.str)

@@ -18,7 +18,6 @@ from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.inputs import LabelInput, file_facts, label_input
-from biglp._jobs.predict import new_encoding
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
 from biglp._labels.labels import Labels
@@ -79,7 +78,7 @@ class SuggestJob(TableJob):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, choose, and write the table."""
         model = Model.load(self.model)
-        source = self.open_source(engine, run, encoding=new_encoding(model))
+        source = self.open_source(engine, run, encoding=model.encoding_for_new_rows())
         labels = engine.once(lambda: self._labels(source))
         memory = engine.once(lambda: parse_memory(self.memory))
         graph = model.graph(engine, source, memory, self.device)

@@ -42,6 +42,7 @@ class ActiveLearningMixin:
         report_: dict[str, Any]
         _working: Any
         _source: Any
+        _reading: Any
         _graph_of: Any
         get_params: Any
 
@@ -110,7 +111,7 @@ class ActiveLearningMixin:
         """
         settings = Settings.without_labels(self.get_params(deep=False), sklearn=True)
         n = positive_integer("n", n)
-        source = as_source(X)
+        source = as_source(X, **self._reading())
         with self._working() as engine:
             return Pipeline(engine, settings).typical_rows(source, n)
 

@@ -23,6 +23,9 @@ from biglp._lowrank.graph import Graph
 from biglp._sinks import Sink
 from biglp._sources import Source, as_source
 
+READING = ("columns", "drop", "categorical", "missing")
+"""Parameters that say how the columns of a table become features."""
+
 
 class Estimator(BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted.
@@ -55,7 +58,7 @@ class Estimator(BaseEstimator):
         estimator = cls()
         estimator._model = model
         estimator.report_ = model.report
-        estimator.n_features_in_ = model.n_features
+        estimator.n_features_in_ = model.n_columns
         estimator._loaded()
         return estimator
 
@@ -98,9 +101,33 @@ class Estimator(BaseEstimator):
                 engine.close()
 
     def _source(self, X: Any, *, reset: bool) -> Source:
-        source = as_source(X)  # first, because its messages about shapes say more
-        if not isinstance(X, (Source, str, os.PathLike)):
+        """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
+        # First, because its messages about shapes say more.
+        source = as_source(X, **(self._reading() if reset else self._alike(X)))
+        encoding = source.encoding if reset else self._model.encoding
+        by_name = encoding is not None and encoding.columns is not None
+        # Columns of a table are known by their names: their order and further ones do not matter.
+        if not isinstance(X, (Source, str, os.PathLike)) and (reset or not by_name):
             validate_data(self, X, skip_check_array=True, reset=reset)
-        if reset:
+        if reset and not by_name:
             self.n_features_in_ = source.n_features
+        elif reset and encoding is not None and not hasattr(X, "columns"):
+            self.n_features_in_ = encoding.n_inputs
         return source
+
+    def _reading(self) -> dict[str, Any]:
+        """Parameters that say how a table is read, where they are given."""
+        default = {"categorical": "auto", "missing": "auto"}
+        given = {name: getattr(self, name) for name in READING}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and not (isinstance(value, str) and value == default.get(name))
+        }
+
+    def _alike(self, X: Any) -> dict[str, Any]:
+        """Options that open new rows as the training rows were."""
+        named = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
+        if isinstance(X, Source) or (self._model.encoding is None and not named):
+            return {}
+        return {"encoding": self._model.encoding_for_new_rows()}
