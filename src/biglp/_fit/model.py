@@ -28,6 +28,7 @@ from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import PreparedSource, Scaling, Source
+from biglp._sources.mixed import stored_scaling
 from biglp._sources.tables.encoding import Encoding
 
 FORMAT = "biglp model"
@@ -172,7 +173,7 @@ class Model:
             classes=_classes_from_json(header["classes"]),
             features=Features(factor, normalisation),
             answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
-            scaling=Scaling.from_arrays(header["scaling"], _part(arrays, "scaling")),
+            scaling=stored_scaling(header["scaling"], _part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=header["report"],

@@ -16,7 +16,7 @@ from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
 
-_NAMED = ("columns", "label_column", "drop", "categorical")
+_NAMED = ("columns", "label_column", "drop", "categorical", "text")
 """Options that mean nothing without named columns."""
 
 

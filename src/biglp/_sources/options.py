@@ -34,6 +34,8 @@ class ReadOptions:
         What to do with missing values. "auto" fills numbers with the median and marks them by a
         second feature, and makes a category of missing ones; "mean" fills in the mean and nothing
         else; "error" refuses them. Without named columns "auto" refuses them too.
+    text : sequence of str
+        Columns of sentences, whose words are counted: sparse rows, words after all other features.
     dtype : {None, "float32", "float64"}
         Type of the features. By default the narrowest that holds all columns of a Parquet or Arrow
         table, and float64 for text formats.
@@ -59,6 +61,7 @@ class ReadOptions:
     drop: tuple[str, ...] = ()
     categorical: Literal["auto", "onehot", "error"] = "auto"
     missing: Literal["auto", "mean", "error"] = "auto"
+    text: tuple[str, ...] = ()
     dtype: str | None = None
     encoding: Encoding | None = None
     cache: str | os.PathLike[str] = "auto"
@@ -70,7 +73,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Check the values and bring sequences into one form."""
-        for name, value in (("columns", self.columns), ("drop", self.drop)):
+        for name, value in (("columns", self.columns), ("drop", self.drop), ("text", self.text)):
             if isinstance(value, str):
                 raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
             if value is not None:

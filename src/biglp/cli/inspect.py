@@ -20,7 +20,9 @@ def inspect(
     inputs: Inputs,
     *,
     labels: Labels,
-    reading: Annotated[Reading, only("columns", "drop", "categorical", "missing", "delimiter")],
+    reading: Annotated[
+        Reading, only("columns", "drop", "categorical", "text", "missing", "delimiter")
+    ],
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
     as_json: Json = False,

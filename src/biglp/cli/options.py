@@ -89,6 +89,14 @@ class Reading:
             "names of the rows), onehot makes a feature of each category, error refuses text.",
         ),
     ] = "auto"
+    text: Annotated[
+        Any,
+        _reading(
+            metavar="A,B,...",
+            help="Columns of sentences, whose words are counted; left out without this.",
+            parser=names,
+        ),
+    ] = None
     missing: Annotated[
         str,
         _reading(

@@ -23,7 +23,7 @@ from biglp._lowrank.graph import Graph
 from biglp._sinks import Sink
 from biglp._sources import Source, as_source
 
-READING = ("columns", "drop", "categorical", "missing")
+READING = ("columns", "drop", "categorical", "missing", "text")
 """Parameters that say how the columns of a table become features."""
 
 

@@ -92,6 +92,7 @@ class CacheStore:
             "left_out": [options.label_column, *options.drop],
             "categorical": options.categorical,
             "missing": options.missing,
+            "text": options.text,
             "dtype": options.dtype and np.dtype(options.dtype).str,
             "encoding": options.encoding and options.encoding.to_json(),
             "layout": [options.delimiter, options.header, options.zero_based, options.n_features],

@@ -46,7 +46,7 @@ class NpyFormat(Format):
 
     def open(self, files: Sequence[str], options: ReadOptions) -> Source:
         """Open one file; rows are read where they are."""
-        options.refuse(files[0], "columns", "label_column", "drop", "categorical", "dtype")
+        options.refuse(files[0], "columns", "label_column", "drop", "categorical", "text", "dtype")
         return fill_missing(NpySource(files[0]), options)
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:

@@ -37,7 +37,9 @@ class NpzFormat(Format):
     def open(self, files: Sequence[str], options: ReadOptions) -> CachedSource:
         """Unpack one file to sparse raw rows and open these."""
         (name,) = files
-        options.refuse(name, "columns", "label_column", "drop", "categorical", "missing", "dtype")
+        options.refuse(
+            name, "columns", "label_column", "drop", "categorical", "text", "missing", "dtype"
+        )
         if options.cache == "never":
             raise ParameterError(
                 f"cache='never' cannot be used with {name}: the arrays of a .npz file must be "

@@ -7,7 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import sparse
 
+from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
@@ -38,6 +40,8 @@ def encode(
     """
     place = 0
     for column in encoding.columns or ():
+        if column.sparse:
+            continue
         values = batch.column(column.name)
         try:
             refused = column.fill(values, out[place : place + column.width])
@@ -49,6 +53,26 @@ def encode(
         if refused is not None:
             missing.add(column.name, _numbered(rows, refused))
         place += column.width
+
+
+def encode_sparse(
+    encoding: Encoding, batch: Any, rows: int | np.ndarray, missing: MissingValues
+) -> Rows:
+    """Turn a batch of Arrow columns into CSR rows, where some columns are sparse.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    batch : pyarrow.RecordBatch or pyarrow.Table
+    rows : int or ndarray
+        Number of the first row, or the numbers of all.
+    missing : MissingValues
+    """
+    dtype = np.dtype(encoding.dtype)
+    dense = np.empty((encoding.words_from or 0, batch.num_rows), dtype=dtype)
+    encode(encoding, batch, dense, rows, missing)
+    words = [c.sparse_rows(batch.column(c.name)) for c in encoding.columns or () if c.sparse]
+    return sparse.hstack([sparse.csr_matrix(dense.T), *words], format="csr", dtype=dtype)
 
 
 def _numbered(rows: int | np.ndarray, where: Any) -> np.ndarray:

@@ -67,6 +67,7 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
         "label_column": [options.label_column] if options.label_column is not None else [],
         "columns": list(options.columns or ()),
         "drop": list(options.drop),
+        "text": list(options.text),
     }
     for option, names in asked.items():
         absent = [name for name in names if name not in available]
@@ -76,12 +77,12 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
             )
     left_out = {*options.drop, *asked["label_column"]}
     if options.columns is not None:
-        both = [name for name in options.columns if name in left_out]
+        both = [name for name in (*options.columns, *options.text) if name in left_out]
         if both:
             raise ParameterError(
                 f"{some(both)} cannot be a feature and the label column (or dropped) at once."
             )
-        return options.columns
+        return (*options.columns, *(n for n in options.text if n not in options.columns))
     chosen = tuple(name for name in available if name not in left_out)
     if not chosen:
         raise BadRowsError(f"{file.name} has no feature columns beside {some(sorted(left_out))}.")
@@ -133,7 +134,7 @@ def _common_dtype(
         return np.dtype(options.dtype)
     numbers = [column for column in columns if type(column) is Number]
     types = [file.schema.field(column.name).type for column in numbers for file in files]
-    whole = all(column.plain or column.kind == "onehot" for column in columns)
+    whole = all(column.plain or column.kind in ("onehot", "words") for column in columns)
     dtypes: list[np.dtype[Any]] = (
         [np.dtype(np.float32)] if options.missing == "mean" or not types or not whole else []
     )

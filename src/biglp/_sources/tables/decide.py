@@ -14,6 +14,7 @@ from biglp._sources.tables.kinds.date import Date
 from biglp._sources.tables.kinds.frequency import Frequency
 from biglp._sources.tables.kinds.number import Number
 from biglp._sources.tables.kinds.onehot import OneHot
+from biglp._sources.tables.kinds.words import Words
 from biglp._sources.tables.levels import Levels, tally
 from biglp._sources.tables.look import FirstRows, Look
 from biglp._sources.tables.table import TableFile
@@ -64,6 +65,8 @@ def decide(
         What the first rows of each column hold.
     """
     decision = Decision()
+    words: list[Column] = [Words(name) for name in options.text]
+    names = [name for name in names if name not in options.text]
     asked = options.columns or ()
     if options.categorical == "auto":
         for name in names:
@@ -95,6 +98,7 @@ def decide(
                 f"{files[0].name}: columns {some(empty)} have no value at all, so there is no mean "
                 "to fill them with; leave them out (drop=, --drop)."
             )
+    decision.columns += words  # sparse columns come last
     return decision
 
 

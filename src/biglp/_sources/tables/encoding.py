@@ -46,7 +46,9 @@ class Encoding:
     n_features : int
         Number of features.
     feature_names : tuple of str or None
-        Names of the features.
+        Names of the features; None where there are none, as for words.
+    words_from : int or None
+        Place of the first feature of a sparse column, after all others; None when rows are dense.
     """
 
     columns: tuple[Column, ...] | None
@@ -60,6 +62,7 @@ class Encoding:
     widths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     n_features: int = field(init=False, repr=False, compare=False)
     feature_names: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    words_from: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Work out the features, which every block of rows asks for."""
@@ -67,10 +70,13 @@ class Encoding:
         named = self.columns is not None
         features = tuple(name for column in columns for name in column.feature_names)
         widths = tuple(column.width for column in columns)
+        dense = sum(column.width for column in columns if not column.sparse)
+        words = any(column.sparse for column in columns)
+        object.__setattr__(self, "words_from", dense if words else None)
         object.__setattr__(self, "names", tuple(column.name for column in columns))
         object.__setattr__(self, "widths", widths)
         object.__setattr__(self, "n_features", sum(widths) if named else self.n_inputs)
-        object.__setattr__(self, "feature_names", features if named else None)
+        object.__setattr__(self, "feature_names", features if named and not words else None)
 
     def column(self, name: str) -> Column | None:
         """The column of that name, or None."""

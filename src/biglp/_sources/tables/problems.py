@@ -24,6 +24,7 @@ def refuse(file: TableFile, looks: Mapping[str, Look], options: ReadOptions) -> 
     options : ReadOptions
     """
     asked = options.columns or ()
+    looks = {name: look for name, look in looks.items() if name not in options.text}
     texts = [look for look in looks.values() if look.content == "text" or look.written]
     wanted = options.categorical == "auto"
     found: list[str] = []

@@ -13,11 +13,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Rows
 from biglp._sources.decoding import table_bytes
 from biglp._sources.files import FileSource
-from biglp._sources.tables.arrow_columns import encode
+from biglp._sources.tables.arrow_columns import encode, encode_sparse
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile
@@ -44,6 +45,8 @@ class TabularSource(FileSource):
         self._files = tuple(files)
         self.encoding = encoding
         self.feature_names = encoding.feature_names
+        self.words_from = encoding.words_from
+        self.is_sparse = encoding.words_from is not None
         self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
         self._parts = [
             (number, part)
@@ -63,6 +66,8 @@ class TabularSource(FileSource):
 
     def read(self, start: int, stop: int) -> Rows:
         """Decode rows ``start`` to ``stop`` (exclusive)."""
+        if self.is_sparse:
+            return self._read_sparse(start, stop)
         out = column_buffer(self.n_features, stop - start, self.dtype)
         missing = MissingValues()
         for part, low, high in self._spans(start, stop):
@@ -77,6 +82,8 @@ class TabularSource(FileSource):
     def take(self, indices: np.ndarray) -> Rows:
         """Decode the rows at increasing ``indices``, each part once."""
         indices = np.asarray(indices, dtype=np.int64)
+        if self.is_sparse:
+            return self._take_sparse(indices)
         out = column_buffer(self.n_features, len(indices), self.dtype)
         missing = MissingValues()
         cuts = np.searchsorted(indices, self._bounds)
@@ -88,6 +95,30 @@ class TabularSource(FileSource):
         if missing.counts:
             raise missing.error(self.name, whole=False)
         return np.ascontiguousarray(out.T)
+
+    def _read_sparse(self, start: int, stop: int) -> Rows:
+        missing, parts = MissingValues(), []
+        for part, low, high in self._spans(start, stop):
+            first = int(self._bounds[part])
+            batch = self._part(part).slice(low - first, high - low)
+            parts.append(encode_sparse(self.encoding, batch, low, missing))
+            del batch
+        return self._stacked(parts, missing)
+
+    def _take_sparse(self, indices: np.ndarray) -> Rows:
+        missing, parts = MissingValues(), []
+        cuts = np.searchsorted(indices, self._bounds)
+        for part in np.flatnonzero(np.diff(cuts)):
+            chosen = indices[int(cuts[part]) : int(cuts[part + 1])]
+            batch = self._part(int(part)).take(chosen - self._bounds[part])
+            parts.append(encode_sparse(self.encoding, batch, chosen, missing))
+            del batch
+        return self._stacked(parts, missing)
+
+    def _stacked(self, parts: list[Rows], missing: MissingValues) -> Rows:
+        if missing.counts:
+            raise missing.error(self.name, whole=False)
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
 
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1

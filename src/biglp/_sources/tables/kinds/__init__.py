@@ -20,5 +20,6 @@ KINDS: Registry[type[Column]] = Registry(
         "frequency": f"{_HERE}.frequency:Frequency",
         "number": f"{_HERE}.number:Number",
         "onehot": f"{_HERE}.onehot:OneHot",
+        "words": f"{_HERE}.words:Words",
     }
 )

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from biglp._core.arrays import Rows
+
 
 @dataclass(frozen=True)
 class Column(ABC):
@@ -22,6 +24,9 @@ class Column(ABC):
         Name in :data:`~biglp._sources.tables.kinds.KINDS` and in model files.
     expects : str
         What the column must hold, for messages.
+    sparse : bool
+        Whether most features of a row are 0, so that rows are CSR matrices; see
+        :class:`~biglp._sources.tables.kinds.words.Words`. Such columns come after all others.
     name : str
         The column's name in the table.
     width : int
@@ -32,6 +37,7 @@ class Column(ABC):
 
     kind: ClassVar[str]
     expects: ClassVar[str] = "numbers"
+    sparse: ClassVar[bool] = False
     name: str
 
     @property
@@ -93,6 +99,10 @@ class Column(ABC):
         TypeError, ValueError, pyarrow.ArrowException
             When the values are of another kind.
         """
+
+    def sparse_rows(self, values: Any) -> Rows:
+        """Features of a sparse column, as a CSR matrix.  (rows, width)."""
+        raise TypeError(f"a column of kind {self.kind!r} is dense")
 
     def to_json(self) -> dict[str, Any]:
         """Return a description that JSON can hold."""
