@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._sources.cache.cached import CachedSource
@@ -18,6 +19,7 @@ from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import convert
+from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.head import probe_table
 from biglp._sources.tables.table import MixedColumnError, TableFile
@@ -104,6 +106,13 @@ class TableFormat(Format):
     def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
         """Decode the first rows, to estimate how long decoding all of them takes."""
         return probe_table(self.open_files(files, options), options)
+
+    def compare(self, files: Sequence[str], options: ReadOptions) -> dict[str, Any]:
+        """Compare the first rows with the training rows of a model."""
+        encoding = options.encoding
+        if encoding is None or encoding.columns is None:
+            return {}
+        return compare_columns(self.open_files(files, options), encoding)
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, of which only this column is read."""
