@@ -196,6 +196,7 @@ def test_identifiers_are_no_categories(tmp_path):
 def test_frames_of_plain_numbers_stay_arrays():
     frame = FRAME[["size", "count"]]
     assert as_source(frame).name == "array"
+    assert as_source(frame.set_axis(["a", "a"], axis=1)).name == "array"
     nullable = pd.DataFrame({"n": pd.array([1, None], dtype="Int64")})
     with pytest.raises(BadRowsError, match="1 missing values"):
         as_source(nullable, missing="error").read(0, 2)

@@ -63,13 +63,17 @@ def as_source(X: Any, **options: Any) -> Source:
 def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
     """Open a data frame as a table; None for one of plain features, which is as good an array."""
     no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
+    dtypes = getattr(frame, "dtypes", None)
+    plain = no_options and all(
+        isinstance(dtype, np.dtype) and dtype.kind in "fiub"
+        for dtype in ([None] if dtypes is None else dtypes)
+    )
+    if plain and len(set(frame.columns)) < len(frame.columns):  # names that tell nothing apart
+        return None
     try:
         from biglp._sources.formats.frame import open_frame
     except ImportError as error:
-        plain = hasattr(frame, "dtypes") and all(
-            isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes
-        )
-        if no_options and plain:  # an array can be made without pyarrow
+        if plain:  # an array can be made without pyarrow
             return None
         raise without_pyarrow("this data frame", error) from error
     return open_frame(frame, options, keep_plain=not no_options)

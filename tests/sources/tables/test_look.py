@@ -70,6 +70,7 @@ def test_numbers_written_as_text():
     assert (found.missing, found.median) == (2, 4.5)
     assert not look([f"0{i % 7}123" for i in range(N)]).written  # a code: 0 before digits
     assert not look(["1", "x"] * N).written
+    assert look(["1", "?"] * N).written  # a mark of missing values
 
 
 def test_constants():
@@ -85,3 +86,9 @@ def test_moments():
     found = look([day, day + datetime.timedelta(2), None, day + datetime.timedelta(1)])
     assert (found.content, found.missing) == ("time", 1)
     assert (found.low, found.median, found.high) == (19723, 19724, 19725)
+
+
+def test_declared_categories_are_categories():
+    codes = pa.chunked_array([pa.array([f"{i}" for i in range(N)]).dictionary_encode()])
+    found = look_at_column("code", codes)
+    assert (found.content, found.written, found.identity) == ("text", False, None)

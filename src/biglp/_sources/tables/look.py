@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
+from biglp._sources.formats.textfiles import MISSING_TEXTS
 from biglp._sources.tables.arrow_columns import (
     CODE,
     Content,
@@ -39,7 +40,7 @@ TEXT_WORDS = 4.5
 TEXT_DIFFERENT = 0.2
 """Words that a free text has on average, and the share of them that are different, at least."""
 NUMBERS = 0.9
-"""Share of a column's texts that are numbers, from which on the others are mistakes or marks."""
+"""Share of a column's texts that are numbers or marks of missing ones; others are mistakes."""
 ID_NAME = re.compile(
     r"(^|[\W_])(id|ids|uuid|guid|key|index|idx|nr|no|number|rowid)$|^unnamed: \d+$|^$|[a-z]ID$|Id$",
 )
@@ -167,6 +168,9 @@ def look_at_column(name: str, values: Any) -> Look:
     seen = Look(name, values.type, content, len(values), missing)
     if missing == len(values):
         return replace(seen, constant=len(values) >= LEAST_ROWS)
+    if pa.types.is_dictionary(values.type):  # declared to be categories, whatever they look like
+        same = len(text(values).drop_null().unique()) == 1
+        return replace(seen, constant=_one_value(seen, same))
     if content == "text":
         return _look_at_text(seen, text(values).drop_null().combine_chunks())
     if content in ("number", "time"):
@@ -177,7 +181,10 @@ def look_at_column(name: str, values: Any) -> Look:
 
 def _look_at_text(seen: Look, values: Any) -> Look:
     found = written_numbers(values)
-    if found.null_count <= (1.0 - NUMBERS) * len(values) and not _has_codes(values):
+    marks = pc.is_in(values, value_set=pa.array(MISSING_TEXTS))
+    others = found.null_count - pc.sum(marks).as_py()
+    some = found.null_count < len(values)
+    if some and others <= (1.0 - NUMBERS) * len(values) and not _has_codes(values):
         return _look_at_written(seen, values, found)
     different = values.unique()
     share = len(different) / len(values)
