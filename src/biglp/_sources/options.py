@@ -98,7 +98,10 @@ class ReadOptions:
         given, default = vars(self), vars(ReadOptions())
         for option in unused:
             if given[option] != default[option]:
+                instead = "leave it out"
+                if option == "label_column":
+                    instead += ", or name a table beside the rows with metadata= (--metadata)"
                 raise ParameterError(
                     f"{option}={given[option]!r} means nothing for {name}, "
-                    "which is not a table with named columns; leave it out."
+                    f"which is not a table with named columns; {instead}."
                 )

@@ -16,7 +16,7 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.naming import look_up
+from biglp._sources.naming import INSIDE, look_up, split_inside
 
 
 @overload
@@ -56,11 +56,12 @@ def read_labels(
     path : path
         ``.npy`` of one label a row; ``.txt`` of one a line; a table (CSV, Parquet, Arrow) with one
         column of labels or with columns ``row`` and ``label``; the table of the features itself,
-        with ``column``; a LIBSVM file, whose lines begin with the label; or ``sim:…``.
+        with ``column``; a LIBSVM file, whose lines begin with the label; an array of a ``.npz`` or
+        HDF5 file or a Zarr folder, as ``file.h5::name``; or ``sim:…``.
     n_rows : int, optional
         Rows that there must be labels for; needed for ``row,label`` pairs.
     column : str, optional
-        Column that holds the labels.
+        Column or array that holds the labels.
     unlabelled : int or str
         What marks a row without a label, beside empty, null and NaN.
     sparse : bool
@@ -101,11 +102,15 @@ def gather_labels(
     columns = columns or LabelColumns()
     codes = LabelCodes(n_rows, str(path), unlabelled)
     named = look_up(path)
+    files = named.files
+    if columns.label is not None and not named.is_table and named.format.holds_arrays:
+        files = tuple(f"{split_inside(file)[0]}{INSIDE}{columns.label}" for file in files)
+        columns = columns._replace(label=None)
     if not named.is_table:
         for option, value in (("column", columns.label), ("weight_column", columns.weight)):
             if value is not None:
                 raise ParameterError(
                     f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
                 )
-    named.format.read_labels(codes, named.files, columns)
+    named.format.read_labels(codes, files, columns)
     return codes
