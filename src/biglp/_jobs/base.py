@@ -43,6 +43,8 @@ class Job(ABC):
         Folder for the results.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
+    metadata : str or list of str, optional
+        A table beside the rows, with a line for each: labels and weights are columns of it.
     cache : str, optional
         Folder for converted rows, or "never"; by default in the run folder.
     outputs : tuple of {"label", "confidence", "probabilities"}
@@ -64,6 +66,7 @@ class Job(ABC):
     inputs: tuple[str, ...]
     output: Path
     reading: dict[str, Any] = field(default_factory=dict)
+    metadata: Any = None
     cache: str | None = None
     outputs: tuple[str, ...] = ("label",)
     top: int | None = None
@@ -77,7 +80,7 @@ class Job(ABC):
     @property
     def rows(self) -> Inputs:
         """The input."""
-        return Inputs(tuple(self.inputs))
+        return Inputs(tuple(self.inputs), self.metadata)
 
     @property
     def destination(self) -> Destination:

@@ -20,8 +20,8 @@ class EarlierFit:
     ----------
     inputs : tuple of str
         The rows as they were named.
-    labels : str or None
-        The file of labels; None where these are in the rows.
+    labels : str, list of str or None
+        The files of labels; None where these are in the rows.
     label_column, weight_column : str or None
     unlabelled : int or str
         What stands for no label.
@@ -30,7 +30,7 @@ class EarlierFit:
     """
 
     inputs: tuple[str, ...]
-    labels: str | None
+    labels: Any
     label_column: str | None
     weight_column: str | None
     unlabelled: int | str
@@ -75,5 +75,6 @@ class EarlierFit:
         }
         files = list(labels)
         # Labels may have been added to their file since; in the rows themselves they cannot.
-        found = None if simulated or files == list(inputs) else files[0]
+        named_files = files[0] if len(files) == 1 else files
+        found = None if simulated or files == list(inputs) else named_files
         return cls(inputs, found, **named, options=dict(run.get("option", {})))

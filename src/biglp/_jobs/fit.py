@@ -65,7 +65,8 @@ class FitJob(Job):
     @property
     def feature_options(self) -> dict[str, Any]:
         """Options of the rows that follow from where the labels are."""
-        if self.labels is not None or self.label_column is None:
+        elsewhere = self.labels is not None or self.metadata is not None
+        if elsewhere or self.label_column is None:
             return {}
         return not_features(self.label_column, self.weight_column, self.reading)
 

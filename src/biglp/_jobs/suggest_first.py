@@ -55,7 +55,8 @@ class FirstJob(SuggestJob):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open the rows, choose, and write the table."""
         settings = engine.once(self.settings)
-        more = {} if self.label_column is None else not_features(self.label_column, None, {})
+        column = self._column_in_rows
+        more = {} if column is None else not_features(column, None, {})
         source = self.open_source(engine, run, **more)
         rows = Pipeline(engine, settings).typical_rows(source, self.n)
         suggestions = [{"row": int(row), "label": ""} for row in rows]
@@ -67,13 +68,19 @@ class FirstJob(SuggestJob):
         }
         return self.publish(engine, suggestions), facts
 
+    @property
+    def _column_in_rows(self) -> str | None:
+        """The column of labels, where it is one of the rows' own table."""
+        return self.label_column if self.metadata is None else None
+
     def what_next(self) -> list[str]:
         """Commands that follow when the labels are filled in."""
         table, reading = str(self.table or "next.csv"), []
         for name, value in self.reading.items():
             given = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
             reading += [f"--{name}", given]
-        if self.label_column is not None:  # what was no feature here is none there
-            reading += ["--drop", ",".join((*self.reading.get("drop", ()), self.label_column))]
+        if self._column_in_rows is not None:  # what was no feature here is none there
+            dropped = (*self.reading.get("drop", ()), self._column_in_rows)
+            reading += ["--drop", ",".join(dropped)]
         fit = ["biglp", "fit", *self.inputs, "--labels", table, *reading, "-o", "out/"]
         return [shlex.join(fit), "biglp suggest out/"]

@@ -21,7 +21,7 @@ def inspect(
     *,
     labels: Labels,
     reading: Annotated[
-        Reading, only("columns", "drop", "categorical", "text", "missing", "delimiter")
+        Reading, only("columns", "drop", "categorical", "text", "missing", "delimiter", "metadata")
     ],
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
@@ -40,7 +40,7 @@ def inspect(
 
     with progress_bars() as progress:
         asked = Survey(
-            Files(tuple(inputs)),
+            Files(tuple(inputs), reading.metadata),
             **asdict(labels),
             reading=reading.given(),
             n_landmarks=method.n_landmarks,

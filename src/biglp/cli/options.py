@@ -27,8 +27,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz (sparse) files, a folder or "
-        "pattern of tables, or sim:ROWSxFEATURES for made-up rows.",
+        help="Rows: .npy, .npz, .parquet, .csv, .jsonl, .arrow, .libsvm, .h5::NAME files or .zarr "
+        "folders; a folder or pattern of tables or shards; or sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
 ]
@@ -115,10 +115,10 @@ class Reading:
     ] = None
     dtype: Annotated[
         str | None,
-        _reading(
-            metavar="float32|float64",
-            help="Precision of the rows of a table; text is float64 by default.",
-        ),
+        _reading(metavar="float32|float64", help="Precision of a table's rows; float64 for text."),
+    ] = None
+    metadata: Annotated[
+        str | None, _reading(metavar="FILE", help="Table beside the rows that has their labels.")
     ] = None
     cache: Annotated[
         str | None,
@@ -129,9 +129,9 @@ class Reading:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Options of the reader that were given; the cache is the job's affair."""
+        """Options of the reader that were given; cache and metadata are the job's affair."""
         known = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        del known["cache"]
+        del known["cache"], known["metadata"]
         return {name: value for name, (value, default) in known.items() if value != default}
 
 

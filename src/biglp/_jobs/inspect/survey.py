@@ -83,7 +83,8 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     layout = {name: reading[name] for name in ("delimiter",) if name in reading}
     facts = peek(inputs.paths, **layout)
     found = asked.read_labels(facts)
-    if inputs.is_table and asked.labels is None and label_column is not None:
+    in_rows = asked.labels is None and inputs.metadata is None
+    if inputs.is_table and in_rows and label_column is not None:
         reading |= not_features(label_column, asked.weight_column, reading)
     looked = probe(inputs, ReadOptions(**reading))
     engine = make_engine("threads", asked.threads)

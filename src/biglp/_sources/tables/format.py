@@ -22,7 +22,7 @@ from biglp._sources.tables.convert import convert
 from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.head import probe_table
-from biglp._sources.tables.table import MixedColumnError, TableFile
+from biglp._sources.tables.table import MixedColumnError, TableFile, stream
 from biglp._sources.tables.tabular import TabularSource
 
 logger = logging.getLogger("biglp")
@@ -113,6 +113,16 @@ class TableFormat(Format):
         if encoding is None or encoding.columns is None:
             return {}
         return compare_columns(self.open_files(files, options), encoding)
+
+    def count_rows(self, files: Sequence[str]) -> list[int]:
+        """Count the rows of each file; text has to be read for that."""
+        tables = self.open_files(files, ReadOptions())
+        return [
+            sum(table.part_rows)
+            if table.part_rows
+            else sum(batch.num_rows for batch in stream([table], table.schema.names[:1]))
+            for table in tables
+        ]
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, of which only this column is read."""
