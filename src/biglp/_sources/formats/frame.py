@@ -32,7 +32,8 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     table = FrameTable(frame)
     options.refuse("a data frame", "delimiter", "header", "zero_based", "n_features")
     encoding = make_encoding([table], options)
-    if not keep_plain and encoding.takes_arrays and not encoding.left_out and not table.has_nulls:
+    numbers = encoding.takes_arrays and encoding.n_features == encoding.n_inputs  # no lists
+    if not keep_plain and numbers and not encoding.left_out and not table.has_nulls:
         return None
     return TabularSource([table], encoding, table.name)
 

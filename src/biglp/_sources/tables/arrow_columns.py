@@ -12,6 +12,8 @@ from scipy import sparse
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
+from biglp._sources.tables.kinds.base import WrongRowsError
+from biglp._sources.tables.kinds.embedding import Embedding, number_type
 from biglp._sources.tables.missing import MissingValues
 
 Content = Literal["number", "time", "text", "nothing", "other"]
@@ -26,7 +28,7 @@ def encode(
 ) -> None:
     """Fill a (features, rows) buffer from a batch of Arrow columns.
 
-    Missing values that are not filled are counted.
+    Missing values that are not filled, and wrong ones, are counted.
 
     Parameters
     ----------
@@ -45,6 +47,9 @@ def encode(
         values = batch.column(column.name)
         try:
             refused = column.fill(values, out[place : place + column.width])
+        except WrongRowsError as error:
+            missing.add_wrong(column.name, str(error), _numbered(rows, error.where))
+            refused = None
         except (TypeError, ValueError, pa.ArrowException) as error:
             raise BadRowsError(
                 f"column {column.name!r} must hold {column.expects} and holds {values.type}: "
@@ -73,6 +78,27 @@ def encode_sparse(
     encode(encoding, batch, dense, rows, missing)
     words = [c.sparse_rows(batch.column(c.name)) for c in encoding.columns or () if c.sparse]
     return sparse.hstack([sparse.csr_matrix(dense.T), *words], format="csr", dtype=dtype)
+
+
+def ready_rows(encoding: Encoding, batch: Any) -> np.ndarray | None:
+    """Rows of a table of one embedding column, without a copy.
+
+    Returns
+    -------
+    found : ndarray of shape (rows, features) or None
+        None where there is more to do, or something wrong that :func:`encode` will tell.
+    """
+    columns = encoding.columns or ()
+    if len(columns) != 1 or not isinstance(columns[0], Embedding):
+        return None
+    values = batch.column(columns[0].name)
+    kind = number_type(values.type)
+    if kind is None or np.dtype(kind.to_pandas_dtype()) != np.dtype(encoding.dtype):
+        return None
+    try:
+        return columns[0].rows(values)
+    except WrongRowsError:
+        return None
 
 
 def _numbered(rows: int | np.ndarray, where: Any) -> np.ndarray:

@@ -12,13 +12,14 @@ import pyarrow as pa
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
-from biglp._sources.tables.decide import column_facts, decide
+from biglp._sources.tables.decide import Decision, column_facts, decide
 from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.kinds.base import Column
+from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type
 from biglp._sources.tables.kinds.number import Number
 from biglp._sources.tables.look import first_rows
 from biglp._sources.tables.problems import refuse
-from biglp._sources.tables.table import TableFile
+from biglp._sources.tables.table import TableFile, stream
 
 
 def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
@@ -35,29 +36,33 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         return known
     chosen = _chosen(first, options)
     if known is not None:
-        found = _by_position(known, chosen, first.name)
+        found = _by_position(known, files, chosen, first.name)
         _check_files(files, found.columns or ())
         return found
     _check_names(files, chosen)
-    head = first_rows(files, chosen)
-    guess = options.categorical == "auto"
-    looks = {name: head.look(name, guess=guess) for name in chosen}
-    refuse(first, looks, options)
-    decision = decide(files, chosen, options, head, looks)
-    if not decision.columns:
+    lists = _embeddings(files, chosen)
+    plain = [name for name in chosen if name not in lists]
+    decision, looks = Decision(), {}
+    if plain:
+        head = first_rows(files, plain)
+        guess = options.categorical == "auto"
+        looks = {name: head.look(name, guess=guess) for name in plain}
+        refuse(first, looks, options)
+        decision = decide(files, plain, options, head, looks)
+    if not decision.columns and not lists:
         reasons = "; ".join(f"{name!r}: {why}" for name, why in decision.left_out.items())
         raise BadRowsError(
             f"{first.name} has no column that can be a feature: {reasons}. Name those that are "
             "features all the same with columns= (--columns)."
         )
-    columns = tuple(decision.columns)
+    columns = _in_order([*decision.columns, *lists.values()], chosen)
     _check_files(files, columns)
     return Encoding(
         columns,
         len(columns),
         _common_dtype(files, columns, options).str,
         left_out=decision.left_out,
-        facts=column_facts(looks, columns),
+        facts=column_facts(looks, decision.columns),
     )
 
 
@@ -115,7 +120,33 @@ def _check_files(files: Sequence[TableFile], columns: Sequence[Column]) -> None:
             )
 
 
-def _by_position(known: Encoding, columns: tuple[str, ...], name: str) -> Encoding:
+def _embeddings(files: Sequence[TableFile], columns: Sequence[str]) -> dict[str, Embedding]:
+    """Columns that hold lists of numbers, and how long these are."""
+    found: dict[str, Embedding] = {}
+    for column in columns:
+        kind = files[0].schema.field(column).type
+        if number_type(kind) is None:
+            continue
+        batches = stream(files, [column])
+        lengths = (length_of(kind, batch.column(column)) for batch in batches)
+        length = next((length for length in lengths if length is not None), None)
+        if not length:
+            raise BadRowsError(
+                f"{files[0].name}: column {column!r} ({kind}) holds no list with numbers in it; "
+                "leave it out (drop=, --drop)."
+            )
+        found[column] = Embedding(column, length)
+    return found
+
+
+def _by_position(
+    known: Encoding, files: Sequence[TableFile], columns: tuple[str, ...], name: str
+) -> Encoding:
+    lists = _embeddings(files, columns)
+    if lists and known.means is None:
+        found = tuple(lists.get(column) or Number(column) for column in columns)
+        if sum(column.width for column in found) == known.n_inputs:
+            return replace(known, columns=found)
     if len(columns) != known.n_inputs:
         raise BadRowsError(
             f"{name} has {len(columns)} feature columns, but the model was fitted on "
@@ -126,19 +157,25 @@ def _by_position(known: Encoding, columns: tuple[str, ...], name: str) -> Encodi
     return replace(known, columns=numbers, means=None)
 
 
+def _in_order(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...]:
+    """Columns in the order of the table, or that was asked for; sparse ones come last."""
+    return tuple(sorted(columns, key=lambda column: (column.sparse, names.index(column.name))))
+
+
 def _common_dtype(
     files: Sequence[TableFile], columns: Sequence[Column], options: ReadOptions
 ) -> np.dtype[Any]:
     """The narrowest type that holds every number column, and NaN where values are filled in."""
     if options.dtype is not None:
         return np.dtype(options.dtype)
-    numbers = [column for column in columns if type(column) is Number]
+    numbers = [column for column in columns if type(column) in (Number, Embedding)]
     types = [file.schema.field(column.name).type for column in numbers for file in files]
     whole = all(column.plain or column.kind in ("onehot", "words") for column in columns)
     dtypes: list[np.dtype[Any]] = (
         [np.dtype(np.float32)] if options.missing == "mean" or not types or not whole else []
     )
     for kind in types:
+        kind = number_type(kind) or kind
         if pa.types.is_boolean(kind):
             dtypes.append(np.dtype(np.uint8))
         elif pa.types.is_decimal(kind) or content_of(kind) != "number":

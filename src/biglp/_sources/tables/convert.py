@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +18,11 @@ from biglp._core.progress import Progress, Task
 from biglp._sources.cache.csrfile import CsrWriter
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
 from biglp._sources.files import no_rows
-from biglp._sources.tables.arrow_columns import encode, encode_sparse
+from biglp._sources.tables.arrow_columns import encode, encode_sparse, ready_rows
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile, stream
-from biglp._sources.tables.tabular import column_buffer
+from biglp._sources.tables.tabular import feature_buffer
 
 GUESSED_WORDS = 100
 """Different words of a text, for the disk space."""
@@ -75,29 +77,42 @@ def _write_rows(
     files: Sequence[TableFile], encoding: Encoding, name: str, task: Task, folder: Path
 ) -> Encoding:
     """Stream a table into ``rows.npy``; missing values are counted to the end, then refused."""
-    dtype, width = np.dtype(encoding.dtype), encoding.n_features
     missing, done = MissingValues(), 0
-    words = encoding.words_from is not None
+    dtype, width = np.dtype(encoding.dtype), encoding.n_features
     writer = (
-        CsrWriter(folder, width, dtype)
-        if words
-        else NpyWriter(folder / "rows.npy", dtype, (width,))
+        NpyWriter(folder / "rows.npy", dtype, (width,))
+        if encoding.words_from is None
+        else CsrWriter(folder, width, dtype)
     )
-    with writer as rows:
+    with (
+        writer as rows,
+        ThreadPoolExecutor(1, "biglp-write") as disk,  # writes one batch while the next is decoded
+    ):
+        writing: Future[None] | None = None
         for batch in stream(files, encoding.names):
-            found: Rows
-            if words:
-                found = encode_sparse(encoding, batch, done, missing)
-            else:
-                buffer = column_buffer(width, batch.num_rows, dtype)
-                encode(encoding, batch, buffer, done, missing)
-                found = buffer.T
+            found = _decoded(encoding, batch, done, missing)
+            if writing is not None:
+                writing.result()
             if not missing.counts:
-                rows.append(found)
+                writing = disk.submit(rows.append, found)
             done += batch.num_rows
             task.advance(batch.num_rows)
+        if writing is not None:
+            writing.result()
     if missing.counts:
         raise missing.error(name)
     if done == 0:
         raise no_rows(name)
     return encoding
+
+
+def _decoded(encoding: Encoding, batch: Any, first: int, missing: MissingValues) -> Rows:
+    """Rows of a batch, sparse where some of its columns are."""
+    if encoding.words_from is not None:
+        return encode_sparse(encoding, batch, first, missing)
+    ready = ready_rows(encoding, batch)
+    if ready is not None:
+        return ready
+    buffer = feature_buffer(encoding, batch.num_rows)
+    encode(encoding, batch, buffer, first, missing)
+    return buffer.T

@@ -33,12 +33,14 @@ def compare_columns(files: Sequence[TableFile], encoding: Encoding) -> dict[str,
         ``outside`` their range, and of ``unknown`` categories with a few of them (``examples``).
         JSON values only.
     """
-    table = first_rows(files, encoding.names).table
+    known = [column for column in encoding.columns or () if column.name in encoding.facts]
+    if not known:  # embeddings, or a model of an earlier release
+        return {}
+    table = first_rows(files, [column.name for column in known]).table
     columns = {}
-    for column in encoding.columns or ():
-        facts = encoding.facts.get(column.name)
+    for column in known:
         values = table.column(column.name)
-        found = {} if facts is None else _figures(column, facts, values)
+        found = _figures(column, encoding.facts[column.name], values)
         if found:
             columns[column.name] = found
     return {"rows": table.num_rows, "columns": columns}

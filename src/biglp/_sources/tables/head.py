@@ -22,6 +22,7 @@ from biglp._sources.tables.convert import row_bytes
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
+from biglp._sources.tables.tabular import feature_buffer
 
 HEAD_ROWS = 50_000
 
@@ -68,7 +69,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
         if words:
             parts.append(encode_sparse(encoding, batch, done, MissingValues()))
         else:
-            buffer = np.empty((width, batch.num_rows), dtype=encoding.dtype)
+            buffer = feature_buffer(encoding, batch.num_rows)
             encode(encoding, batch, buffer, done, MissingValues())
             parts.append(np.ascontiguousarray(buffer.T))
         for name in columns:

@@ -19,6 +19,7 @@ KINDS: Registry[type[Column]] = Registry(
         "date": f"{_HERE}.date:Date",
         "frequency": f"{_HERE}.frequency:Frequency",
         "number": f"{_HERE}.number:Number",
+        "embedding": f"{_HERE}.embedding:Embedding",
         "onehot": f"{_HERE}.onehot:OneHot",
         "words": f"{_HERE}.words:Words",
     }

@@ -11,6 +11,22 @@ import numpy as np
 from biglp._core.arrays import Rows
 
 
+class WrongRowsError(ValueError):
+    """Values that cannot be features, and where they are.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong with the column, as in "has lists of 3 numbers".
+    where : ndarray of bool of shape (rows,)
+        True for the rows that it is wrong in.
+    """
+
+    def __init__(self, problem: str, where: np.ndarray) -> None:
+        super().__init__(problem)
+        self.where = where
+
+
 @dataclass(frozen=True)
 class Column(ABC):
     """One column of a table, and how it becomes a block of features.
@@ -96,6 +112,8 @@ class Column(ABC):
 
         Raises
         ------
+        WrongRowsError
+            When values of some rows cannot be features, and are not merely missing.
         TypeError, ValueError, pyarrow.ArrowException
             When the values are of another kind.
         """
