@@ -22,6 +22,7 @@ from biglp._sources.tables.convert import convert
 from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.head import probe_table
+from biglp._sources.tables.partitions import with_partitions
 from biglp._sources.tables.table import MixedColumnError, TableFile, stream
 from biglp._sources.tables.tabular import TabularSource
 
@@ -42,7 +43,8 @@ class TableFormat(Format):
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
         """Open the files of one table."""
         first = self.table(files[0], options)
-        return [first, *(self.table(file, options, first) for file in files[1:])]
+        tables = [first, *(self.table(file, options, first) for file in files[1:])]
+        return with_partitions(tables, options)
 
     def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
         """Open a table, converting it first where that pays and the disk has room."""
@@ -126,4 +128,5 @@ class TableFormat(Format):
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, of which only this column is read."""
-        append_columns(codes, self.open_files(files, ReadOptions()), columns.label, columns.weight)
+        asked = ReadOptions(drop=tuple(name for name in columns if name is not None))
+        append_columns(codes, self.open_files(files, asked), columns.label, columns.weight)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -45,10 +45,10 @@ class TableFile(ABC):
         Memory that the largest part takes when it is read; 0 when it is not copied.
     """
 
-    kind: ClassVar[str]
-    part_word: ClassVar[str] = "part"
-    slow: ClassVar[bool] = False
-    typed: ClassVar[bool] = True
+    kind: str
+    part_word: str = "part"
+    slow: bool = False
+    typed: bool = True
     name: str
     stamp: FileStamp | None
     schema: Any
