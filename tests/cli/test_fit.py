@@ -82,16 +82,17 @@ def test_labels_in_other_forms(here, rows):
 
 
 def test_categories_and_missing_values(here, connections):
-    message = failed(3, "fit", connections, "--label-column", "class", "-o", "out")
+    common = ("fit", connections, "--label-column", "class", "-o", "out")
+    strict = ("--missing", "error")
+    message = failed(3, *common, "--categorical", "error", *strict)
     assert "'service' (string)" in message
-    assert "--categorical onehot" in message
+    assert "'bytes' (21)" in message  # all that is wrong, at once
+    assert "--categorical auto --missing auto" in message
     assert not Path("out").exists()
-    onehot = ("--categorical", "onehot")
-    message = failed(3, "fit", connections, "--label-column", "class", *onehot, "-o", "out")
+    message = failed(3, *common, "--categorical", "onehot", *strict)
     assert "'bytes' (21)" in message
-    assert "--missing mean" in message
-    fit = ("fit", connections, "--label-column", "class", *onehot, "--missing", "mean")
-    done(*fit, "-o", "out")
+    assert "--missing auto" in message
+    done(*common, "--categorical", "onehot", "--missing", "mean")
     table = pq.read_table("out/labels.parquet")
     truth = np.array(Path("truth.txt").read_text().split())
     assert (np.array(table["label"].to_pylist()) == truth).mean() > 0.9

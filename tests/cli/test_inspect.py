@@ -15,13 +15,19 @@ def test_inspect_table(here, connections):
     facts = json.loads(done("inspect", connections, "--label-column", "class", "--json").stdout)
     assert facts["format"] == "Parquet"
     assert facts["rows"] == 2000
-    assert facts["columns"]["service"]["categories"] == 4
+    assert facts["columns"]["service"]["use"] == "one feature for each of 4 categories"
+    assert facts["columns"]["class"] == {
+        "type": "string",
+        "missing": 0,
+        "feature": False,
+        "use": "the label",
+    }
     assert facts["columns"]["bytes"]["missing"] == 21
     assert set(facts["labels"]) == {"normal.", "smurf.", "neptune."}
     text = done("inspect", connections, "--label-column", "class").stdout
-    assert "--categorical onehot" in text
-    assert "--missing mean" in text
-    assert "2,000 rows × 7 features" in text
+    assert "one feature for each of 4 categories" in text
+    assert "marked by a second feature" in text
+    assert "2,000 rows × 8 features" in text
 
 
 @pytest.mark.parametrize("kind", ["npy", "csv", "libsvm"])

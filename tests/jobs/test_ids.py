@@ -90,7 +90,7 @@ def test_errors_name_ids(truth):
     frame = pd.read_parquet("rows.parquet")
     frame.loc[[17, 500], "x1"] = np.nan
     frame.to_parquet("rows.parquet")
-    message = failed(3, "fit", "rows.parquet", *OPTIONS, "-o", "out")
+    message = failed(3, "fit", "rows.parquet", *OPTIONS, "--missing", "error", "-o", "out")
     assert "In column 'key' these rows are 'K17', 'K500'." in message
     assert "'nix'" in failed(
         2, "fit", "rows.parquet", "--id-column", "nix", *OPTIONS[2:], "-o", "o"

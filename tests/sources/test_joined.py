@@ -34,7 +34,7 @@ def _looked_up(request, monkeypatch):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("labels", ["csv", "parquet"])
 def test_every_type_and_format(tmp_path, keys, ending, labels):
-    frame = pd.DataFrame({"key": KEYS[keys], "x": np.arange(40.0)})
+    frame = pd.DataFrame({"key": KEYS[keys], "x": np.arange(40.0) % 7})
     paths = [
         save(frame[:25], tmp_path / f"rows-1.{ending}"),
         save(frame[25:], tmp_path / f"rows-2.{ending}"),

@@ -95,6 +95,8 @@ class TestDecimalCommas:
     def test_the_error_names_the_option(self, tmp_path):
         path = write(tmp_path / "x.csv", "a;b\n1,234;1\n2,500;2\n")
         with pytest.raises(BadRowsError, match=r"'1,234' in line 2, a number with decimal=','"):
+            as_source(path, categorical="error")
+        with pytest.warns(InputWarning, match=r"'1,234'.*--decimal ,"):
             as_source(path)
         np.testing.assert_array_equal(as_source(path, decimal=",").read(0, 2)[:, 0], [1.234, 2.5])
 
@@ -113,7 +115,7 @@ class TestQuotes:
         monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
         rows = [f'{i},"line {i}\nand ""more"", of it\r\n",{i % 7}\n' for i in range(N)]
         path = write(tmp_path / "x.csv", 'a,"long\nname",b\n' + "".join(rows))
-        source = as_source(path, drop=["long\nname"])
+        source = as_source(path, columns=["a", "b"])
         np.testing.assert_array_equal(source.read(0, N)[:, 0], np.arange(N))
         labels = read_labels(path, N, column="long\nname")
         assert labels[5].startswith('line 5\nand "more", of it')

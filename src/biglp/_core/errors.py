@@ -124,6 +124,10 @@ class LabelRegionWarning(BigLPWarning):
     """The labelled rows come from one region; nothing is known about the others."""
 
 
+class DriftWarning(BigLPWarning):
+    """New rows are unlike the training rows."""
+
+
 class LandmarkWarning(BigLPWarning):
     """Fewer landmarks were used than asked for."""
 

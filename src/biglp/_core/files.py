@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ NPY_HEADER_BYTES = 128
 
 @dataclass(frozen=True)
 class FileStamp:
-    """Size and time of a file when it was first looked at.
+    """Size and time of a file when it was first looked at; of a folder, those of all its files.
 
     On another process the time is that of the file found there: nodes may have a copy each.
     """
@@ -51,27 +52,26 @@ class FileStamp:
                 f"{os.fspath(path)} may not be read by this user; "
                 "change its permissions (chmod u+r)."
             )
-        facts = os.stat(path)
-        return cls(os.fspath(path), facts.st_size, facts.st_mtime_ns)
+        return cls(os.fspath(path), *_size_and_time(path))
 
     def check(self) -> None:
         """Raise when the file is no longer the one that was looked at."""
         try:
-            facts = os.stat(self.path)
+            size, mtime_ns = _size_and_time(self.path)
         except OSError as error:
             raise BadRowsError(
                 f"{self.path} was there when the work began and cannot be reached now "
                 f"({error.strerror}). Bring it back and run again."
             ) from error
-        if self.elsewhere and facts.st_size != self.size:
+        if self.elsewhere and size != self.size:
             raise BadRowsError(
-                f"{self.path} has {facts.st_size:,} bytes on {socket.gethostname()} and "
+                f"{self.path} has {size:,} bytes on {socket.gethostname()} and "
                 f"{self.size:,} where the work began. Every process must see the same file."
             )
-        if (facts.st_size, facts.st_mtime_ns) != (self.size, self.mtime_ns):
+        if (size, mtime_ns) != (self.size, self.mtime_ns):
             raise BadRowsError(
                 f"{self.path} changed while it was being worked on: it had {self.size:,} bytes "
-                f"when the work began and has {facts.st_size:,} now, or was written again. "
+                f"when the work began and has {size:,} now, or was written again. "
                 "Let no other program write to it, and run again."
             )
 
@@ -85,8 +85,21 @@ class FileStamp:
 
 def _stamp_elsewhere(path: str, size: int, mtime_ns: int) -> FileStamp:
     with suppress(OSError):  # what is not there is found out when it is read
-        mtime_ns = os.stat(path).st_mtime_ns
+        mtime_ns = _size_and_time(path)[1]
     return FileStamp(path, size, mtime_ns, elsewhere=True)
+
+
+def _size_and_time(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Bytes of a file and when it was written; of a folder, all its bytes and the latest time."""
+    facts = os.stat(path)
+    if not stat.S_ISDIR(facts.st_mode):
+        return facts.st_size, facts.st_mtime_ns
+    size, latest = 0, facts.st_mtime_ns
+    for folder, _, names in os.walk(path):
+        for name in names:
+            facts = os.stat(os.path.join(folder, name))
+            size, latest = size + facts.st_size, max(latest, facts.st_mtime_ns)
+    return size, latest
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import PreparedSource, Scaling, Source
+from biglp._sources.mixed import stored_scaling
 from biglp._sources.tables.encoding import Encoding
 
 FORMAT = "biglp model"
@@ -72,6 +73,20 @@ class Model:
     report: dict[str, Any] = field(default_factory=dict)
     encoding: Encoding | None = None
     input_names: tuple[str, ...] | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Columns that rows are given by: those of a table, else the features."""
+        named = self.encoding is not None and self.encoding.columns is not None
+        return self.encoding.n_inputs if self.encoding and named else self.n_features
+
+    def encoding_for_new_rows(self) -> Encoding:
+        """How new rows become features: as the training rows did, in the model's precision.
+
+        A column that held whole numbers may hold fractions in a new file; they must not be cut off.
+        """
+        known = self.encoding or Encoding(None, self.n_features, self.dtype.str)
+        return replace(known, dtype=self.dtype.str)
 
     def graph(self, engine: Engine, source: Source, memory: int, device: str = "cpu") -> Graph:
         """New rows, tied to the training rows through the model's features.
@@ -160,12 +175,12 @@ class Model:
         normalisation = Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing)
         encoding = Encoding.from_json(header["encoding"]) if header.get("encoding") else None
         # Not in models of release 0.1.
-        names = header.get("input_names") or (encoding.columns if encoding else None)
+        names = header.get("input_names") or (encoding.names if encoding else None)
         return cls(
             classes=_classes_from_json(header["classes"]),
             features=Features(factor, normalisation),
             answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
-            scaling=Scaling.from_arrays(header["scaling"], _part(arrays, "scaling")),
+            scaling=stored_scaling(header["scaling"], _part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=header["report"],

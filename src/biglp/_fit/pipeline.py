@@ -28,6 +28,7 @@ from biglp._core.files import free_space
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for, one_blas_thread
 from biglp._fit.bad_rows import explained
+from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.prepare import Prepared, prepare
@@ -147,6 +148,8 @@ class Pipeline:
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
             "unlike_labels": unlike and unlike.report(),
+            "usual_distance": usual_distance(graph),
+            "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
         }
         model = Model(
             classes=labels.classes,

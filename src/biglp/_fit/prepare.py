@@ -21,6 +21,7 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.settings import GraphSettings
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
+from biglp._sources.mixed import mixed_scaling, stored_scaling
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ def prepare(
         drawn = draw_sample(source, dtype, seed)
         if not np.isfinite(drawn.data if sparse.issparse(drawn) else drawn).all():
             explain_bad_rows(source)
-        scaling = choose_scaling(drawn, settings.graph)
+        scaling = choose_scaling(drawn, settings.graph, source.words_from)
         arrays = {"kind": np.array(scaling.kind), "values": np.array(values_per_row(drawn))}
         return arrays | scaling.arrays()
 
     found = checkpoint.step("scaling", learn)
-    scaling = Scaling.from_arrays(str(found["kind"]), found)
+    scaling = stored_scaling(str(found["kind"]), found)
     shape = Shape(
         n_rows=source.n_rows,
         n_features=source.n_features,
@@ -87,15 +88,27 @@ def prepare(
 
 
 def directions_of(source: Source, scaling: Scaling) -> int:
-    """Directions that sparse rows are projected on; 0 where they are not, or rows are dense."""
-    projection = scaling.projection
-    return projection.shape[1] if source.is_sparse and projection is not None else 0
+    """Features that sparse rows become; 0 where they stay sparse, or rows are dense."""
+    dense = source.is_sparse and scaling.makes_dense
+    return scaling.n_outputs(source.n_features) if dense else 0
 
 
-def choose_scaling(sample: Rows, settings: GraphSettings) -> Scaling:
-    """Learn the scaling from a sample."""
+def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None = None) -> Scaling:
+    """Learn the scaling from a sample.
+
+    Parameters
+    ----------
+    sample : array or CSR matrix
+    settings : GraphSettings
+    words_from : int, optional
+        First feature that is a count of a word, where the source says so.
+    """
     kind, count = settings.scaling, settings.directions
     about_distances = FACTORS[settings.factor].scales_features
+    if words_from is not None and about_distances and (words_from or kind == "auto"):
+        if words_from:
+            return mixed_scaling(sample, words_from, kind, settings.seed)
+        kind = "text"
     scaling = Scaling.from_sample(
         sample, "none" if kind == "auto" and not about_distances else kind
     )

@@ -46,6 +46,8 @@ class Job(RowIdsMixin, ABC):
         Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
     id_column : str, optional
         Column of the rows' IDs, which results carry and labels may be joined by.
+    metadata : str or list of str, optional
+        A table beside the rows, with a line for each: labels and weights are columns of it.
     cache : str, optional
         Folder for converted rows, or "never"; by default in the run folder.
     outputs : tuple of {"label", "confidence", "probabilities"}
@@ -68,6 +70,7 @@ class Job(RowIdsMixin, ABC):
     output: Path
     reading: dict[str, Any] = field(default_factory=dict)
     id_column: str | None = None
+    metadata: Any = None
     cache: str | None = None
     outputs: tuple[str, ...] = ("label",)
     top: int | None = None

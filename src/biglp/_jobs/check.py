@@ -125,6 +125,7 @@ def earlier_fit(folder: Path) -> dict[str, Any]:
         "label_column": fit.label_column,
         "weight_column": fit.weight_column,
         "id_column": fit.id_column,
+        "metadata": fit.metadata,
         "unlabelled": fit.unlabelled,
         "reading": {name: options[name] for name in ReadOptions.__annotations__ if name in options},
         "parameters": {name: options[name] for name in DEFAULTS if options.get(name) is not None},

@@ -24,6 +24,8 @@ class EarlierFit:
     labels : tuple of str
         Files of labels; labels may also be in the rows.
     label_column, weight_column, id_column : str or None
+    metadata : list of str or None
+        Files of the table beside the rows.
     unlabelled : int, str, list of these or None
         What stands for no label.
     options : dict
@@ -35,6 +37,7 @@ class EarlierFit:
     label_column: str | None
     weight_column: str | None
     id_column: str | None
+    metadata: Any
     unlabelled: Marks
     options: dict[str, Any]
 
@@ -74,6 +77,7 @@ class EarlierFit:
             "label_column": labels.pop("column"),
             "weight_column": labels.pop("weight column", None),
             "id_column": labels.pop("id column", None),
+            "metadata": labels.pop("metadata", None),
             "unlabelled": labels.pop("unlabelled"),
         }
         if "named" in labels:

@@ -11,9 +11,9 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
 from biglp._sources.labels.input import LabelInput
-from biglp._sources.naming import Named, look_up
+from biglp._sources.naming import Named, look_up, split_inside
 
-LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled")
+LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
 """Fields of a job that say where the labels are."""
 
 
@@ -61,8 +61,9 @@ def require_labels(found: LabelInput) -> LabelInput:
     first = found.rows[0] if isinstance(found.rows, list) else found.rows
     raise ParameterError(
         f"nothing says where the labels of {first} are: give --label-column NAME for a "
-        "column of the table, or --labels FILE for a file with one label a row, 'row,label' or "
-        "'id,label' pairs (-1 or empty where a row has no label)."
+        "column of the table (or of a table beside the rows, --metadata FILE), or --labels FILE "
+        "for a file with one label a row, 'row,label' or 'id,label' pairs (-1 or empty where a row "
+        "has no label)."
     )
 
 
@@ -79,6 +80,7 @@ def label_identity(found: LabelInput) -> dict[str, Any]:
         "id column": found.id_column,
         "unlabelled": found.unlabelled,
         "named": [absolute(path) for path in found.labels],
+        **({} if found.metadata is None else {"metadata": list(file_facts(found.metadata))}),
         **facts,
     }
 
@@ -95,7 +97,7 @@ def file_facts(paths: Any) -> dict[str, Any]:
         return {"simulation": paths}
     facts = {}
     for file in named.files:
-        stamp = FileStamp.of(file)
+        stamp = FileStamp.of(split_inside(file)[0])
         written = datetime.fromtimestamp(stamp.mtime_ns / 1e9)
         moment = written.isoformat(sep=" ", timespec="microseconds")
         facts[os.path.abspath(file)] = f"{stamp.size:,} bytes written {moment}"

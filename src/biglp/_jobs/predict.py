@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
+from biglp._fit.drift import drift_warnings, far_rows
 from biglp._fit.model import Model
 from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL
-from biglp._sources.tables.encoding import Encoding
+from biglp._lowrank.graph import Graph
+from biglp._sources import Encoding, ReadOptions
 
 
 @dataclass(frozen=True)
@@ -53,28 +56,32 @@ class PredictJob(Job):
         """Open the rows as the model's were, score them, and stage the answers."""
         model = Model.load(self.model)
         no_features = engine.once(lambda: self.label_input.not_features)
-        source = self.open_source(engine, run, **no_features, encoding=new_encoding(model))
+        encoding = model.encoding_for_new_rows()
+        source = self.open_source(engine, run, **no_features, encoding=encoding)
         memory = engine.once(lambda: parse_memory(self.memory))
         graph = model.graph(engine, source, memory, self.device)
         run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})
         sink = self.open_sink(engine, run, model.classes, source.n_rows)
         with explained(source):
             answered = graph.answer(model.answer, sink, checkpoint=run)
+            drift = engine.once(lambda: self._drift(model, encoding, graph))
         engine.once(sink.commit)
+        for warning in drift_warnings(drift):
+            warnings.warn(warning, stacklevel=2)
         facts = {
             "rows": source.n_rows,
             "features": source.n_features,
             "found": per_class(model.classes, answered.counts),
             "unreached_rows": answered.n_unreached,
             "told": self.told_of_ids(),
+            "drift": drift,
         }
         return sink.names, facts
 
-
-def new_encoding(model: Model) -> Encoding:
-    """How new rows become features: as the training rows did, in the model's precision.
-
-    A column that held whole numbers may hold fractions in a new file; they must not be cut off.
-    """
-    known = model.encoding or Encoding(None, model.n_features, model.dtype.str)
-    return replace(known, dtype=model.dtype.str)
+    def _drift(self, model: Model, encoding: Encoding, graph: Graph) -> dict[str, Any]:
+        """Compare the new rows with the training rows: columns of a table, and distances."""
+        layout = {name: value for name, value in self.reading.items() if name == "delimiter"}
+        named = self.rows.named
+        options = ReadOptions(encoding=encoding, **layout)
+        found = named.format.compare(named.files, options) if named.is_table else {}
+        return {**found, **far_rows(graph, model.report.get("usual_distance"))}

@@ -19,7 +19,6 @@ from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.inputs import file_facts
-from biglp._jobs.predict import new_encoding
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
 from biglp._jobs.tasks import TASK_FORMATS, labelling_interface
@@ -110,7 +109,8 @@ class SuggestJob(TableJob):
         """Open rows and labels, choose, and write the table."""
         model = Model.load(self.model)
         no_features = engine.once(lambda: self.label_input.not_features)
-        source = self.open_source(engine, run, **no_features, encoding=new_encoding(model))
+        encoding = model.encoding_for_new_rows()
+        source = self.open_source(engine, run, **no_features, encoding=encoding)
         gathered = engine.once(lambda: self._labels(source))
         labels = None if gathered is None else gathered.labels
         memory = engine.once(lambda: parse_memory(self.memory))
@@ -185,6 +185,7 @@ def earlier_run(folder: Path) -> dict[str, Any]:
         "labels": fit.labels,  # which rows have one is all that counts here, not their weights
         "label_column": fit.label_column,
         "id_column": fit.id_column,
+        "metadata": fit.metadata,
         "unlabelled": fit.unlabelled,
         "reading": {name: fit.options[name] for name in ("drop", *LAYOUT) if name in fit.options},
     }

@@ -67,14 +67,20 @@ class FirstJob(SuggestJob):
         }
         return self.publish(engine, suggestions), facts
 
+    @property
+    def _column_in_rows(self) -> str | None:
+        """The column of labels, where it is one of the rows' own table."""
+        return self.label_column if self.metadata is None else None
+
     def what_next(self) -> list[str]:
         """Commands that follow when the labels are filled in."""
         table, reading = str(self.table or "next.csv"), []
         for name, value in self.reading.items():
             given = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
             reading += [f"--{name}", given]
-        if self.label_column is not None:  # what was no feature here is none there
-            reading += ["--drop", ",".join((*self.reading.get("drop", ()), self.label_column))]
+        if self._column_in_rows is not None:  # what was no feature here is none there
+            dropped = (*self.reading.get("drop", ()), self._column_in_rows)
+            reading += ["--drop", ",".join(dropped)]
         if self.id_column is not None:
             reading += ["--id-column", self.id_column]
         fit = ["biglp", "fit", *self.inputs, "--labels", table, *reading, "-o", "out/"]

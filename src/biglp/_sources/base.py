@@ -41,6 +41,9 @@ class Source(ABC):
         How columns became features, to be stored with a model and applied to new files.
     feature_names : tuple of str or None
         Names of the features, where the input has names.
+    words_from : int or None
+        First feature of sparse rows that is a count of a word, where the input says so: all before
+        it are columns of a table, it and all after it are words.
     part_bytes : int
         Memory that each worker may hold beside its block while it reads.
     decoding_bytes : int
@@ -58,6 +61,7 @@ class Source(ABC):
     stamps: tuple[FileStamp, ...] = ()
     encoding: Encoding | None = None
     feature_names: tuple[str, ...] | None = None
+    words_from: int | None = None
     part_bytes: int = 0
     decoding_bytes: int = 0
     scaling: Scaling | None = None
@@ -73,8 +77,8 @@ class Source(ABC):
     @property
     def input_names(self) -> tuple[str, ...] | None:
         """Names of the columns that the features are made of, where the input has names."""
-        columns = None if self.encoding is None else self.encoding.columns
-        return columns or self.feature_names
+        names = () if self.encoding is None else self.encoding.names
+        return names or self.feature_names
 
     @property
     def n_input_features(self) -> int:

@@ -21,6 +21,9 @@ class FileSource(Source):
 
     kind: str = "file"
 
+    def ask_for(self, start: int, stop: int) -> None:
+        """Let the disk begin with rows that will be read soon, where that is possible."""
+
     def fingerprint(self) -> dict[str, Any]:
         """Facts, ready for JSON, that change when the rows may have changed."""
         return {

@@ -58,16 +58,15 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
     """Fill missing values as the options or an earlier encoding say; else return the source."""
     known = options.encoding
     if known is not None:
-        if known.n_features != source.n_features or known.categories:
+        if known.n_features != source.n_features or not known.takes_arrays:
             raise BadRowsError(
                 f"{source.name} has {source.n_features} features without names, but the model was "
                 f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table "
                 "with the same columns."
             )
-        means = known.means
-        if means is None or source.dtype.kind != "f":
+        if known.fillings is None or source.dtype.kind != "f":
             return source
-        return FilledSource(source, np.array(means))
+        return FilledSource(source, np.array(known.fillings, dtype=np.float64))
     if options.missing != "mean" or source.dtype.kind != "f":
         return source
     if source.is_sparse:

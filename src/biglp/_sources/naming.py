@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
-from biglp._sources.formats import FORMATS, LISTINGS, endings_of, without_pyarrow
+from biglp._sources.formats import FORMATS, LISTINGS, Holds, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
 
 if TYPE_CHECKING:
     from biglp._sources.formats.base import Format
+
+
+INSIDE = "::"
+"""What stands between a file and the name of an array in it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,8 @@ class Named:
     Attributes
     ----------
     files : tuple of str
-        Names of files, or the description of rows that are in no file (``sim:…``).
+        Names of files, with ``::name`` where an array in one is meant, or the description of rows
+        that are in no file (``sim:…``).
     format_name : str or None
         Their format; None where there is none for this ending, or for several files of it.
     is_table : bool
@@ -80,55 +86,109 @@ def look_up(paths: Any, *, for_labels: bool = False) -> Named:
             f"({', '.join(sorted(endings))}); the files of one table must have one format."
         )
     is_table = bool(fitting) and fitting[0].holds == "table"
-    can_read = bool(fitting) and (is_table or len(files) == 1)
+    can_read = bool(fitting) and (fitting[0].holds != "rows" or len(files) == 1)
     return Named(files, fitting[0].name if can_read else None, is_table)
 
 
 def find_files(paths: Any) -> list[str]:
-    """Files behind a path, a pattern, a folder or a list of these, in order of name."""
+    """Files behind a path, a pattern, a folder or a list of these.
+
+    Those of a pattern or folder come in natural order of their names, in which ``emb_2`` is before
+    ``emb_10``. A name may go on with ``::`` and that of an array inside the file.
+    """
     if isinstance(paths, (list, tuple)):
         return [file for path in paths for file in find_files(path)]
-    path = os.fspath(paths)
-    if os.path.isdir(path):
-        return _files_in(path)
+    path, inside = split_inside(os.fspath(paths))
+    if os.path.isdir(path) and ending(path) not in _folder_endings():
+        return [file + inside for file in _files_in(path)]
     if not os.path.exists(path) and glob.has_magic(path):
-        found = sorted(glob.glob(path, recursive=True))
+        found = sorted(glob.glob(path, recursive=True), key=natural_key)
         if not found:
             raise BadRowsError(f"no file fits the pattern {path} (looked from {Path.cwd()}).")
-        return found
+        return [file + inside for file in found]
     FileStamp.of(path)
-    return [path]
+    return [path + inside]
+
+
+def split_inside(path: str) -> tuple[str, str]:
+    """Split ``rows.h5::name`` into the file and ``::name``, which is empty where there is none."""
+    file, mark, name = path.partition(INSIDE)
+    return (path, "") if os.path.exists(path) else (file, mark + name)
+
+
+def natural_key(path: str) -> tuple[Any, ...]:
+    """Sort by folders and names, and numbers in these by their value."""
+    pieces = (re.split(r"(\d+)", part) for part in Path(path).parts)
+    numbered = (
+        tuple(int(text) if at % 2 else text for at, text in enumerate(piece)) for piece in pieces
+    )
+    return (*numbered, (path,))  # 01 and 1 are equal up to here
 
 
 def ending(path: str) -> str:
     """Ending of a file's name, below the packing: ``.csv`` for ``x.csv.gz``."""
-    name = Path(path)
+    name = Path(split_inside(path)[0])
     return (Path(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
 
 
+def _folder_endings() -> set[str]:
+    """Endings of folders that are read as one file."""
+    return {mark for listing in LISTINGS.values() if listing.folder for mark in listing.endings}
+
+
 def _files_in(folder: str) -> list[str]:
-    """Tables in a folder and its folders, without hidden files and markers (``_SUCCESS``)."""
-    tables = endings_of("table")
-    found = [
-        str(path)
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
-        and ending(str(path)) in tables
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    ]
-    if not found:
+    """Tables or shards in a folder and its folders."""
+    place = Path(folder)
+    names = [str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()]
+    return [str(place / name) for name in rows_among(names, folder)]
+
+
+def rows_among(names: Sequence[str], folder: str) -> list[str]:
+    """Choose tables or shards among files, without hidden ones and ``_SUCCESS``.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All files below a folder, relative to it.
+    folder : str
+        What messages call the folder.
+    """
+    tables: list[str] = []
+    shards: list[str] = []
+    for name in sorted({_read_as_one(name) for name in names}, key=natural_key):
+        if any(part.startswith((".", "_")) for part in Path(name).parts):
+            continue
+        if ending(name) in endings_of("table"):
+            tables.append(name)
+        elif ending(name) in endings_of("shards"):
+            shards.append(name)
+    if tables and shards:
         raise BadRowsError(
-            f"the folder {folder} holds no file that is a table; looked for {', '.join(tables)}."
+            f"the folder {folder} holds {len(shards):,} files of rows (such as {shards[0]}) and "
+            f"{len(tables):,} of tables (such as {tables[0]}); name the rows by a pattern (such as "
+            f"'{folder}/**/*{ending(shards[0])}'), and a table beside them with --metadata."
         )
-    return found
+    if not tables and not shards:
+        endings = ", ".join((*endings_of("table"), *endings_of("shards")))
+        raise BadRowsError(
+            f"the folder {folder} holds no file that is a table; looked for {endings}."
+        )
+    return tables or shards
+
+
+def _read_as_one(name: str) -> str:
+    """The folder that is read as one file and holds this one (``x.zarr``), or the file itself."""
+    path = Path(name)
+    whole = (p for p in reversed(path.parents) if p.suffix.lower() in _folder_endings())
+    return str(next(whole, path))
 
 
 def cannot_open(files: Sequence[str]) -> BadRowsError:
     """Explain that files are of no known format of rows, or too many."""
     return BadRowsError(
         f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
-        f"{' several at a time' if len(files) > 1 else ''}; use {', '.join(endings_of('rows'))} "
-        f"(one file) or {', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
+        f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings()}; or "
+        f"{', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
     )
 
 
@@ -136,7 +196,11 @@ def cannot_read_labels(files: Sequence[str]) -> LabelError:
     """Explain that files are of no known format of labels, or too many."""
     return LabelError(
         f"{files[0]}: labels cannot be read from files ending in {ending(files[0])!r}"
-        f"{' several at a time' if len(files) > 1 else ''}; use "
-        f"{', '.join(endings_of('rows', 'labels'))} (one file) or "
+        f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings('labels')}; or "
         f"{', '.join(endings_of('table'))}."
     )
+
+
+def _rows_endings(*more: Holds) -> str:
+    several, single = ", ".join(endings_of("shards")), ", ".join(endings_of("rows", *more))
+    return f"{several} (one file or several), {single} (one file)"

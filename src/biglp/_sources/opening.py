@@ -17,7 +17,7 @@ from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
 
-_NAMED = ("columns", "label_column", "drop", "categorical")
+_NAMED = ("columns", "label_column", "drop", "categorical", "text")
 """Options that mean nothing without named columns."""
 _TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
 """What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
@@ -70,16 +70,21 @@ def as_source(X: Any, **options: Any) -> Source:
 
 
 def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
-    """Open a data frame as a table; None for one of plain numbers, which is as good an array."""
+    """Open a data frame as a table; None for one of plain features, which is as good an array."""
     no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
     pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "dtypes")
-    if no_options and pandas:  # an array can be made without pyarrow
-        dtypes = list(frame.dtypes)
-        if all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
-            return None
+    plain = (
+        no_options
+        and pandas
+        and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes)
+    )
+    if plain and len(set(frame.columns)) < len(frame.columns):  # names that tell nothing apart
+        return None
     try:
         from biglp._sources.formats.frame import open_frame
     except ImportError as error:
+        if plain:  # an array can be made without pyarrow
+            return None
         raise without_pyarrow("this data frame", error) from error
     return open_frame(frame, options, keep_plain=not no_options)
 

@@ -29,10 +29,17 @@ class ReadOptions:
         Column that holds labels and is no feature.
     drop : sequence of str
         Further columns that are no features.
-    categorical : {"error", "onehot"}
-        What to do with text columns.
-    missing : {"error", "mean"}
-        What to do with missing values.
+    categorical : {"auto", "onehot", "error"}
+        What to do with text columns. "auto" makes a feature of each of a few categories, takes of
+        many the most frequent and how frequent each is, reads dates, and leaves out columns that
+        say nothing of a row: names and numbers of the rows, columns of one value, free text.
+        "onehot" makes a feature of each category, "error" refuses text.
+    missing : {"auto", "mean", "error"}
+        What to do with missing values. "auto" fills numbers with the median and marks them by a
+        second feature, and makes a category of missing ones; "mean" fills in the mean and nothing
+        else; "error" refuses them. Without named columns "auto" refuses them too.
+    text : sequence of str
+        Columns of sentences, whose words are counted: sparse rows, words after all other features.
     dtype : {None, "float32", "float64"}
         Type of the features. By default the narrowest that holds all columns of a Parquet or Arrow
         table, and float64 for text formats.
@@ -61,8 +68,9 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     label_column: str | None = None
     drop: tuple[str, ...] = ()
-    categorical: Literal["error", "onehot"] = "error"
-    missing: Literal["error", "mean"] = "error"
+    categorical: Literal["auto", "onehot", "error"] = "auto"
+    missing: Literal["auto", "mean", "error"] = "auto"
+    text: tuple[str, ...] = ()
     dtype: str | None = None
     encoding: Encoding | None = None
     cache: str | os.PathLike[str] = "auto"
@@ -76,15 +84,15 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Check the values and bring sequences into one form."""
-        for name, value in (("columns", self.columns), ("drop", self.drop)):
+        for name, value in (("columns", self.columns), ("drop", self.drop), ("text", self.text)):
             if isinstance(value, str):
                 raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
         dtype = None if self.dtype is None else np.dtype(self.dtype).name
         for option, given, allowed in (
-            ("categorical", self.categorical, ("error", "onehot")),
-            ("missing", self.missing, ("error", "mean")),
+            ("categorical", self.categorical, ("auto", "onehot", "error")),
+            ("missing", self.missing, ("auto", "mean", "error")),
             ("dtype", dtype or "float64", ("float32", "float64")),
             ("decimal", self.decimal or ".", (".", ",")),
         ):
@@ -115,7 +123,10 @@ class ReadOptions:
         given, default = vars(self), vars(ReadOptions())
         for option in unused:
             if given[option] != default[option]:
+                instead = "leave it out"
+                if option == "label_column":
+                    instead += ", or name a table beside the rows with metadata= (--metadata)"
                 raise ParameterError(
                     f"{option}={given[option]!r} means nothing for {name}, "
-                    "which is not a table with named columns; leave it out."
+                    f"which is not a table with named columns; {instead}."
                 )

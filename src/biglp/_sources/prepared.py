@@ -37,20 +37,20 @@ class PreparedSource(Source):
     ) -> None:
         self.inner = inner
         self.scaling = scaling or Scaling()
-        projection = self.scaling.projection
+        dense = self.scaling.makes_dense
         self.n_rows = inner.n_rows
-        self.n_features = inner.n_features if projection is None else projection.shape[1]
+        self.n_features = self.scaling.n_outputs(inner.n_features)
         self.dtype = dtype
         self.device = device
         self.name = inner.name
-        self.is_sparse = inner.is_sparse and projection is None  # a projection gives dense rows
+        self.is_sparse = inner.is_sparse and not dense
         self.stamps = inner.stamps
         self.encoding = inner.encoding
-        self.feature_names = inner.feature_names if projection is None else None
+        self.feature_names = None if dense else inner.feature_names
         self.part_bytes = inner.part_bytes
         self.decoding_bytes = inner.decoding_bytes
         self._kept: KeptRows | None = None
-        if projection is not None and device == "cpu":
+        if dense and device == "cpu":
             self._kept = KeptRows.if_small(self.n_rows, self.n_features, dtype)
 
     @property

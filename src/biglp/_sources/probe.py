@@ -30,7 +30,7 @@ class Probe:
         Rows of the whole input; an estimate unless ``exact``.
     exact : bool
     looked_at : int
-        Rows that ``missing`` and ``categories`` were counted in.
+        Rows that ``missing`` was counted in, and that ``uses`` were told from.
     convert_seconds : float
         Time of the conversion before the first sweep.
     read_seconds : float
@@ -41,8 +41,10 @@ class Probe:
         Memory that decoding takes.
     missing : dict of str to int
         Missing values of each column in the first ``looked_at`` rows.
-    categories : dict of str to int
-        Different texts of each text column in these rows.
+    uses : dict of str to str
+        What is done with each column of a table, in words.
+    left_out : dict of str to str
+        Why other columns of a table are no features.
     """
 
     source: Source
@@ -54,7 +56,8 @@ class Probe:
     fetch_seconds: float = 0.0
     decoding: int = 0
     missing: dict[str, int] = field(default_factory=dict)
-    categories: dict[str, int] = field(default_factory=dict)
+    uses: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 def probe_rows(source: Source, wanted: int) -> Probe:

@@ -166,6 +166,15 @@ class Scaling:
             return self
         return replace(self, projection=directions)
 
+    def n_outputs(self, n_features: int) -> int:
+        """Number of features of scaled rows."""
+        return n_features if self.projection is None else self.projection.shape[1]
+
+    @property
+    def makes_dense(self) -> bool:
+        """Whether scaled rows are dense, also where the rows are sparse."""
+        return self.projection is not None
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays it is made of, for a file."""
         arrays = {name: getattr(self, name) for name in SCALING_ARRAYS}

@@ -82,6 +82,7 @@ def check(
         known["parameters"] |= _given(method)
         arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
         arguments |= added_labels(known, labels)
+        arguments["metadata"] = reading.metadata or known["metadata"]
     arguments["parameters"] |= {"device": machine.device, "memory": machine.memory}
     run_job(CheckJob(**arguments, least=least), printing, _show)
 

@@ -10,7 +10,9 @@ from biglp.cli.label_options import Labels
 from biglp.cli.options import Debug, Inputs, Json, Machine, Method, Reading
 from biglp.cli.pipes import piped
 
-MOST_COLUMNS = 12
+MOST_COLUMNS, MOST_TOLD = 12, 60
+PLAIN = "number"
+"""What is done with a column that is a feature as it is."""
 
 
 @explained
@@ -20,7 +22,13 @@ def inspect(
     inputs: Inputs,
     *,
     labels: Labels,
-    reading: Annotated[Reading, only("columns", "drop", "delimiter", "decimal", "text_encoding")],
+    reading: Annotated[
+        Reading,
+        only(
+            *("columns", "drop", "categorical", "text", "missing"),
+            *("delimiter", "decimal", "text_encoding", "metadata"),
+        ),
+    ],
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
     as_json: Json = False,
@@ -40,6 +48,7 @@ def inspect(
         asked = Survey(
             Files(tuple(inputs)),
             **labels.given(),
+            metadata=reading.metadata,
             reading=reading.given(),
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
@@ -82,27 +91,28 @@ def _show_columns(console: Any, found: dict[str, Any]) -> None:
     from biglp.cli.console import plain_table
 
     columns = found["columns"]
-    if columns:
-        kinds = Counter(column["type"] for column in columns.values())
-        console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
-    texts = [name for name, column in columns.items() if column["categories"]]
-    holes = [name for name, column in columns.items() if column["missing"]]
-    table = plain_table("column", "type", "categories", "missing", right=("categories", "missing"))
-    for name in [name for name in columns if name in texts or name in holes][:MOST_COLUMNS]:
+    if not columns:
+        if found["missing_values"]:
+            console.print("Missing values: use --missing mean, or leave these rows out.")
+        return
+    kinds = Counter(column["type"] for column in columns.values())
+    console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
+    plain = [name for name, column in columns.items() if column["use"] == PLAIN]
+    told = [name for name in columns if name not in plain or columns[name]["missing"]]
+    if plain:
+        console.print(f"Numbers as they are: {_some(plain)}")
+    if not told:
+        return
+    if found["looked_at"] < found["rows"]:
+        console.print(f"In the first {found['looked_at']:,} rows:")
+    table = plain_table("column", "type", "missing", "what is done with it", right=("missing",))
+    for name in told[:MOST_TOLD]:
         column = columns[name]
-        counts = [f"{column[key]:,}" if column[key] else "" for key in ("categories", "missing")]
-        table.add_row(escape(name), column["type"], *counts)
-    if table.row_count:
-        if found["looked_at"] < found["rows"]:
-            console.print(f"In the first {found['looked_at']:,} rows:")
-        console.print(table)
-    if texts:
-        console.print(
-            f"Text columns ({_some(texts)}): use --categorical onehot, or leave them out (--drop)."
-        )
-    if holes or found["missing_values"]:
-        where = f" ({_some(holes)})" if holes else ""
-        console.print(f"Missing values{where}: use --missing mean, or leave them out.")
+        missing = f"{column['missing']:,}" if column["missing"] else ""
+        table.add_row(escape(name), escape(column["type"]), missing, escape(column["use"]))
+    if len(told) > MOST_TOLD:
+        table.add_row(f"and {len(told) - MOST_TOLD} more")
+    console.print(table)
 
 
 def _show_labels(console: Any, found: dict[str, Any]) -> None:

@@ -27,8 +27,9 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz (sparse) files, a folder or "
-        "pattern of tables, - for standard input, or sim:ROWSxFEATURES for made-up rows.",
+        help="Rows: .npy, .npz, .parquet, .csv, .jsonl, .arrow, .libsvm, .h5::NAME files or .zarr "
+        "folders; a folder or pattern of tables or shards; - for standard input; or "
+        "sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
 ]
@@ -55,17 +56,27 @@ class Reading:
     categorical: Annotated[
         str,
         _reading(
-            metavar="error|onehot",
-            help="What to do with text columns: refuse, or one feature a category.",
+            metavar="auto|onehot|error",
+            help="Text columns: auto takes each for what it is (few or many categories, dates, "
+            "names of the rows), onehot makes a feature of each category, error refuses text.",
         ),
-    ] = "error"
+    ] = "auto"
+    text: Annotated[
+        Any,
+        _reading(
+            metavar="A,B,...",
+            help="Columns of sentences, whose words are counted; left out without this.",
+            parser=names,
+        ),
+    ] = None
     missing: Annotated[
         str,
         _reading(
-            metavar="error|mean",
-            help="What to do with missing values: refuse, or fill in the mean.",
+            metavar="auto|mean|error",
+            help="Missing values: auto fills in the median and marks them, mean fills in the mean, "
+            "error refuses them.",
         ),
-    ] = "error"
+    ] = "auto"
     delimiter: Annotated[
         Any,
         _reading(
@@ -88,10 +99,10 @@ class Reading:
     ] = None
     dtype: Annotated[
         str | None,
-        _reading(
-            metavar="float32|float64",
-            help="Precision of the rows of a table; text is float64 by default.",
-        ),
+        _reading(metavar="float32|float64", help="Precision of a table's rows; float64 for text."),
+    ] = None
+    metadata: Annotated[
+        str | None, _reading(metavar="FILE", help="Table beside the rows that has their labels.")
     ] = None
     cache: Annotated[
         str | None,
@@ -102,9 +113,9 @@ class Reading:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Options of the reader that were given; the cache is the job's affair."""
+        """Options of the reader that were given; cache and metadata are the job's affair."""
         known = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        del known["cache"]
+        del known["cache"], known["metadata"]
         return {name: value for name, (value, default) in known.items() if value != default}
 
 

@@ -27,6 +27,7 @@ def job_arguments(
         "inputs": tuple(inputs),
         "output": output,
         "reading": reading.given(),
+        "metadata": reading.metadata,
         "cache": reading.cache,
         "engine": machine.engine,
         "threads": machine.threads,

@@ -118,6 +118,7 @@ def suggest(
         known = earlier_run(Path(inputs[0]))
         known |= {name: added_labels(known, labels)[name] for name in named}
         known["reading"] = reading.given() or known["reading"]
+        known["metadata"] = reading.metadata or known["metadata"]
     else:
         known = {"inputs": tuple(inputs), "model": model, "reading": reading.given(), **named}
     job = SuggestJob(**(arguments | known))

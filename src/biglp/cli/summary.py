@@ -59,6 +59,9 @@ def show_summary(summary: dict[str, Any]) -> None:
         f"{seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
         f"{format_bytes(summary['peak_memory'])} of memory"
     )
+    left_out = summary.get("settings", {}).get("left_out_columns")
+    if left_out:
+        console.print(_left_out(left_out), soft_wrap=True)
     if "settings" in summary:
         console.print(_method(summary["settings"]))
         for line in _evidence(summary["settings"]):
@@ -79,6 +82,15 @@ def show_told(summary: dict[str, Any]) -> None:
         warn.print(f"[bold yellow]warning:[/bold yellow] {escape(message)}", soft_wrap=True)
     for line in summary.get("told", ()):
         console.print(escape(line), soft_wrap=True)
+
+
+def _left_out(columns: dict[str, str]) -> str:
+    """Columns that are no features though nobody said so; many by their names only."""
+    if len(columns) > MOST_CLASSES:
+        shown = f"{len(columns):,} columns (biglp inspect says which and why)"
+    else:
+        shown = "; ".join(f"{name}: {why}" for name, why in columns.items())
+    return f"Left out: {escape(shown)}"
 
 
 def _classes(summary: dict[str, Any]) -> Any:

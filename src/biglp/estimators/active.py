@@ -45,6 +45,7 @@ class ActiveLearningMixin:
         id_column: str | None
         _working: Any
         _source: Any
+        _reading: Any
         _graph_of: Any
         get_params: Any
 
@@ -113,8 +114,9 @@ class ActiveLearningMixin:
         """
         settings = Settings.without_labels(self.get_params(deep=False), sklearn=True)
         n = positive_integer("n", n)
-        named = label_files(X, None, self.label_column, self.id_column, {})
-        source = as_source(X, **({} if named is None else named.not_features))
+        reading = self._reading()
+        named = label_files(X, None, self.label_column, self.id_column, reading)
+        source = as_source(X, **reading | ({} if named is None else named.not_features))
         with self._working() as engine:
             return Pipeline(engine, settings).typical_rows(source, n)
 

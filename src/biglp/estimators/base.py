@@ -25,6 +25,9 @@ from biglp._lowrank.graph import Graph
 from biglp._sinks import Sink
 from biglp._sources import Source, as_source
 
+READING = ("columns", "drop", "categorical", "missing", "text")
+"""Parameters that say how the columns of a table become features."""
+
 
 class Estimator(BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted.
@@ -57,7 +60,7 @@ class Estimator(BaseEstimator):
         estimator = cls()
         estimator._model = model
         estimator.report_ = model.report
-        estimator._remember(model.input_names, model.n_features)
+        estimator._remember(model.input_names, model.n_columns)
         estimator._loaded()
         return estimator
 
@@ -100,15 +103,21 @@ class Estimator(BaseEstimator):
                 engine.close()
 
     def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
-        source = as_source(X, **options)  # first, because its messages about shapes say more
+        """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
+        # First, because its messages about shapes say more.
+        source = as_source(X, **(self._reading() if reset else self._alike(X)) | options)
+        encoding = source.encoding if reset else self._model.encoding
+        by_name = encoding is not None and encoding.columns is not None
         # scikit-learn checks what it knows; a stream is used up, and a query would run again.
         known = hasattr(X, "__array__") or isinstance(X, (list, tuple)) or sparse.issparse(X)
-        if known and not source.from_files:
+        # Columns of a table are known by their names: their order and further ones do not matter.
+        if known and not source.from_files and (reset or not by_name):
             validate_data(self, X, skip_check_array=True, reset=reset)
-        elif reset and hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if reset:
-            self._remember(source.input_names, source.n_features)
+        elif reset:
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            n_features = encoding.n_inputs if encoding is not None else source.n_features
+            self._remember(source.input_names, n_features)
         return source
 
     def _remember(self, names: tuple[str, ...] | None, n_features: int) -> None:
@@ -116,3 +125,20 @@ class Estimator(BaseEstimator):
         self.n_features_in_ = n_features if names is None else len(names)
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
+
+    def _reading(self) -> dict[str, Any]:
+        """Parameters that say how a table is read, where they are given."""
+        default = {"categorical": "auto", "missing": "auto"}
+        given = {name: getattr(self, name) for name in READING}
+        return {
+            name: value
+            for name, value in given.items()
+            if value is not None and not (isinstance(value, str) and value == default.get(name))
+        }
+
+    def _alike(self, X: Any) -> dict[str, Any]:
+        """Options that open new rows as the training rows were."""
+        named = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
+        if isinstance(X, Source) or (self._model.encoding is None and not named):
+            return {}
+        return {"encoding": self._model.encoding_for_new_rows()}

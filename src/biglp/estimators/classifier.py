@@ -102,6 +102,20 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
     id_column : str, optional
         Column by which rows are known, where X is a table in files; no feature. Files of labels
         that have it, or a column "id", are joined by it.
+    columns, drop : list of str, optional
+        Feature columns of a data frame or a table in files, in this order, and columns that are no
+        features. By default all columns are features that say something of a row: IDs, numbers of
+        the rows and columns of one value do not (``report_["left_out_columns"]``).
+    categorical : {"auto", "onehot", "error"}
+        What to do with text columns. "auto" makes a feature of each of a few categories, takes of
+        many the most frequent and how frequent each is, and reads dates and numbers; "onehot" makes
+        a feature of each category, "error" refuses text.
+    missing : {"auto", "mean", "error"}
+        What to do with missing values of a table. "auto" fills numbers with the median, marks them
+        by a second feature, and makes a category of missing ones; "mean" fills in the mean; "error"
+        refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
+    text : list of str, optional
+        Columns of sentences whose words are counted; without it they are left out.
 
     Attributes
     ----------
@@ -164,6 +178,11 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         verbose: bool = False,
         label_column: str | None = None,
         id_column: str | None = None,
+        columns: Any = None,
+        drop: Any = None,
+        categorical: str = "auto",
+        missing: str = "auto",
+        text: Any = None,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -186,6 +205,11 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
         self.verbose = verbose
         self.label_column = label_column
         self.id_column = id_column
+        self.columns = columns
+        self.drop = drop
+        self.categorical = categorical
+        self.missing = missing
+        self.text = text
 
     @classmethod
     def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
@@ -232,7 +256,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
-        named = label_files(X, y, self.label_column, self.id_column, {})
+        named = label_files(X, y, self.label_column, self.id_column, self._reading())
         no_features = {} if named is None else named.not_features
         source = self._source(X, reset=True, **no_features)
         found = read_labels(named, y, source.n_rows, sample_weight, classes)

@@ -59,6 +59,20 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         Seed; None is 0. The answer does not depend on the number of threads or processes.
     verbose : bool
         Log the progress of each sweep.
+    columns, drop : list of str, optional
+        Feature columns of a data frame or a table in files, in this order, and columns that are no
+        features. By default all columns are features that say something of a row: IDs, numbers of
+        the rows and columns of one value do not (``report_["left_out_columns"]``).
+    categorical : {"auto", "onehot", "error"}
+        What to do with text columns. "auto" makes a feature of each of a few categories, takes of
+        many the most frequent and how frequent each is, and reads dates and numbers; "onehot" makes
+        a feature of each category, "error" refuses text.
+    missing : {"auto", "mean", "error"}
+        What to do with missing values of a table. "auto" fills numbers with the median, marks them
+        by a second feature, and makes a category of missing ones; "mean" fills in the mean; "error"
+        refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
+    text : list of str, optional
+        Columns of sentences whose words are counted; without it they are left out.
 
     Attributes
     ----------
@@ -101,6 +115,11 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         factor_params: dict[str, Any] | None = None,
         random_state: Any = None,
         verbose: bool = False,
+        columns: Any = None,
+        drop: Any = None,
+        categorical: str = "auto",
+        missing: str = "auto",
+        text: Any = None,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -115,6 +134,11 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.factor_params = factor_params
         self.random_state = random_state
         self.verbose = verbose
+        self.columns = columns
+        self.drop = drop
+        self.categorical = categorical
+        self.missing = missing
+        self.text = text
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows and the targets of some.

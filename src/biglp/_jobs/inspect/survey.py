@@ -44,7 +44,7 @@ class Survey:
     Attributes
     ----------
     inputs : Inputs
-    labels, label_column, weight_column, id_column, unlabelled
+    labels, label_column, weight_column, id_column, unlabelled, metadata
         Where the labels are, as for ``fit``; none are needed.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`.
@@ -59,6 +59,7 @@ class Survey:
     weight_column: str | None = None
     id_column: str | None = None
     unlabelled: Marks = None
+    metadata: Any = None
     reading: dict[str, Any] = field(default_factory=dict)
     n_landmarks: int | str = "auto"
     memory: str | int = "auto"
@@ -89,8 +90,7 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     facts = peek(inputs.paths, **layout)
     gathered = asked.read_labels(facts)
     found = None if gathered is None else gathered.labels
-    if inputs.is_table:  # look at everything; what fit would refuse is reported, not raised
-        reading |= {"categorical": "onehot", "missing": "mean"}
+    if inputs.is_table:
         reading |= asked.label_input.not_features
     looked = probe(inputs, ReadOptions(**reading))
     engine = make_engine("threads", asked.threads)
@@ -114,7 +114,7 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
         "features": looked.source.n_features,
         "dtype": None if facts.columns else facts.dtype,
         "converted": facts.converted,
-        "columns": _columns(facts, looked, {label_column: "label", asked.id_column: "ID"}),
+        "columns": _columns(facts, looked, {label_column: "the label", asked.id_column: "the ID"}),
         "missing_values": sum(looked.missing.values()),
         "looked_at": looked.looked_at,
         "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
@@ -170,12 +170,20 @@ def _read(source: LabelInput, facts: FileFacts) -> Gathered:
 def _columns(facts: FileFacts, looked: Probe, no_features: dict[str | None, str]) -> dict[str, Any]:
     return {
         name: {
-            "type": f"{kind} ({no_features[name]})" if name in no_features else kind,
+            "type": kind,
             "missing": looked.missing.get(name, 0),
-            "categories": looked.categories.get(name, 0),
+            "feature": name in looked.uses,
+            "use": no_features.get(name) or _use(name, looked),
         }
         for name, kind in facts.columns.items()
     }
+
+
+def _use(name: str, looked: Probe) -> str:
+    """What is done with a column, and why."""
+    if name in looked.left_out:
+        return f"left out: {looked.left_out[name]}"
+    return looked.uses.get(name, "left out, as asked")
 
 
 def _tried(

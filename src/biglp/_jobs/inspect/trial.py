@@ -102,7 +102,7 @@ def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> S
     if source.is_sparse:
         some = source.read(0, min(source.n_rows, 1000)).astype(working_dtype(source.dtype))
         values = values_per_row(some)
-        directions = directions_of(source, choose_scaling(some, settings.graph))
+        directions = directions_of(source, choose_scaling(some, settings.graph, source.words_from))
     return Shape(
         n_rows=probe.n_rows,
         n_features=source.n_features,

@@ -53,6 +53,7 @@ class CachedSource(FileSource):
         self.folder = store.folder
         self.encoding = encoding
         self.feature_names = encoding.feature_names
+        self.words_from = encoding.words_from
         self.is_sparse = not (store.folder / "rows.npy").exists()
         self._rows: RawFile | CsrFiles = (
             CsrFiles(store.folder) if self.is_sparse else RawFile(store.folder / "rows.npy")

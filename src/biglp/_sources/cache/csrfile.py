@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
+from biglp._sources.cache.folder import NpyWriter
 from biglp._sources.cache.rawfile import RawFile
+
+
+class CsrWriter(AbstractContextManager["CsrWriter"]):
+    """Sparse rows that are written piece by piece, as :class:`CsrFiles` reads them.
+
+    Parameters
+    ----------
+    folder : Path
+    width : int
+        Number of features.
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, folder: Path, width: int, dtype: Any) -> None:
+        np.save(folder / "width.npy", np.array(width))
+        self._starts = NpyWriter(folder / "indptr.npy", np.int64)
+        self._features = NpyWriter(folder / "indices.npy", np.int32)
+        self._values = NpyWriter(folder / "data.npy", dtype)
+        self._starts.append(np.zeros(1))
+        self._end = 0
+
+    def append(self, rows: Rows) -> None:
+        """Write a CSR matrix after the rows that are there."""
+        self._starts.append(rows.indptr[1:].astype(np.int64) + self._end)
+        self._features.append(rows.indices)
+        self._values.append(rows.data)
+        self._end += int(rows.indptr[-1])
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for part in (self._starts, self._features, self._values):
+            part.__exit__(kind, error, trace)
 
 
 class CsrFiles:

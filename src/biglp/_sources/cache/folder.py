@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -62,6 +62,8 @@ class CacheStore:
         How they are read. ``cache`` may name a folder that is kept; otherwise a temporary one is
         made (``TMPDIR`` says where), which is removed when the last source that reads from it is
         gone, or when Python ends.
+    inside : sequence of str
+        Which array of each file is meant, where that was said.
 
     Attributes
     ----------
@@ -71,7 +73,13 @@ class CacheStore:
         The folder of this one, which may not be there yet.
     """
 
-    def __init__(self, name: str, stamps: tuple[FileStamp, ...], options: ReadOptions) -> None:
+    def __init__(
+        self,
+        name: str,
+        stamps: tuple[FileStamp, ...],
+        options: ReadOptions,
+        inside: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.kept = options.cache != "auto"
         if self.kept:
@@ -88,11 +96,14 @@ class CacheStore:
             "left_out": [options.label_column, *options.drop],
             "categorical": options.categorical,
             "missing": options.missing,
+            "text": options.text,
             "dtype": options.dtype and np.dtype(options.dtype).str,
             "encoding": options.encoding and options.encoding.to_json(),
             "layout": [options.delimiter, options.header, options.zero_based, options.n_features],
-            "text": [options.decimal, options.text_encoding],
+            "letters": [options.decimal, options.text_encoding],
         }
+        if any(inside):
+            facts["inside"] = list(inside)
         text = json.dumps(facts, sort_keys=True)
         self._facts = json.loads(text)
         digest = hashlib.sha256(text.encode()).hexdigest()

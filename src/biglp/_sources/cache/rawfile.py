@@ -96,6 +96,12 @@ class RawFile:
                 out[first:last] = near[indices[first:last] - low]
         return out
 
+    def ask_for(self, start: int, stop: int) -> None:
+        """Let the disk begin with entries that will be read soon."""
+        if not self._by_columns:
+            size = self._entry_bytes
+            _will_need(self._open(), self._offset + start * size, (stop - start) * size)
+
     def _runs(self, indices: np.ndarray) -> tuple[list[int], list[int], list[int]]:
         """Cut ``indices`` into runs that are read together: bounds, first and last entries."""
         size = max(self._entry_bytes, 1)

@@ -16,8 +16,9 @@ from biglp._core.registry import Registry
 if TYPE_CHECKING:
     from biglp._sources.formats.base import Format
 
-Holds = Literal["rows", "table", "labels"]
-"""Rows without names; a table with named columns, in one file or several; or labels only."""
+Holds = Literal["rows", "shards", "table", "labels"]
+"""Rows without names, in one file; the same in one file or several; a table with named columns, in
+one file or several; or labels only."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +28,20 @@ class Listing:
     Attributes
     ----------
     name : str
-    holds : {"rows", "table", "labels"}
+    holds : {"rows", "shards", "table", "labels"}
     endings : tuple of str
         Endings of its files.
     prefix : str
         How its descriptions begin, for rows that are in no file; else empty.
+    folder : bool
+        Whether what has this ending is a folder.
     """
 
     name: str
     holds: Holds
     endings: tuple[str, ...] = ()
     prefix: str = ""
+    folder: bool = False
 
 
 LISTINGS: dict[str, Listing] = {}
@@ -52,15 +56,16 @@ def register(name: str, format_or_place: Format | str, holds: Holds, *marks: str
     name : str
     format_or_place : Format or str
         The format, or ``"module:object"``.
-    holds : {"rows", "table", "labels"}
+    holds : {"rows", "shards", "table", "labels"}
     *marks : str
-        Endings of its files (``.npy``), or what its descriptions begin with (``sim:``).
+        Endings of its files (``.npy``) or folders (``.zarr/``), or what its descriptions begin with
+        (``sim:``).
     """
-    endings = tuple(mark for mark in marks if mark.startswith("."))
+    endings = tuple(mark.rstrip("/") for mark in marks if mark.startswith("."))
     prefix = next((mark for mark in marks if mark.endswith(":")), "")
     thing: Any = format_or_place
     FORMATS[name] = thing
-    LISTINGS[name] = Listing(name, holds, endings, prefix)
+    LISTINGS[name] = Listing(name, holds, endings, prefix, any(m.endswith("/") for m in marks))
 
 
 def unregister(name: str) -> None:
@@ -87,12 +92,15 @@ def without_pyarrow(name: str, error: ImportError) -> MissingExtraError:
 
 
 _HERE = "biglp._sources.formats"
-register("npy", f"{_HERE}.npy:NPY", "rows", ".npy")
+register("npy", f"{_HERE}.npy:NPY", "shards", ".npy")
 register("Parquet", f"{_HERE}.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
 register("Arrow", f"{_HERE}.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
 register("CSV", f"{_HERE}.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
 register("LIBSVM", f"{_HERE}.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlight", ".svml")
-register("npz", f"{_HERE}.npz:NPZ", "rows", ".npz")
+register("npz", f"{_HERE}.npz:NPZ", "shards", ".npz")
+register("JSONL", f"{_HERE}.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
+register("HDF5", f"{_HERE}.hdf5:HDF5", "shards", ".h5", ".hdf5", ".he5", ".hdf")
+register("Zarr", f"{_HERE}.zarr_folders:ZARR", "shards", ".zarr/")
 register("simulated", f"{_HERE}.simulated:SIMULATED", "rows", "sim:")
 register("lines", f"{_HERE}.lines:LINES", "labels", ".txt")
 register("JSON", f"{_HERE}.exports:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")

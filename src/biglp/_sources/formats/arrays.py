@@ -56,7 +56,7 @@ class CsrSource(Source):
         return self._matrix[indices]
 
 
-def check_shape(array: Any, name: str) -> Any:
+def check_shape(array: Any, name: str, may_be_empty: bool = False) -> Any:
     """Return an array that can be a table of numbers; refuse others."""
     if array.ndim != 2:
         raise BadRowsError(
@@ -64,7 +64,7 @@ def check_shape(array: Any, name: str) -> Any:
             "Reshape your data with X.reshape(-1, 1) if it has one feature, "
             "or X.reshape(1, -1) if it is one row."
         )
-    if array.shape[0] == 0:
+    if array.shape[0] == 0 and not may_be_empty:
         raise BadRowsError(
             f"Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
             f"required: {name} holds no rows. Check how it was filtered or read."

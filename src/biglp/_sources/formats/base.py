@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biglp._core.files import FileStamp
 from biglp._sources.base import Source
-from biglp._sources.naming import cannot_open, cannot_read_labels
+from biglp._sources.naming import cannot_open, cannot_read_labels, split_inside
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe, probe_rows
@@ -43,8 +43,9 @@ class Format:
 
     A format of rows must define :meth:`open`. The other methods are right for rows that can be read
     from anywhere in the file; a format whose rows are converted first has to define :meth:`peek`
-    and :meth:`probe`, which may not convert. ``files`` are names of files, of which a format that
-    is not a table is given one, or the description of rows that are in no file.
+    and :meth:`probe`, which may not convert. ``files`` are names of files, of which a format of
+    rows that is not registered as shards is given one, or the description of rows that are in no
+    file.
 
     Attributes
     ----------
@@ -52,6 +53,8 @@ class Format:
         What messages call the format.
     holds_labels : bool
         Whether a file of rows holds their labels too, in a place that need not be named.
+    holds_arrays : bool
+        Whether a file holds arrays with names: the rows are one, the labels may be another.
     in_files : bool
         Whether the rows are in files, and not made from a description.
     names_labels : bool
@@ -60,6 +63,7 @@ class Format:
 
     name: str
     holds_labels: bool = False
+    holds_arrays: bool = False
     in_files: bool = True
     names_labels: bool = False
 
@@ -70,7 +74,7 @@ class Format:
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
         """Say what files hold, without reading or converting their rows."""
         source = self.open(files, options)
-        stamps = [FileStamp.of(file) for file in files] if self.in_files else []
+        stamps = [FileStamp.of(split_inside(file)[0]) for file in files] if self.in_files else []
         return FileFacts(
             kind=self.name,
             files=tuple(stamp.path for stamp in stamps),
@@ -87,6 +91,14 @@ class Format:
         """Read some rows, to estimate how long reading all of them takes."""
         # Without options: missing="mean" would read all rows to find the means.
         return probe_rows(self.open(files, ReadOptions()), wanted_rows)
+
+    def compare(self, files: Sequence[str], options: ReadOptions) -> dict[str, Any]:
+        """Say how columns differ from those of ``options.encoding``; nothing without names."""
+        return {}
+
+    def count_rows(self, files: Sequence[str]) -> list[int]:
+        """Count the rows of each file."""
+        return [self.peek([file], ReadOptions()).n_rows for file in files]
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append the labels in files to ``codes``."""

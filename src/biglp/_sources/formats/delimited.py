@@ -31,13 +31,14 @@ from biglp._sources.formats.textproblems import (
     perhaps_unclosed,
     shortened,
     unclosed_quote,
+    with_commas,
 )
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.format import TableFormat
-from biglp._sources.tables.table import TableFile, check_names
+from biglp._sources.tables.table import MixedColumnError, TableFile, check_names
 
 BLOCK_BYTES = 1 << 20
 """Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
@@ -115,7 +116,7 @@ class DelimitedTable(TableFile):
         self._missing = ("",) if keep_all else MISSING_TEXTS
 
     def _find_types(self, encoding: Encoding | None) -> Any:
-        """Numbers are float64; a column that begins with anything else is text.
+        """Numbers are float64, dates and times what they are; everything else is text.
 
         A whole column is numbers or text, whatever its first rows look like: a text further down
         in a number column is an error that names the line.
@@ -132,14 +133,17 @@ class DelimitedTable(TableFile):
             raise self._explained(error, {}) from error
         fields = []
         for field in first.schema:
-            kind = pa.string()  # dates too: a user must say what number they are
-            if pa.types.is_boolean(field.type):
-                kind = pa.bool_()
-            elif content_of(field.type) in ("number", "nothing"):
+            kind = pa.string()
+            content = content_of(field.type)
+            if pa.types.is_boolean(field.type) or content == "time":
+                kind = field.type
+            elif content in ("number", "nothing"):
                 kind = pa.float64()
-            if encoding is not None and encoding.columns and field.name in encoding.columns:
-                wanted_text = field.name in encoding.categories
-                kind = pa.string() if wanted_text else kind if kind == pa.bool_() else pa.float64()
+            column = encoding.column(field.name) if encoding is not None else None
+            if column is not None:
+                kind = column.read_as(kind)
+            elif kind == pa.string() and self._layout.delimiter != ",":
+                self.remarks += with_commas(self.name, field.name, first.column(field.name))
             fields.append((field.name, kind))
         return pa.schema(fields)
 
@@ -223,16 +227,25 @@ class DelimitedTable(TableFile):
                 )
             for index, name in numbers:
                 cell = row[index].strip()
-                truth = types[name] == pa.bool_()
-                fits = cell.lower() in TRUTH_TEXTS if truth else self._is_number(cell)
-                if cell not in MISSING_TEXTS and not fits:
-                    return BadRowsError(
+                wanted = _wanted(types[name])
+                if cell not in MISSING_TEXTS and not self._fits(cell, types[name]):
+                    return MixedColumnError(
                         f"{self.name}, line {line}: {shortened(cell)!r} in column {name!r} is not "
-                        f"{'true or false' if truth else 'a number'}, as the "
-                        "first rows of that column are. Repair that line, or leave "
-                        "the column out (drop=, --drop)."
+                        f"{wanted}, as the first rows of that column are. Repair that line, or "
+                        "leave the column out (drop=, --drop).",
+                        name,
                     )
         return self.unreadable(error)
+
+    def _fits(self, cell: str, kind: Any) -> bool:
+        """Whether the parser reads an entry as this type."""
+        if content_of(kind) != "time":
+            return cell.lower() in TRUTH_TEXTS if kind == pa.bool_() else self._is_number(cell)
+        try:
+            pa.scalar(cell).cast(kind)
+        except pa.ArrowException:
+            return False
+        return True
 
     def _unclosed(self) -> BadRowsError | None:
         """The quote that is not closed, where there is one."""
@@ -254,6 +267,12 @@ class DelimitedFormat(TableFormat):
             append_lines(codes, files[0])
         else:
             super().read_labels(codes, files, columns)
+
+
+def _wanted(kind: Any) -> str:
+    if content_of(kind) == "time":
+        return "a date or a time"
+    return "true or false" if kind == pa.bool_() else "a number"
 
 
 DELIMITED = DelimitedFormat()

@@ -13,7 +13,6 @@ from biglp._core.errors import BadRowsError
 from biglp._sources.base import Source
 from biglp._sources.formats.streams import SpooledTable, hold_or_spool, spool_query
 from biglp._sources.options import LAYOUT, ReadOptions
-from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.format import open_tables
 from biglp._sources.tables.table import TableFile, check_names, pieces
@@ -28,19 +27,19 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     frame : data frame, query, reader, scanner or data set
     options : ReadOptions
     keep_plain : bool
-        Whether a frame of plain numbers is a table too. Otherwise the answer is None for it, as
-        for what is no data frame: an array does as well.
+        Whether a frame of plain numbers is a table too. Otherwise the answer is None for one whose
+        columns are all numbers and features, none missing, as for what is no data frame: an array
+        does as well.
     """
     if _is_frame(frame):
         found = _arrow_table(frame)
-        if not keep_plain and _plain_numbers(found):
-            return None
     elif "pyarrow.dataset" in sys.modules and _is_dataset(frame):
         from biglp._sources.formats.dataset import DatasetTable
 
         _refuse_layout(options, "a pyarrow dataset")
         return open_once(DatasetTable(frame), options)
     else:
+        keep_plain = True  # a stream is used up: an array cannot be made of it any more
         found = _streamed(frame)
         if found is None:
             return None
@@ -48,7 +47,11 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     if isinstance(found, SpooledTable):
         return open_once(found, options)
     table = FrameTable(found)
-    return TabularSource([table], make_encoding([table], options), table.name)
+    encoding = make_encoding([table], options)
+    numbers = encoding.takes_arrays and encoding.n_features == encoding.n_inputs  # no lists
+    if not keep_plain and numbers and not encoding.left_out and not table.has_nulls:
+        return None
+    return TabularSource([table], encoding, table.name)
 
 
 def open_once(table: TableFile, options: ReadOptions) -> Source:
@@ -76,6 +79,11 @@ class FrameTable(TableFile):
         self.schema = check_names(self._batches[0].schema, self.name)
         self.part_rows = [batch.num_rows for batch in self._batches]
         self.n_rows_guess = sum(self.part_rows)
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a value is missing."""
+        return any(column.null_count for batch in self._batches for column in batch.columns)
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Return a chunk without copying."""
@@ -117,12 +125,6 @@ def _streamed(value: Any) -> Any:
             return None
         raise BadRowsError(f"the rows of {name} cannot be read: {error}") from error
     return None
-
-
-def _plain_numbers(table: Any) -> bool:
-    """Whether a table holds nothing but numbers, none of them missing."""
-    numbers = all(content_of(field.type) == "number" for field in table.schema)
-    return numbers and all(column.null_count == 0 for column in table.columns)
 
 
 def _made_by(value: Any, library: str) -> bool:

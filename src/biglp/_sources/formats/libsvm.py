@@ -48,7 +48,7 @@ class LibsvmFormat(Format):
     def open(self, files: Sequence[str], options: ReadOptions) -> CachedSource:
         """Convert one file to sparse raw rows and open these."""
         (name,) = files
-        options.refuse(name, "columns", "label_column", "drop", "categorical", "missing")
+        options.refuse(name, "columns", "label_column", "drop", "categorical", "text", "missing")
         if options.cache == "never":
             raise ParameterError(
                 f"cache='never' cannot be used with {name}: LIBSVM text cannot be read from the "

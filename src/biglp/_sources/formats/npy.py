@@ -1,31 +1,40 @@
-"""Dense rows in a ``.npy`` file."""
+"""Dense rows in ``.npy`` files, one or several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from biglp._core.arrays import Rows
-from biglp._core.errors import LabelError
 from biglp._sources.base import Source
 from biglp._sources.cache.rawfile import RawFile
 from biglp._sources.files import FileSource
 from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.shards import ShardedSource
+from biglp._sources.labels.arrays import LabelArray, append_arrays
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 
 
 class NpySource(FileSource):
-    """Rows of a two-dimensional ``.npy`` file of any real type, in either order."""
+    """Rows of a two-dimensional ``.npy`` file of any real type, in either order.
+
+    Parameters
+    ----------
+    path : str
+    may_be_empty : bool
+        Whether it may hold no rows, as one shard of several.
+    """
 
     kind = "npy"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, may_be_empty: bool = False) -> None:
         self.name = path
-        self._file = check_shape(RawFile(path), path)
+        self._file = check_shape(RawFile(path), path, may_be_empty)
         self.n_rows, self.n_features = self._file.shape
         self.dtype = self._file.dtype
         self.stamps = (self._file.stamp,)
@@ -38,27 +47,40 @@ class NpySource(FileSource):
         """Read the rows at increasing ``indices``."""
         return self._file.take(indices)
 
+    def ask_for(self, start: int, stop: int) -> None:
+        """Let the disk begin with rows that will be read soon."""
+        self._file.ask_for(start, stop)
+
 
 class NpyFormat(Format):
-    """An array: two-dimensional for rows, one-dimensional for labels."""
+    """Arrays: two-dimensional for rows, one-dimensional for labels."""
 
     name = "npy"
 
     def open(self, files: Sequence[str], options: ReadOptions) -> Source:
-        """Open one file; rows are read where they are."""
-        options.refuse(files[0], "columns", "label_column", "drop", "categorical", "dtype")
-        return fill_missing(NpySource(files[0]), options)
+        """Open one file or several shards; rows are read where they are."""
+        options.refuse(files[0], "columns", "label_column", "drop", "categorical", "text", "dtype")
+        source: FileSource
+        if len(files) == 1:
+            source = NpySource(files[0])
+        else:
+            source = ShardedSource(files, partial(NpySource, may_be_empty=True))
+        return fill_missing(source, options)
+
+    def count_rows(self, files: Sequence[str]) -> list[int]:
+        """Count the rows of each file, which are in its header."""
+        return [NpySource(file, may_be_empty=True).n_rows for file in files]
 
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the labels of the first file."""
-        file = RawFile(files[0])
-        if file.ndim != 1:
-            raise LabelError(
-                f"{files[0]} has shape {file.shape}; labels need one dimension, one a row."
-            )
-        if file.dtype.kind not in "iufbUS":
-            raise LabelError(f"{files[0]} holds {file.dtype}; labels must be integers or text.")
-        codes.append_all(file.shape[0], file.read)
+        """Append the labels of all files."""
+        arrays = [RawFile(file) for file in files]
+        append_arrays(
+            codes,
+            [
+                LabelArray(file, array.shape, array.dtype, array.read)
+                for file, array in zip(files, arrays, strict=True)
+            ],
+        )
 
 
 NPY = NpyFormat()

@@ -1,15 +1,14 @@
-"""A sparse matrix in a ``.npz`` file, as ``scipy.sparse.save_npz`` writes it.
+"""Arrays in ``.npz`` files: a sparse matrix as ``scipy.sparse.save_npz`` writes it, or dense rows.
 
-The arrays of a CSR matrix are unpacked one after the other, as they are, to the block cache, where
-rows can be read from anywhere; the file is never all in memory. Other sparse formats are turned
-into CSR in memory first.
+The arrays are packed one after the other. They are unpacked once, a piece at a time, to the block
+cache, where rows can be read from anywhere; a file is never all in memory, but for rows that are
+stored by columns and sparse matrices that are not CSR.
 """
 
 from __future__ import annotations
 
-import shutil
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,112 +16,161 @@ import numpy as np
 
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.files import FileStamp
+from biglp._sources.base import Source
 from biglp._sources.cache.cached import CachedSource
-from biglp._sources.cache.folder import CacheStore, no_room
-from biglp._sources.formats.arrays import CsrSource, check_shape
-from biglp._sources.formats.base import Format
+from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
+from biglp._sources.filled import fill_missing
+from biglp._sources.formats.arrays import ArraySource, CsrSource
+from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.inside import choose, named
+from biglp._sources.formats.npzfile import NpzFile, load_matrix, matrix_shape
+from biglp._sources.labels.arrays import LabelArray, append_arrays
+from biglp._sources.labels.codes import LabelCodes
+from biglp._sources.naming import split_inside
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe, probe_rows
 from biglp._sources.tables.encoding import Encoding
 
-PARTS = ("indptr", "indices", "data")
-
 
 class NpzFormat(Format):
-    """A sparse matrix of SciPy."""
+    """Packed arrays: a sparse matrix of SciPy, or dense rows in an array of their own."""
 
     name = "npz"
+    holds_arrays = True
 
-    def open(self, files: Sequence[str], options: ReadOptions) -> CachedSource:
-        """Unpack one file to sparse raw rows and open these."""
-        (name,) = files
-        options.refuse(name, "columns", "label_column", "drop", "categorical", "missing", "dtype")
+    def open(self, files: Sequence[str], options: ReadOptions) -> Source:
+        """Unpack files to raw rows and open these."""
+        name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
+        sparse = _are_sparse(files)
+        nothing = ("missing",) if sparse else ()
+        options.refuse(name, "columns", "drop", "categorical", "text", "dtype", *nothing)
         if options.cache == "never":
             raise ParameterError(
                 f"cache='never' cannot be used with {name}: the arrays of a .npz file must be "
                 "unpacked once; use cache='auto' or name a folder."
             )
-        stamp = FileStamp.of(name)
-        store = CacheStore(name, (stamp,), options)
+        stamps = tuple(FileStamp.of(split_inside(file)[0]) for file in files)
+        store = CacheStore(name, stamps, options, inside=[split_inside(file)[1] for file in files])
         encoding = store.find()
         if encoding is None:
-            shortage = store.shortage(_unpacked_bytes(name))
+            shortage = store.shortage(sum(NpzFile(file).unpacked_bytes() for file in files))
             if shortage is not None:
                 raise no_room(name, shortage)
-            encoding = store.build(lambda folder: _unpack(name, folder))
-            stamp.check()
-        return CachedSource(store, self.name, (stamp,), encoding)
+            unpack: Callable[..., Encoding] = _unpack_sparse if sparse else _unpack_dense
+            encoding = store.build(partial(unpack, files))
+            for stamp in stamps:
+                stamp.check()
+        source = CachedSource(store, self.name, stamps, encoding)
+        return source if sparse else fill_missing(source, options)
 
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
-        """Read the shape."""
-        facts, size = _facts(files[0]), FileStamp.of(files[0]).size
-        n_rows, n_features = facts["shape"].tolist()
-        columns: dict[str, str] = {}
+        """Read the shapes."""
+        shapes, kind = [], "float64"
+        sparse = _are_sparse(files)
+        for file in files:
+            if sparse:
+                shapes.append(matrix_shape(file))
+            else:
+                arrays = NpzFile(file).facts()
+                facts = arrays[choose(file, arrays)]
+                shapes.append(facts.shape)
+                kind = facts.dtype.name
+        n_rows = sum(shape[0] for shape in shapes)
+        size = sum(FileStamp.of(split_inside(file)[0]).size for file in files)
+        names: dict[str, str] = {}
         where = tuple(files)
-        return FileFacts(self.name, where, size, n_rows, True, columns, n_features, "float64", True)
+        return FileFacts(self.name, where, size, n_rows, True, names, shapes[0][1], kind, True)
 
     def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
-        """Read the matrix: unpacking it all takes no longer than looking for some rows."""
-        return probe_rows(CsrSource(_load(files[0]), files[0]), wanted_rows)
+        """Read the first file: unpacking it all takes no longer than looking for some rows."""
+        name = files[0]
+        if _are_sparse(files):
+            return probe_rows(CsrSource(load_matrix(name), name), wanted_rows)
+        file = NpzFile(name)
+        return probe_rows(ArraySource(file.load(choose(name, file.facts())), name), wanted_rows)
+
+    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
+        """Append the labels in an array of each file, which must be named."""
+        append_arrays(codes, [_labels(file) for file in files])
 
 
-def _facts(name: str) -> dict[str, np.ndarray]:
-    """Format and shape of a matrix, without its values."""
-    try:
-        with np.load(name, allow_pickle=False) as stored:
-            return {part: stored[part] for part in ("format", "shape")}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise _no_matrix(name, error) from error
+def _are_sparse(files: Sequence[str]) -> bool:
+    """Whether files hold sparse matrices; they must agree."""
+    sparse = [NpzFile(file).is_sparse for file in files]
+    if any(sparse) != all(sparse):
+        raise BadRowsError(
+            f"{files[sparse.index(True)]} holds a sparse matrix and {files[sparse.index(False)]} a "
+            "dense array; the files of one input must agree."
+        )
+    return all(sparse)
 
 
-def _load(name: str) -> Any:
-    """Read a matrix as a whole, as CSR."""
-    from scipy.sparse import load_npz
+def _unpack_dense(files: Sequence[str], folder: Path) -> Encoding:
+    """Write the rows of all files, in the type that holds those of all."""
+    archives = [NpzFile(file) for file in files]
+    every = [archive.facts() for archive in archives]
+    names = [choose(file, facts) for file, facts in zip(files, every, strict=True)]
+    found = [facts[name] for facts, name in zip(every, names, strict=True)]
+    width = found[0].shape[1]
+    for file, facts in zip(files, found, strict=True):
+        _check_width(file, facts.shape[1], files[0], width)
+    dtype = np.result_type(*{facts.dtype for facts in found})
+    with NpyWriter(folder / "rows.npy", dtype, (width,)) as rows:
+        for archive, name in zip(archives, names, strict=True):
+            for piece in archive.pieces(name):
+                rows.append(piece)
+    if rows.length == 0 or width == 0:
+        raise BadRowsError(f"{files[0]} has shape {found[0].shape}: it holds no rows or features.")
+    return Encoding(None, width, dtype.str)
 
-    try:
-        return check_shape(load_npz(name), name).tocsr()
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise _no_matrix(name, error) from error
 
-
-def _unpack(name: str, folder: Path) -> Encoding:
-    """Write the three arrays of a CSR matrix and its width."""
-    facts = _facts(name)
-    if facts["format"].item() in (b"csr", "csr"):
-        with zipfile.ZipFile(name) as archive:
-            for part in PARTS:
-                with (
-                    archive.open(f"{part}.npy") as packed,
-                    (folder / f"{part}.npy").open("wb") as file,
-                ):
-                    shutil.copyfileobj(packed, file)
-        width = int(facts["shape"][1])
-    else:
-        matrix = _load(name)
-        for part in PARTS:
-            np.save(folder / f"{part}.npy", getattr(matrix, part))
-        width = matrix.shape[1]
+def _unpack_sparse(files: Sequence[str], folder: Path) -> Encoding:
+    """Write the three arrays of the CSR matrices of all files, and their width."""
+    archives = [NpzFile(file) for file in files]
+    shapes = [matrix_shape(file) for file in files]
+    width = shapes[0][1]
+    for file, shape in zip(files, shapes, strict=True):
+        _check_width(file, shape[1], files[0], width)
+    dtype = np.result_type(*{archive.facts()["data"].dtype for archive in archives})
+    index_type = np.min_scalar_type(-width)  # signed, as SciPy wants it
+    with (
+        NpyWriter(folder / "indptr.npy", np.int64) as pointers,
+        NpyWriter(folder / "indices.npy", np.promote_types(index_type, np.int32)) as indices,
+        NpyWriter(folder / "data.npy", dtype) as values,
+    ):
+        pointers.append(np.zeros(1, dtype=np.int64))
+        for archive, shape in zip(archives, shapes, strict=True):
+            plain = archive.is_csr and 0 not in shape and dtype.kind in "fiub"
+            plain &= {"indptr", "indices"} <= archive.facts().keys()
+            matrix = None if plain else load_matrix(archive.path)  # which says what is wrong
+            begun, skip = values.length, 1
+            for piece in _pieces(matrix, archive, "indptr"):
+                pointers.append(piece[skip:].astype(np.int64) + begun)
+                skip = 0
+            for part, writer in (("indices", indices), ("data", values)):
+                for piece in _pieces(matrix, archive, part):
+                    writer.append(piece)
     np.save(folder / "width.npy", np.array(width))
-    values = np.load(folder / "data.npy", mmap_mode="r")
-    if values.dtype.kind not in "fiub" or 0 in facts["shape"]:
-        _load(name)  # which says what is wrong
-    return Encoding(None, width, values.dtype.str)
+    return Encoding(None, width, dtype.str)
 
 
-def _unpacked_bytes(name: str) -> int:
-    try:
-        with zipfile.ZipFile(name) as archive:
-            return sum(part.file_size for part in archive.infolist())
-    except (OSError, zipfile.BadZipFile) as error:
-        raise _no_matrix(name, error) from error
+def _pieces(matrix: Any, archive: NpzFile, part: str) -> Iterable[np.ndarray]:
+    return archive.pieces(part) if matrix is None else [getattr(matrix, part)]
 
 
-def _no_matrix(name: str, error: Exception) -> BadRowsError:
-    return BadRowsError(
-        f"{name} is not a sparse matrix as scipy.sparse.save_npz writes it ({error}); save it with "
-        "that, or a dense array with numpy.save as .npy."
-    )
+def _check_width(file: str, width: int, first: str, expected: int) -> None:
+    if width != expected:
+        raise BadRowsError(
+            f"{file} has {width:,} features a row and {first} has {expected:,}; the files of one "
+            "input need the same number."
+        )
+
+
+def _labels(path: str) -> LabelArray:
+    file = NpzFile(path)
+    array = file.load(named(path, file.facts()))
+    return LabelArray(path, array.shape, array.dtype, lambda start, stop: array[start:stop])
 
 
 NPZ = NpzFormat()

@@ -16,6 +16,11 @@ from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names
 STREAM_BYTES = 1 << 16
 """What is read of a column at a time when a table is streamed."""
 
+VALUE_BYTES = 4
+"""What a number takes at least, however well it is packed in the file."""
+BATCH_BYTES = 8 << 20
+"""Rows of many numbers are decoded so many bytes at a time, where this is fewer of them."""
+
 
 class ParquetTable(TableFile):
     """One Parquet file."""
@@ -62,9 +67,10 @@ class ParquetTable(TableFile):
         """Decode a few rows at a time, so that large row groups need little memory."""
         with self._open(STREAM_BYTES) as file:
             for part in range(len(self.part_rows)):
+                each = _batch_rows(file.metadata.row_group(part), columns)
                 try:
                     yield from file.iter_batches(
-                        batch_size=BATCH_ROWS, row_groups=[part], columns=list(columns)
+                        batch_size=each, row_groups=[part], columns=list(columns)
                     )
                 except (pa.ArrowException, OSError) as error:
                     raise self.unreadable(error, part) from error
@@ -83,6 +89,17 @@ class ParquetTable(TableFile):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the file's footer behind; it is read again where it is needed."""
         return {**self.__dict__, "_metadata": None}
+
+
+def _batch_rows(group: Any, columns: Sequence[str]) -> int:
+    """Rows of a row group that are decoded at once: fewer where they hold long lists."""
+    wanted, size = set(columns), 0
+    for index in range(group.num_columns):
+        stored = group.column(index)
+        path = stored.path_in_schema  # emb.list.element
+        if path in wanted or path.partition(".")[0] in wanted:
+            size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
+    return max(min(BATCH_BYTES * group.num_rows // max(size, 1), BATCH_ROWS), 1)
 
 
 class ParquetFormat(TableFormat):

@@ -226,7 +226,7 @@ class SimulatedFormat(Format):
 
     def open(self, files: Sequence[str], options: ReadOptions) -> SimulatedSource:
         """Make rows as the description says."""
-        named = ("columns", "label_column", "drop", "categorical", "missing", "dtype")
+        named = ("columns", "label_column", "drop", "categorical", "text", "missing", "dtype")
         options.refuse(files[0], *named)
         return SimulatedSource(Simulation.parse(files[0]))
 

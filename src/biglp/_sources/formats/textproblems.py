@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from biglp._core.errors import BadRowsError
 from biglp._sources.formats.charset import PLAIN
+from biglp._sources.formats.numerals import has_comma
 from biglp._sources.formats.quotes import Swallowed
 from biglp._sources.formats.textfiles import open_text
+
+FIRST_CELLS = 100
+"""Entries of a column that are looked at."""
 
 
 def unclosed_quote(name: str, found: Swallowed) -> BadRowsError:
@@ -32,6 +38,18 @@ def not_utf8(name: str, charset: str) -> str:
     return (
         f"{name} is not UTF-8 and is read as {charset} (Western European letters). If letters are "
         "wrong, say what it is: text_encoding= (--encoding)."
+    )
+
+
+def with_commas(name: str, column: str, values: Any) -> tuple[str, ...]:
+    """Say that texts of a column may be numbers, where all of the first ones are."""
+    cells = [str(cell) for cell in values[:FIRST_CELLS].to_pylist() if cell is not None]
+    if not cells or not all(map(has_comma, cells)):
+        return ()
+    return (
+        f"{name}: column {column!r} is taken as text, such as {cells[0]!r}: the comma may be a "
+        "decimal comma or stand between thousands. If it is a decimal comma, say so with "
+        "decimal=',' (--decimal ,).",
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
-from biglp._sources.naming import look_up
+from biglp._sources.naming import INSIDE, look_up, split_inside
 
 
 @overload
@@ -56,11 +56,12 @@ def read_labels(
     path : path
         ``.npy`` of one label a row; ``.txt`` of one a line; a table (CSV, Parquet, Arrow) with one
         column of labels or with columns ``row`` and ``label``; the table of the features itself,
-        with ``column``; a LIBSVM file, whose lines begin with the label; or ``sim:…``.
+        with ``column``; a LIBSVM file, whose lines begin with the label; an array of a ``.npz`` or
+        HDF5 file or a Zarr folder, as ``file.h5::name``; or ``sim:…``.
     n_rows : int, optional
         Rows that there must be labels for; needed for ``row,label`` pairs.
     column : str, optional
-        Column that holds the labels.
+        Column or array that holds the labels.
     unlabelled : int, str, sequence of these or None
         What marks a row without a label, beside empty, null and NaN.
     sparse : bool
@@ -78,7 +79,8 @@ def read_labels(
     LabelError
         When the number of labels is not ``n_rows``, a row is out of range, or a row has two labels.
     """
-    codes = gather_labels(path, n_rows, LabelColumns(column), unlabelled)
+    columns = LabelColumns(column, by_line=column is not None)
+    codes = gather_labels(path, n_rows, columns, unlabelled)
     if not sparse:
         return codes.dense()
     rows, found, _ = codes.labelled()
@@ -103,7 +105,11 @@ def gather_labels(
     """
     columns = columns or LabelColumns()
     codes = LabelCodes(n_rows, str(path), unlabelled)
-    named = look_up(path, for_labels=True)
+    named = look_up(path, for_labels=not columns.by_line)
+    files = named.files
+    if columns.label is not None and named.format.holds_arrays:
+        files = tuple(f"{split_inside(file)[0]}{INSIDE}{columns.label}" for file in files)
+        columns = columns._replace(label=None)
     label = None if named.format.names_labels else columns.label
     weight = None if named.is_table else columns.weight
     for option, value in (("column", label), ("weight_column", weight)):
@@ -111,5 +117,5 @@ def gather_labels(
             raise ParameterError(
                 f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
             )
-    named.format.read_labels(codes, named.files, columns)
+    named.format.read_labels(codes, files, columns)
     return codes

@@ -13,6 +13,7 @@ import numpy as np
 from biglp._core.errors import LabelWarning, ParameterError
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._labels.markers import nothing_to_label, suspicions
+from biglp._sources.beside import table_beside
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.labels.files import gather_labels
@@ -125,12 +126,18 @@ class LabelInput:
     @cached_property
     def in_rows(self) -> bool:
         """Whether the table with a line for each row has a column of labels."""
-        if self.label_column is None:
+        if self.label_column is None or self.in_array:
             return False
         if self.labels:  # then the column may be one of the labels' files
             return self.named_table is not None and self.label_column in self.beside.names
         self.beside.check("label_column", self.label_column)
         return True
+
+    @cached_property
+    def in_array(self) -> bool:
+        """Whether the column of labels is an array in the files of the rows."""
+        beside = self.label_column is not None and not self.labels and self.metadata is None
+        return beside and self.named is not None and self.named.format.holds_arrays
 
     @property
     def anywhere(self) -> bool:
@@ -140,7 +147,9 @@ class LabelInput:
     @property
     def holds_labels(self) -> bool:
         """Whether the rows' files hold labels in a place that need not be named."""
-        return self.named is not None and self.named.format.holds_labels
+        if self.named is None or self.metadata is not None:
+            return False
+        return self.named.format.holds_labels
 
     @property
     def not_features(self) -> dict[str, Any]:
@@ -167,6 +176,8 @@ class LabelInput:
 
         Without ``n_rows`` there are as many rows as labels, given or not.
         """
+        if self.metadata is not None and self.named is not None:
+            table_beside(self.named, self.metadata)
         if n_rows is None and self.labels and self.named_table is not None:
             n_rows = self.beside.count()
         parts, warnings = [], list[LabelWarning]()
@@ -202,7 +213,8 @@ class LabelInput:
             append_columns(codes, self.beside.tables(), columns)
             yield codes
         elif not self.labels:
-            yield gather_labels(self.rows, n_rows, LabelColumns(), self.unlabelled)
+            array = self.label_column if self.in_array else None
+            yield gather_labels(self.rows, n_rows, LabelColumns(array), self.unlabelled)
         columns = LabelColumns(
             self.label_column, self.weight_column, self.id_column, must=not self.in_rows
         )

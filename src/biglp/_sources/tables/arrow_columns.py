@@ -7,10 +7,16 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import sparse
 
+from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
+from biglp._sources.tables.kinds.base import WrongRowsError
+from biglp._sources.tables.kinds.embedding import Embedding, number_type
 from biglp._sources.tables.missing import MissingValues
+
+Content = Literal["number", "time", "text", "nothing", "other"]
 
 
 def encode(
@@ -22,7 +28,7 @@ def encode(
 ) -> None:
     """Fill a (features, rows) buffer from a batch of Arrow columns.
 
-    Missing values are filled when the encoding has means, and counted when not.
+    Missing values that are not filled, and wrong ones, are counted.
 
     Parameters
     ----------
@@ -35,41 +41,64 @@ def encode(
     missing : MissingValues
     """
     place = 0
-    for index, (name, width) in enumerate(
-        zip(encoding.columns or (), encoding.widths, strict=True)
-    ):
-        column = batch.column(name)
-        part = out[place : place + width]
-        filling = None if encoding.means is None else encoding.means[index]
-        if name in encoding.categories:
-            if column.null_count and filling is None:
-                missing.add(name, _numbered(rows, column.is_null()))
-            _encode_categories(column, encoding.categories[name], part)
-        elif column.null_count and out.dtype.kind != "f":
-            missing.add(name, _numbered(rows, column.is_null()))
-        else:
-            try:
-                part[0] = numbers(column)
-            except (TypeError, ValueError, pa.ArrowException) as error:
-                raise BadRowsError(
-                    f"column {name!r} must hold numbers and holds {column.type}: {error}. "
-                    "Give the same kind of table as the model was fitted on."
-                ) from error
-            empty = np.isnan(part[0]) if out.dtype.kind == "f" else np.zeros(1, dtype=bool)
-            if empty.any() and filling is None:
-                missing.add(name, _numbered(rows, empty))
-            elif empty.any():
-                part[0][empty] = filling
-        place += width
+    for column in encoding.columns or ():
+        if column.sparse:
+            continue
+        values = batch.column(column.name)
+        try:
+            refused = column.fill(values, out[place : place + column.width])
+        except WrongRowsError as error:
+            missing.add_wrong(column.name, str(error), _numbered(rows, error.where))
+            refused = None
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise BadRowsError(
+                f"column {column.name!r} must hold {column.expects} and holds {values.type}: "
+                f"{error}. Give the same kind of table as the model was fitted on."
+            ) from error
+        if refused is not None:
+            missing.add(column.name, _numbered(rows, refused))
+        place += column.width
 
 
-def _encode_categories(column: Any, categories: tuple[str, ...], out: np.ndarray) -> None:
-    values = pa.array(categories, type=pa.string())
-    found = pc.index_in(text(column), value_set=values, skip_nulls=True)
-    codes = found.fill_null(-1).to_numpy()
-    known = np.flatnonzero(codes >= 0)
-    out[:] = 0
-    out[codes[known], known] = 1
+def encode_sparse(
+    encoding: Encoding, batch: Any, rows: int | np.ndarray, missing: MissingValues
+) -> Rows:
+    """Turn a batch of Arrow columns into CSR rows, where some columns are sparse.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    batch : pyarrow.RecordBatch or pyarrow.Table
+    rows : int or ndarray
+        Number of the first row, or the numbers of all.
+    missing : MissingValues
+    """
+    dtype = np.dtype(encoding.dtype)
+    dense = np.empty((encoding.words_from or 0, batch.num_rows), dtype=dtype)
+    encode(encoding, batch, dense, rows, missing)
+    words = [c.sparse_rows(batch.column(c.name)) for c in encoding.columns or () if c.sparse]
+    return sparse.hstack([sparse.csr_matrix(dense.T), *words], format="csr", dtype=dtype)
+
+
+def ready_rows(encoding: Encoding, batch: Any) -> np.ndarray | None:
+    """Rows of a table of one embedding column, without a copy.
+
+    Returns
+    -------
+    found : ndarray of shape (rows, features) or None
+        None where there is more to do, or something wrong that :func:`encode` will tell.
+    """
+    columns = encoding.columns or ()
+    if len(columns) != 1 or not isinstance(columns[0], Embedding):
+        return None
+    values = batch.column(columns[0].name)
+    kind = number_type(values.type)
+    if kind is None or np.dtype(kind.to_pandas_dtype()) != np.dtype(encoding.dtype):
+        return None
+    try:
+        return columns[0].rows(values)
+    except WrongRowsError:
+        return None
 
 
 def _numbered(rows: int | np.ndarray, where: Any) -> np.ndarray:
@@ -91,13 +120,26 @@ def numbers(column: Any) -> np.ndarray:
     return column.to_numpy(zero_copy_only=False)
 
 
+NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+CODE = r"^\s*0\d"
+"""Digits with a 0 before them are a code, whose digits do not count."""
+
+
+def written_numbers(column: Any) -> Any:
+    """Texts as numbers; null where one is no number."""
+    words = text(column)
+    fits = pc.match_substring_regex(words, NUMBER)
+    trimmed = pc.utf8_trim_whitespace(pc.if_else(fits, words, pa.scalar(None, pa.string())))
+    return trimmed.cast(pa.float64())
+
+
 def text(column: Any) -> Any:
     """Arrow column as plain strings."""
     return column.cast(pa.string())
 
 
-def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
-    """What an Arrow type holds: numbers (truth values and decimals too), text or categories."""
+def content_of(kind: Any) -> Content:
+    """What an Arrow type holds: numbers (truth values and decimals too), moments, or text."""
     types = pa.types
     if (
         types.is_integer(kind)
@@ -106,6 +148,8 @@ def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
         or types.is_decimal(kind)
     ):
         return "number"
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return "time"
     if (
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -114,3 +158,11 @@ def content_of(kind: Any) -> Literal["number", "text", "nothing", "other"]:
     ):
         return "text"
     return "nothing" if types.is_null(kind) else "other"
+
+
+def missing_in(column: Any) -> int:
+    """Number of missing values: null or NaN."""
+    count = int(column.null_count)
+    if pa.types.is_floating(column.type):
+        count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
+    return count

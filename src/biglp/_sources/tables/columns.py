@@ -8,47 +8,62 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.arrow_columns import content_of, numbers, text
+from biglp._sources.tables.arrow_columns import content_of
+from biglp._sources.tables.decide import Decision, column_facts, decide
 from biglp._sources.tables.encoding import Encoding, some
+from biglp._sources.tables.kinds.base import Column
+from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type
+from biglp._sources.tables.kinds.number import Number
+from biglp._sources.tables.look import first_rows
+from biglp._sources.tables.problems import refuse
 from biglp._sources.tables.table import TableFile, stream
-
-MAX_CATEGORIES = 1000
 
 
 def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
     """Decide how a table becomes features, as an earlier table's did where one is given.
 
-    A pass over the rows is made only when categories or means have to be found.
+    The first rows are looked at. A pass over all rows is made only over columns of which categories
+    or means have to be found.
     """
     known = options.encoding
     first = files[0]
     if known is not None and known.columns is not None:
-        columns = known.columns_of(first.schema.names, first.name)
-        numeric = [column for column in columns if column not in known.categories]
-        _check_files(files, columns, numeric)
+        known.check_names(first.schema.names, first.name)
+        _check_files(files, known.columns)
         return known
-    columns = _chosen(first, options)
+    chosen = _chosen(first, options)
     if known is not None:
-        _check_files(files, columns, columns)
-        return _by_position(known, columns, first.name)
-    contents = {column: content_of(first.schema.field(column).type) for column in columns}
-    texts = [column for column in columns if contents[column] == "text"]
-    other = [column for column in columns if contents[column] == "other"]
-    numeric = [column for column in columns if contents[column] != "text"]
-    _check_files(files, columns, numeric)
-    if other or (texts and options.categorical == "error"):
-        raise _not_numbers(first, texts, other)
-    categories: dict[str, tuple[str, ...]] = {}
-    means = None
-    if texts or options.missing == "mean":
-        categories, means = _scan(files, columns, texts, options)
-    types = [file.schema.field(column).type for column in numeric for file in files]
-    dtype = _common_dtype(types, options)
-    return Encoding(columns, len(columns), dtype.str, categories, means)
+        found = _by_position(known, files, chosen, first.name)
+        _check_files(files, found.columns or ())
+        return found
+    _check_names(files, chosen)
+    lists = _embeddings(files, chosen)
+    plain = [name for name in chosen if name not in lists]
+    decision, looks = Decision(), {}
+    if plain:
+        head = first_rows(files, plain)
+        guess = options.categorical == "auto"
+        looks = {name: head.look(name, guess=guess) for name in plain}
+        refuse(first, looks, options)
+        decision = decide(files, plain, options, head, looks)
+    if not decision.columns and not lists:
+        reasons = "; ".join(f"{name!r}: {why}" for name, why in decision.left_out.items())
+        raise BadRowsError(
+            f"{first.name} has no column that can be a feature: {reasons}. Name those that are "
+            "features all the same with columns= (--columns)."
+        )
+    columns = _in_order([*decision.columns, *lists.values()], chosen)
+    _check_files(files, columns)
+    return Encoding(
+        columns,
+        len(columns),
+        _common_dtype(files, columns, options).str,
+        left_out=decision.left_out,
+        facts=column_facts(looks, decision.columns),
+    )
 
 
 def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
@@ -57,6 +72,7 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
         "label_column": [options.label_column] if options.label_column is not None else [],
         "columns": list(options.columns or ()),
         "drop": list(options.drop),
+        "text": list(options.text),
     }
     for option, names in asked.items():
         absent = [name for name in names if name not in available]
@@ -66,115 +82,104 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
             )
     left_out = {*options.drop, *asked["label_column"]}
     if options.columns is not None:
-        both = [name for name in options.columns if name in left_out]
+        both = [name for name in (*options.columns, *options.text) if name in left_out]
         if both:
             raise ParameterError(
                 f"{some(both)} cannot be a feature and the label column (or dropped) at once."
             )
-        return options.columns
+        return (*options.columns, *(n for n in options.text if n not in options.columns))
     chosen = tuple(name for name in available if name not in left_out)
     if not chosen:
         raise BadRowsError(f"{file.name} has no feature columns beside {some(sorted(left_out))}.")
     return chosen
 
 
-def _check_files(
-    files: Sequence[TableFile], columns: Sequence[str], numeric: Sequence[str]
-) -> None:
-    """Every file must have all columns, and numbers in those that are numbers."""
+def _check_names(files: Sequence[TableFile], names: Sequence[str]) -> None:
+    """Every file must have all columns."""
     for file in files:
         present = set(file.schema.names)
-        absent = [column for column in columns if column not in present]
+        absent = [name for name in names if name not in present]
         if absent:
             raise BadRowsError(
                 f"{file.name} has no column {some(absent)}, which {files[0].name} has; "
                 "the files of one table need the same columns."
             )
-        wrong = [c for c in numeric if content_of(file.schema.field(c).type) == "text"]
+
+
+def _check_files(files: Sequence[TableFile], columns: Sequence[Column]) -> None:
+    """Every file must have all columns, and numbers in those that are numbers."""
+    _check_names(files, [column.name for column in columns])
+    for file in files:
+        wrong = [c for c in columns if not c.takes(file.schema.field(c.name).type)]
         if wrong:
+            held = sorted({str(file.schema.field(c.name).type) for c in wrong})
+            held = ["text" if kind in ("string", "large_string") else kind for kind in held]
             raise BadRowsError(
-                f"{file.name}: columns {some(wrong)} hold text where numbers are expected; give "
+                f"{file.name}: columns {some([c.name for c in wrong])} hold {', '.join(held)} "
+                f"where {wrong[0].expects} are expected; give "
                 "the same kind of table as the model was fitted on, or as the other files are."
             )
 
 
-def _by_position(known: Encoding, columns: tuple[str, ...], name: str) -> Encoding:
+def _embeddings(files: Sequence[TableFile], columns: Sequence[str]) -> dict[str, Embedding]:
+    """Columns that hold lists of numbers, and how long these are."""
+    found: dict[str, Embedding] = {}
+    for column in columns:
+        kind = files[0].schema.field(column).type
+        if number_type(kind) is None:
+            continue
+        batches = stream(files, [column])
+        lengths = (length_of(kind, batch.column(column)) for batch in batches)
+        length = next((length for length in lengths if length is not None), None)
+        if not length:
+            raise BadRowsError(
+                f"{files[0].name}: column {column!r} ({kind}) holds no list with numbers in it; "
+                "leave it out (drop=, --drop)."
+            )
+        found[column] = Embedding(column, length)
+    return found
+
+
+def _by_position(
+    known: Encoding, files: Sequence[TableFile], columns: tuple[str, ...], name: str
+) -> Encoding:
+    lists = _embeddings(files, columns)
+    if lists and known.means is None:
+        found = tuple(lists.get(column) or Number(column) for column in columns)
+        if sum(column.width for column in found) == known.n_inputs:
+            return replace(known, columns=found)
     if len(columns) != known.n_inputs:
         raise BadRowsError(
             f"{name} has {len(columns)} feature columns, but the model was fitted on "
             f"{known.n_inputs} features without names; give as many, in the same order."
         )
-    return replace(known, columns=columns)
+    means = known.means or (None,) * len(columns)
+    numbers = tuple(Number(name, mean) for name, mean in zip(columns, means, strict=True))
+    return replace(known, columns=numbers, means=None)
 
 
-def _not_numbers(file: TableFile, texts: Sequence[str], other: Sequence[str]) -> BadRowsError:
-    """Explain that columns hold text, or neither numbers nor text."""
-    names = other or texts
-    shown = ", ".join(
-        f"{name!r} ({file.schema.field(name).type}{file.text_example(name)})" for name in names[:8]
-    )
-    shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
-    if other:
-        return BadRowsError(
-            f"{file.name}: columns {shown} hold neither numbers nor text. Leave them out "
-            "(drop=, --drop), choose the feature columns (columns=, --columns), or turn them into "
-            "numbers first."
-        )
-    return BadRowsError(
-        f"{file.name}: columns {shown} hold text, and features must be numbers. Turn "
-        "each category into a feature of its own with categorical='onehot' "
-        "(--categorical onehot), or leave the columns out (drop=, --drop)."
-    )
+def _in_order(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...]:
+    """Columns in the order of the table, or that was asked for; sparse ones come last."""
+    return tuple(sorted(columns, key=lambda column: (column.sparse, names.index(column.name))))
 
 
-def _scan(
-    files: Sequence[TableFile], columns: Sequence[str], texts: Sequence[str], options: ReadOptions
-) -> tuple[dict[str, tuple[str, ...]], tuple[float, ...] | None]:
-    """Find categories and means in one pass over the columns that need it."""
-    fill = options.missing == "mean"
-    needed = columns if fill else texts
-    found: dict[str, set[str]] = {column: set() for column in texts}
-    sums = dict.fromkeys(columns, 0.0)
-    counts = dict.fromkeys(columns, 0)
-    for batch in stream(files, needed):
-        for column in needed:
-            values = batch.column(column)
-            if column in found:
-                found[column].update(pc.unique(text(values)).drop_null().to_pylist())
-                if len(found[column]) > MAX_CATEGORIES:
-                    raise BadRowsError(
-                        f"{files[0].name}: column {column!r} has more than {MAX_CATEGORIES:,} "
-                        "different texts, too many for a feature each; it may be a name or a "
-                        "number of the row. Leave it out (drop=, --drop)."
-                    )
-                continue
-            array = numbers(values).astype(np.float64, copy=False)
-            there = ~np.isnan(array)
-            sums[column] += float(array[there].sum())
-            counts[column] += int(there.sum())
-    categories = {column: tuple(sorted(found[column])) for column in texts}
-    if not fill:
-        return categories, None
-    empty = [column for column in columns if column not in found and counts[column] == 0]
-    if empty:
-        raise BadRowsError(
-            f"{files[0].name}: columns {some(empty)} have no value at all, so there is no mean to "
-            "fill them with; leave them out (drop=, --drop)."
-        )
-    return categories, tuple(sums[column] / max(counts[column], 1) for column in columns)
-
-
-def _common_dtype(types: Sequence[Any], options: ReadOptions) -> np.dtype[Any]:
-    """The narrowest type that holds every number column, and NaN where means are asked for."""
+def _common_dtype(
+    files: Sequence[TableFile], columns: Sequence[Column], options: ReadOptions
+) -> np.dtype[Any]:
+    """The narrowest type that holds every number column, and NaN where values are filled in."""
     if options.dtype is not None:
         return np.dtype(options.dtype)
+    numbers = [column for column in columns if type(column) in (Number, Embedding)]
+    types = [file.schema.field(column.name).type for column in numbers for file in files]
+    whole = all(column.plain or column.kind in ("onehot", "words") for column in columns)
     dtypes: list[np.dtype[Any]] = (
-        [np.dtype(np.float32)] if options.missing == "mean" or not types else []
+        [np.dtype(np.float32)] if options.missing == "mean" or not types or not whole else []
     )
     for kind in types:
+        kind = number_type(kind) or kind
         if pa.types.is_boolean(kind):
             dtypes.append(np.dtype(np.uint8))
-        elif pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        elif pa.types.is_decimal(kind) or content_of(kind) != "number":
             dtypes.append(np.dtype(np.float64))
         else:
             dtypes.append(np.dtype(kind.to_pandas_dtype()))

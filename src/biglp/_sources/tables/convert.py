@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from biglp._core.arrays import Rows
 from biglp._core.errors import OutputError
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
+from biglp._sources.cache.csrfile import CsrWriter
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
 from biglp._sources.files import no_rows
-from biglp._sources.tables.arrow_columns import encode
+from biglp._sources.tables.arrow_columns import encode, encode_sparse, ready_rows
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile, stream
-from biglp._sources.tables.tabular import column_buffer
+from biglp._sources.tables.tabular import feature_buffer
 
+GUESSED_WORDS = 100
+"""Different words of a text, for the disk space."""
 logger = logging.getLogger("biglp")
 
 
@@ -40,7 +46,7 @@ def convert(
     """
     in_parts = bool(files[0].part_rows)
     n_rows = sum(file.n_rows_guess for file in files)
-    needed = n_rows * encoding.n_features * np.dtype(encoding.dtype).itemsize
+    needed = n_rows * row_bytes(encoding)
     shortage = store.shortage(needed)
     if shortage is not None and not in_parts:
         raise no_room(store.name, shortage)
@@ -58,23 +64,55 @@ def convert(
     return None
 
 
+def row_bytes(encoding: Encoding) -> int:
+    """What a row takes on disk; of a text only a guess can be made before it is read."""
+    itemsize = np.dtype(encoding.dtype).itemsize
+    if encoding.words_from is None:
+        return encoding.n_features * itemsize
+    words = GUESSED_WORDS * sum(column.sparse for column in encoding.columns or ())
+    return (encoding.words_from + words) * (itemsize + 4)
+
+
 def _write_rows(
     files: Sequence[TableFile], encoding: Encoding, name: str, task: Task, folder: Path
 ) -> Encoding:
     """Stream a table into ``rows.npy``; missing values are counted to the end, then refused."""
-    assert encoding.columns is not None
-    dtype, width = np.dtype(encoding.dtype), encoding.n_features
     missing, done = MissingValues(), 0
-    with NpyWriter(folder / "rows.npy", dtype, (width,)) as rows:
-        for batch in stream(files, encoding.columns):
-            buffer = column_buffer(width, batch.num_rows, dtype)
-            encode(encoding, batch, buffer, done, missing)
+    dtype, width = np.dtype(encoding.dtype), encoding.n_features
+    writer = (
+        NpyWriter(folder / "rows.npy", dtype, (width,))
+        if encoding.words_from is None
+        else CsrWriter(folder, width, dtype)
+    )
+    with (
+        writer as rows,
+        ThreadPoolExecutor(1, "biglp-write") as disk,  # writes one batch while the next is decoded
+    ):
+        writing: Future[None] | None = None
+        for batch in stream(files, encoding.names):
+            found = _decoded(encoding, batch, done, missing)
+            if writing is not None:
+                writing.result()
             if not missing.counts:
-                rows.append(buffer.T)
+                writing = disk.submit(rows.append, found)
             done += batch.num_rows
             task.advance(batch.num_rows)
+        if writing is not None:
+            writing.result()
     if missing.counts:
         raise missing.error(name)
     if done == 0:
         raise no_rows(name)
     return encoding
+
+
+def _decoded(encoding: Encoding, batch: Any, first: int, missing: MissingValues) -> Rows:
+    """Rows of a batch, sparse where some of its columns are."""
+    if encoding.words_from is not None:
+        return encode_sparse(encoding, batch, first, missing)
+    ready = ready_rows(encoding, batch)
+    if ready is not None:
+        return ready
+    buffer = feature_buffer(encoding, batch.num_rows)
+    encode(encoding, batch, buffer, first, missing)
+    return buffer.T

@@ -1,19 +1,21 @@
 """How the columns of a table become numeric features, kept so that new files are treated alike.
 
-A number column is one feature. A text column becomes one feature a category (1 where the row has
-it, 0 elsewhere); a category that was not there when the model was fitted is 0 everywhere. A missing
-number becomes its column's mean, a missing category 0 everywhere, when that was asked for.
-
-This module knows nothing of Arrow, so that arrays can be used where pyarrow is not installed.
+An encoding is a list of columns, each of a kind (:mod:`.kinds`) that says how many features it has
+and how they are filled. This module knows nothing of Arrow, so that arrays can be used where
+pyarrow is not installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from biglp._core.errors import BadRowsError
+from biglp._sources.tables.kinds import KINDS
+
+if TYPE_CHECKING:
+    from biglp._sources.tables.kinds.base import Column
 
 
 @dataclass(frozen=True)
@@ -22,90 +24,141 @@ class Encoding:
 
     Attributes
     ----------
-    columns : tuple of str or None
+    columns : tuple of Column or None
         Columns in feature order; None where the input had no names.
     n_inputs : int
         Number of columns.
     dtype : str
         NumPy type of the features.
-    categories : dict of str to tuple of str
-        Categories of each column that is one-hot encoded.
     means : tuple of float or None
-        What missing values become, one number a column; None when they are refused.
+        What missing values of columns without names become; None when they are refused.
     zero_based : bool or None
         Whether a LIBSVM file counts its features from 0.
+    left_out : dict of str to str
+        Columns that are no features though nobody said so, and why.
+    facts : dict of str to dict
+        What new rows are compared with: of each column the share of ``missing`` values, and the
+        range (``low``, ``high``) of numbers.
+    names : tuple of str
+        Names of the columns; empty where there are none.
     widths : tuple of int
         Features of each column.
     n_features : int
         Number of features.
     feature_names : tuple of str or None
-        Names of the features: a column's name, or ``column=category``.
+        Names of the features; None where there are none, as for words.
+    words_from : int or None
+        Place of the first feature of a sparse column, after all others; None when rows are dense.
     """
 
-    columns: tuple[str, ...] | None
+    columns: tuple[Column, ...] | None
     n_inputs: int
     dtype: str
-    categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     means: tuple[float, ...] | None = None
     zero_based: bool | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, dict[str, float]] = field(default_factory=dict)
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     widths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     n_features: int = field(init=False, repr=False, compare=False)
     feature_names: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    words_from: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Work out the features, which every block of rows asks for."""
-        names: list[str] = []
-        widths: list[int] = []
-        for column in self.columns or ():
-            values = self.categories.get(column)
-            names += [column] if values is None else [f"{column}={value}" for value in values]
-            widths.append(1 if values is None else len(values))
+        columns = self.columns or ()
         named = self.columns is not None
-        object.__setattr__(self, "widths", tuple(widths) if named else (1,) * self.n_inputs)
-        object.__setattr__(self, "n_features", sum(self.widths))
-        object.__setattr__(self, "feature_names", tuple(names) if named else None)
+        features = tuple(name for column in columns for name in column.feature_names)
+        widths = tuple(column.width for column in columns)
+        dense = sum(column.width for column in columns if not column.sparse)
+        words = any(column.sparse for column in columns)
+        object.__setattr__(self, "words_from", dense if words else None)
+        object.__setattr__(self, "names", tuple(column.name for column in columns))
+        object.__setattr__(self, "widths", widths)
+        object.__setattr__(self, "n_features", sum(widths) if named else self.n_inputs)
+        object.__setattr__(self, "feature_names", features if named and not words else None)
 
-    def columns_of(self, available: Sequence[str], name: str) -> tuple[str, ...]:
-        """Find this encoding's columns in a new table, by name.
+    def column(self, name: str) -> Column | None:
+        """The column of that name, or None."""
+        return next((column for column in self.columns or () if column.name == name), None)
+
+    @property
+    def takes_arrays(self) -> bool:
+        """Whether rows of numbers, without names, can be taken for features."""
+        return all(column.plain for column in self.columns or ())
+
+    @property
+    def fillings(self) -> tuple[float | None, ...] | None:
+        """What missing values of each feature become; None where all are refused."""
+        if self.columns is None:
+            return self.means
+        found = tuple(filling for column in self.columns for filling in column.fillings)
+        return found if any(filling is not None for filling in found) else None
+
+    def check_names(self, available: Sequence[str], name: str) -> None:
+        """Look for this encoding's columns in a new table.
 
         Raises
         ------
         BadRowsError
             When a column is not there.
         """
-        assert self.columns is not None
-        absent = [column for column in self.columns if column not in available]
+        absent = [column for column in self.names if column not in available]
         if absent:
             raise BadRowsError(
-                f"{name} lacks {len(absent)} of the {len(self.columns)} columns that the model was "
+                f"{name} lacks {len(absent)} of the {len(self.names)} columns that the model was "
                 f"fitted on: {some(absent)}. It has: {some(available)}. "
                 "Give a table with the same column names (their order does not matter)."
             )
-        return self.columns
 
     def to_json(self) -> dict[str, Any]:
         """Return a description that JSON can hold."""
+        columns = self.columns
         return {
-            "columns": None if self.columns is None else list(self.columns),
+            "columns": None if columns is None else [column.to_json() for column in columns],
             "n_inputs": self.n_inputs,
             "dtype": self.dtype,
-            "categories": {name: list(values) for name, values in self.categories.items()},
             "means": None if self.means is None else list(self.means),
             "zero_based": self.zero_based,
+            "left_out": self.left_out,
+            "facts": self.facts,
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Encoding:
-        """Rebuild an encoding from :meth:`to_json`."""
+        """Rebuild an encoding from :meth:`to_json`, of this release or of 0.1."""
         columns, means = stored["columns"], stored["means"]
+        if columns and "categories" in stored:
+            columns = _columns_of_0_1(columns, stored["categories"], means)
+            means = None
         return cls(
-            columns=None if columns is None else tuple(columns),
+            columns=None
+            if columns is None
+            else tuple(KINDS[column["kind"]].from_json(column) for column in columns),
             n_inputs=stored["n_inputs"],
             dtype=stored["dtype"],
-            categories={name: tuple(values) for name, values in stored["categories"].items()},
             means=None if means is None else tuple(means),
             zero_based=stored["zero_based"],
+            left_out=stored.get("left_out", {}),
+            facts=stored.get("facts", {}),
         )
+
+
+def _columns_of_0_1(
+    names: list[str], categories: dict[str, list[str]], means: list[float] | None
+) -> list[dict[str, Any]]:
+    """Columns as release 0.1 stored them: their names, and apart from that categories and means."""
+    return [
+        {
+            "kind": "onehot",
+            "name": name,
+            "categories": categories[name],
+            "filled": means is not None,
+        }
+        if name in categories
+        else {"kind": "number", "name": name, "filling": None if means is None else means[place]}
+        for place, name in enumerate(names)
+    ]
 
 
 def some(names: Sequence[str], most: int = 8) -> str:

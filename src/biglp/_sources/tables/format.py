@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from biglp._core.errors import InputWarning, ParameterError, warn_caller
 from biglp._sources.cache.cached import CachedSource
@@ -18,9 +19,11 @@ from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import convert
-from biglp._sources.tables.encoding import some
+from biglp._sources.tables.drift import compare_columns
+from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.head import probe_table
-from biglp._sources.tables.table import TableFile
+from biglp._sources.tables.partitions import with_partitions
+from biglp._sources.tables.table import MixedColumnError, TableFile, stream
 from biglp._sources.tables.tabular import TabularSource
 
 logger = logging.getLogger("biglp")
@@ -41,7 +44,8 @@ class TableFormat(Format):
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
         """Open the files of one table."""
         first = self.table(files[0], options)
-        return [first, *(self.table(file, options, first) for file in files[1:])]
+        tables = [first, *(self.table(file, options, first) for file in files[1:])]
+        return with_partitions(tables, options)
 
     def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
         """Open a table, converting it first where that pays and the disk has room."""
@@ -67,9 +71,28 @@ class TableFormat(Format):
         """Decode the first rows, to estimate how long decoding all of them takes."""
         return probe_table(self.open_files(files, options), options)
 
+    def compare(self, files: Sequence[str], options: ReadOptions) -> dict[str, Any]:
+        """Compare the first rows with the training rows of a model."""
+        encoding = options.encoding
+        if encoding is None or encoding.columns is None:
+            return {}
+        return compare_columns(self.open_files(files, options), encoding)
+
+    def count_rows(self, files: Sequence[str]) -> list[int]:
+        """Count the rows of each file; text has to be read for that."""
+        tables = self.open_files(files, ReadOptions())
+        return [
+            sum(table.part_rows)
+            if table.part_rows
+            else sum(batch.num_rows for batch in stream([table], table.schema.names[:1]))
+            for table in tables
+        ]
+
     def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
         """Append a column of labels, of which only this column is read."""
-        append_columns(codes, self.open_files(files, ReadOptions()), columns)
+        named = (columns.label, columns.weight, columns.id)
+        asked = ReadOptions(drop=tuple(name for name in named if name is not None))
+        append_columns(codes, self.open_files(files, asked), columns)
 
 
 def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
@@ -99,16 +122,32 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
             "middle and must be converted once; use cache='auto' or name a folder."
         )
     store = CacheStore(name, stamps, options)
-    found, problem = store.find(), None
-    encoding = found or make_encoding(tables, options)
+    found = store.find()
+    encoding, problem = (found, None) if found else _convert(store, tables, options)
     _tell(tables, options)
-    if found is None:
-        problem = convert(store, tables, encoding, options.progress)
     open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
     if problem is not None and open_original is not None:
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
         return open_original()
     return CachedSource(store, kind, stamps, encoding, open_original)
+
+
+def _convert(
+    store: CacheStore, tables: Sequence[TableFile], options: ReadOptions
+) -> tuple[Encoding, str | None]:
+    """Convert a table; a column in which a text turns up is read as text from its first row.
+
+    Whether the text is found at the beginning of a file or later must make no difference.
+    """
+    while True:
+        try:
+            encoding = make_encoding(tables, options)
+            return encoding, convert(store, tables, encoding, options.progress)
+        except MixedColumnError as error:
+            if options.categorical != "auto" or options.encoding is not None:
+                raise
+            for table in tables:
+                table.read_as_text(error.column)
 
 
 def _tell(tables: Sequence[TableFile], options: ReadOptions) -> None:

@@ -8,17 +8,21 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from scipy import sparse
 
-from biglp._sources.decoding import table_bytes
-from biglp._sources.formats.arrays import ArraySource
+from biglp._core.arrays import Rows
+from biglp._sources.base import Source
+from biglp._sources.decoding import SPARSE_BYTES, table_bytes
+from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.options import ReadOptions
 from biglp._sources.probe import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
-from biglp._sources.tables.arrow_columns import encode
+from biglp._sources.tables.arrow_columns import encode, encode_sparse, missing_in
 from biglp._sources.tables.columns import make_encoding
+from biglp._sources.tables.convert import row_bytes
+from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
+from biglp._sources.tables.tabular import feature_buffer
 
 HEAD_ROWS = 50_000
 
@@ -53,45 +57,50 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     """
     head = Head(files[0])
     encoding = make_encoding([head], options)
-    columns, width = encoding.columns or (), encoding.n_features
-    most = max(SAMPLE_BYTES // (8 * width), 1)
+    columns, width = encoding.names, encoding.n_features
+    words = encoding.words_from is not None
+    most = max(SAMPLE_BYTES // (row_bytes(encoding) if words else 8 * width), 1)
     counts = dict.fromkeys(columns, 0)
-    parts: list[np.ndarray] = []
+    parts: list[Rows] = []
     done = 0
     began = time.perf_counter()
     for batch in stream([head], columns):
         batch = batch.slice(0, most - done)
-        buffer = np.empty((width, batch.num_rows), dtype=encoding.dtype)
-        encode(encoding, batch, buffer, done, MissingValues())
+        if words:
+            parts.append(encode_sparse(encoding, batch, done, MissingValues()))
+        else:
+            buffer = feature_buffer(encoding, batch.num_rows)
+            encode(encoding, batch, buffer, done, MissingValues())
+            parts.append(np.ascontiguousarray(buffer.T))
         for name in columns:
-            counts[name] += _missing_in(batch.column(name))
-        parts.append(np.ascontiguousarray(buffer.T))
+            counts[name] += missing_in(batch.column(name))
         done += batch.num_rows
         if done >= min(most, HEAD_ROWS):
             break
     seconds = time.perf_counter() - began
-    rows = np.concatenate(parts)
-    if rows.dtype.kind == "f":
-        rows = np.nan_to_num(rows, copy=False)
+    source = _source_of(parts, encoding)
     n_rows = sum(file.n_rows_guess for file in files)
-    size = n_rows * width * rows.dtype.itemsize
+    size = n_rows * row_bytes(encoding)
     decode = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
     return Probe(
-        source=ArraySource(rows),
+        source=source,
         n_rows=n_rows,
         exact=bool(files[0].part_rows),
         looked_at=done,
         convert_seconds=decode if files[0].slow else 0.0,
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decode,
-        decoding=table_bytes(n_rows, encoding.n_inputs),
+        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs),
         missing={name: count for name, count in counts.items() if count},
-        categories={name: len(values) for name, values in encoding.categories.items()},
+        uses={column.name: column.describe() for column in encoding.columns or ()},
+        left_out=encoding.left_out,
     )
 
 
-def _missing_in(column: Any) -> int:
-    """Missing values of an Arrow column: null or NaN."""
-    count = int(column.null_count)
-    if pa.types.is_floating(column.type):
-        count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
-    return count
+def _source_of(parts: list[Rows], encoding: Encoding) -> Source:
+    """The rows that were decoded, as a source in memory."""
+    if encoding.words_from is not None:
+        words = CsrSource(sparse.vstack(parts, format="csr"))
+        words.words_from = encoding.words_from
+        return words
+    rows = np.concatenate(parts)
+    return ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)

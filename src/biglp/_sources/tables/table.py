@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -50,10 +50,10 @@ class TableFile(ABC):
         What the user should know about how the file is read.
     """
 
-    kind: ClassVar[str]
-    part_word: ClassVar[str] = "part"
-    slow: ClassVar[bool] = False
-    typed: ClassVar[bool] = True
+    kind: str
+    part_word: str = "part"
+    slow: bool = False
+    typed: bool = True
     name: str
     stamp: FileStamp | None
     schema: Any
@@ -90,6 +90,22 @@ class TableFile(ABC):
             f"{where} cannot be read as {self.kind}: {reason[:300]}. The file is damaged, was cut "
             "short while it was written, or has the wrong ending; write or copy it again."
         )
+
+
+class MixedColumnError(BadRowsError):
+    """A column whose first rows are numbers, dates or truth values holds a text further down.
+
+    Attributes
+    ----------
+    column : str
+    """
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.column)
 
 
 def check_names(schema: Any, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 Columns are copied into the rows of a (features, rows) buffer, which is then transposed: that is
 faster than filling a (rows, features) buffer by columns, and the rows have the same layout, hence
-the same sums to the last bit, as those of a ``.npy`` file.
+the same sums to the last bit, as those of a ``.npy`` file. Embeddings lie in rows already.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Rows
 from biglp._sources.decoding import table_bytes
 from biglp._sources.files import FileSource
-from biglp._sources.tables.arrow_columns import encode
+from biglp._sources.tables.arrow_columns import encode, encode_sparse, ready_rows
 from biglp._sources.tables.encoding import Encoding
+from biglp._sources.tables.kinds.embedding import Embedding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile
 
@@ -44,6 +46,8 @@ class TabularSource(FileSource):
         self._files = tuple(files)
         self.encoding = encoding
         self.feature_names = encoding.feature_names
+        self.words_from = encoding.words_from
+        self.is_sparse = encoding.words_from is not None
         self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
         self._parts = [
             (number, part)
@@ -63,9 +67,18 @@ class TabularSource(FileSource):
 
     def read(self, start: int, stop: int) -> Rows:
         """Decode rows ``start`` to ``stop`` (exclusive)."""
-        out = column_buffer(self.n_features, stop - start, self.dtype)
+        if self.is_sparse:
+            return self._read_sparse(start, stop)
+        spans = list(self._spans(start, stop))
+        if len(spans) == 1:
+            part, low, high = spans[0]
+            batch = self._part(part).slice(low - int(self._bounds[part]), high - low)
+            ready = ready_rows(self.encoding, batch)
+            if ready is not None:
+                return ready
+        out = feature_buffer(self.encoding, stop - start)
         missing = MissingValues()
-        for part, low, high in self._spans(start, stop):
+        for part, low, high in spans:
             first = int(self._bounds[part])
             batch = self._part(part).slice(low - first, high - low)
             encode(self.encoding, batch, out[:, low - start : high - start], low, missing)
@@ -77,7 +90,9 @@ class TabularSource(FileSource):
     def take(self, indices: np.ndarray) -> Rows:
         """Decode the rows at increasing ``indices``, each part once."""
         indices = np.asarray(indices, dtype=np.int64)
-        out = column_buffer(self.n_features, len(indices), self.dtype)
+        if self.is_sparse:
+            return self._take_sparse(indices)
+        out = feature_buffer(self.encoding, len(indices))
         missing = MissingValues()
         cuts = np.searchsorted(indices, self._bounds)
         for part in np.flatnonzero(np.diff(cuts)):
@@ -89,6 +104,30 @@ class TabularSource(FileSource):
             raise missing.error(self.name, whole=False)
         return np.ascontiguousarray(out.T)
 
+    def _read_sparse(self, start: int, stop: int) -> Rows:
+        missing, parts = MissingValues(), []
+        for part, low, high in self._spans(start, stop):
+            first = int(self._bounds[part])
+            batch = self._part(part).slice(low - first, high - low)
+            parts.append(encode_sparse(self.encoding, batch, low, missing))
+            del batch
+        return self._stacked(parts, missing)
+
+    def _take_sparse(self, indices: np.ndarray) -> Rows:
+        missing, parts = MissingValues(), []
+        cuts = np.searchsorted(indices, self._bounds)
+        for part in np.flatnonzero(np.diff(cuts)):
+            chosen = indices[int(cuts[part]) : int(cuts[part + 1])]
+            batch = self._part(int(part)).take(chosen - self._bounds[part])
+            parts.append(encode_sparse(self.encoding, batch, chosen, missing))
+            del batch
+        return self._stacked(parts, missing)
+
+    def _stacked(self, parts: list[Rows], missing: MissingValues) -> Rows:
+        if missing.counts:
+            raise missing.error(self.name, whole=False)
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
     def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1
         for part in range(first, len(self._parts)):
@@ -99,8 +138,7 @@ class TabularSource(FileSource):
 
     def _part(self, index: int) -> Any:
         number, part = self._parts[index]
-        assert self.encoding.columns is not None
-        columns = self.encoding.columns
+        columns = self.encoding.names
         return self._held.get(index, lambda: self._files[number].read_part(part, columns))
 
 
@@ -140,10 +178,19 @@ class PartCache:
         PartCache.__init__(self)
 
 
-def column_buffer(n_features: int, n_rows: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return an empty (features, rows) array that is quick to transpose.
+def feature_buffer(encoding: Encoding, n_rows: int) -> np.ndarray:
+    """Return an empty (features, rows) array in the layout that is quicker to fill and transpose.
 
-    Columns whose distance is a power of two would all fall on the same few cache lines; a small
-    gap between them makes transposing the array six times as fast.
+    Where most features come from lists of numbers, each row is in one piece. Elsewhere columns are,
+    and as those whose distance is a power of two would all fall on the same few cache lines, there
+    is a small gap between them, which makes transposing the array six times as fast.
     """
+    dtype, n_features = np.dtype(encoding.dtype), encoding.n_features
+    if n_features > 2 * encoding.n_inputs and _from_lists(encoding) > n_features // 2:
+        return np.empty((n_rows, n_features), dtype=dtype).T
     return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]
+
+
+def _from_lists(encoding: Encoding) -> int:
+    columns = encoding.columns or ()
+    return sum(column.width for column in columns if isinstance(column, Embedding))

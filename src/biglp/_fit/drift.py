@@ -1,0 +1,92 @@
+"""Whether new rows are like the training rows: far rows, and what is said of them.
+
+A row is far when it is farther from the landmarks near it than 99 in 100 training rows are. The
+fifth nearest landmark is taken, because the nearest one of a training row may be the row itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from biglp._core.arrays import to_dense, to_numpy
+from biglp._core.errors import BigLPWarning, DriftWarning
+from biglp._lowrank.graph import Graph
+from biglp._lowrank.kernels import nearest_landmarks
+
+PLACES, ROWS_EACH = 16, 128
+"""Rows that are looked at: so many in each of so many places, evenly over all rows."""
+NEAREST = 5
+USUAL = 0.99
+"""Share of the training rows that are not far."""
+MOST_FAR = 0.05
+MOST_OUTSIDE = 0.05
+MOST_UNKNOWN = 0.05
+MORE_MISSING = 0.1
+"""Shares of rows from which on the user is warned; ``MORE_MISSING`` than in the training rows."""
+NAMED = 5
+
+
+def usual_distance(graph: Graph) -> float | None:
+    """Distance from the landmarks that nearly all training rows keep; None without landmarks."""
+    distances = _distances(graph)
+    return None if distances is None else float(np.quantile(distances, USUAL))
+
+
+def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
+    """Share of new rows that are farther from the landmarks than the training rows were."""
+    distances = None if usual is None else _distances(graph)
+    if distances is None or usual is None:
+        return {}
+    return {"far_rows": round(float((distances > usual).mean()), 6)}
+
+
+def drift_warnings(drift: dict[str, Any]) -> list[BigLPWarning]:
+    """Warn where new rows are unlike the training rows."""
+    told = [
+        words for name, found in drift.get("columns", {}).items() for words in _told(name, found)
+    ]
+    if drift.get("far_rows", 0.0) > MOST_FAR:
+        told.append(f"{drift['far_rows']:.0%} of the rows are far from all training rows")
+    if not told:
+        return []
+    more = f"; and {len(told) - NAMED} more (drift in summary.json)" if len(told) > NAMED else ""
+    return [
+        DriftWarning(
+            f"the new rows are unlike the training rows: {'; '.join(told[:NAMED])}{more}. "
+            "Labels of such rows are guesses: label some and fit again, or repair the columns."
+        )
+    ]
+
+
+def _told(name: str, found: dict[str, Any]) -> list[str]:
+    told = []
+    if found.get("unknown", 0.0) > MOST_UNKNOWN:
+        examples = ", ".join(map(repr, found["examples"]))
+        told.append(f"{found['unknown']:.0%} have unknown categories in {name!r} ({examples})")
+    if found.get("outside", 0.0) > MOST_OUTSIDE:
+        reach = f"{found['low']:.6g} to {found['high']:.6g}"
+        told.append(f"{found['outside']:.0%} are outside the range of {name!r} ({reach})")
+    if found.get("missing", 0.0) > found.get("missing_before", 0.0) + MORE_MISSING:
+        before = f"{found['missing_before']:.0%}"
+        told.append(f"{found['missing']:.0%} have no value in {name!r}, where {before} had none")
+    return told
+
+
+def _distances(graph: Graph) -> np.ndarray | None:
+    """Distance of some rows from a landmark near them."""
+    landmarks = getattr(graph.factor, "landmarks", None)
+    if landmarks is None:
+        return None
+    source = graph.source
+    starts = np.unique(np.linspace(0, max(source.n_rows - ROWS_EACH, 0), PLACES).astype(int))
+    count = min(NEAREST, len(landmarks))
+    parts = []
+    for start in starts.tolist():
+        rows = to_dense(to_numpy(source.read(start, min(start + ROWS_EACH, source.n_rows))))
+        rows = rows.astype(np.float64)
+        _, relative = nearest_landmarks(rows, np.asarray(landmarks, dtype=np.float64), count)
+        squared = relative[:, -1] + np.einsum("ij,ij->i", rows, rows)
+        parts.append(np.sqrt(np.maximum(squared, 0.0)))
+    return np.concatenate(parts)

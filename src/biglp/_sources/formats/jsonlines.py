@@ -1,0 +1,177 @@
+"""JSON lines: an object a line, whose fields are columns; arrays of numbers are embeddings.
+
+Text cannot be read from the middle, so these files are streamed once into a block cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json
+
+from biglp._core.errors import BadRowsError
+from biglp._core.files import FileStamp
+from biglp._sources.formats.textfiles import guess_rows, open_text
+from biglp._sources.options import ReadOptions
+from biglp._sources.tables.arrow_columns import content_of
+from biglp._sources.tables.format import TableFormat
+from biglp._sources.tables.table import TableFile, check_names, pieces
+
+PIECE_BYTES = 4 << 20
+"""Text that is parsed at once."""
+
+
+class JsonLinesTable(TableFile):
+    """One file of JSON lines.
+
+    Columns are the fields of the first piece of text; a field that a line lacks is missing there.
+
+    Parameters
+    ----------
+    path : str
+    options : ReadOptions
+    like : TableFile, optional
+        First file of the same table, whose columns this one has.
+    """
+
+    kind = "JSONL"
+    part_word = "line"
+    slow = True
+    typed = False
+    stamp: FileStamp
+    _found: Any
+
+    def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
+        self.name = path
+        self.stamp = FileStamp.of(path)
+        self.part_rows = []
+        self.n_rows_guess = guess_rows(path, self.stamp.size)
+        if isinstance(like, JsonLinesTable):
+            self._found, self.schema = like._found, like.schema
+            return
+        first = next(self._texts(), (1, b""))
+        if not first[1].strip():
+            raise BadRowsError(f"{path} is empty; a table needs at least one row.")
+        self._found = check_names(self._parse(first, None).schema, path)
+        self.schema = pa.schema([(field.name, _general(field.type)) for field in self._found])
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Parse these fields from the first line to the last."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for text in self._texts():
+            if text[1].strip():
+                yield from pieces(self._parse(text, schema).select(list(columns)))
+
+    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
+        """Read fields with the types they have at the beginning of the file, integers as such."""
+        for column in columns:
+            place = self.schema.get_field_index(column)
+            self.schema = self.schema.set(place, self._found.field(column))
+
+    def _texts(self) -> Iterator[tuple[int, bytes]]:
+        """Pieces of whole lines, and the number of the first line of each."""
+        line, rest = 1, b""
+        try:
+            with open_text(self.name) as file:
+                while piece := file.read(PIECE_BYTES):
+                    whole, end, after = piece.rpartition(b"\n")
+                    if not end:  # a line that is longer than a piece
+                        rest += piece
+                        continue
+                    yield line, rest + whole + end
+                    line += rest.count(b"\n") + whole.count(b"\n") + 1
+                    rest = after
+        except (OSError, EOFError) as error:
+            raise self.unreadable(error) from error
+        if rest:
+            yield line, rest
+
+    def _parse(self, text: tuple[int, bytes], schema: Any) -> Any:
+        """Parse lines; without a schema the types are found."""
+        others = "infer" if schema is None else "ignore"
+        try:
+            return pyarrow.json.read_json(
+                pa.BufferReader(text[1]),
+                read_options=pyarrow.json.ReadOptions(
+                    use_threads=False, block_size=len(text[1]) + 1
+                ),
+                parse_options=pyarrow.json.ParseOptions(
+                    explicit_schema=schema, unexpected_field_behavior=others
+                ),
+            )
+        except pa.ArrowException as error:
+            raise self._explained(error, text, schema) from error
+
+    def _explained(self, error: Exception, text: tuple[int, bytes], schema: Any) -> BadRowsError:
+        """Find the line that cannot be read, and say what is wrong there."""
+        kinds: dict[str, str | None]
+        kinds = {} if schema is None else {field.name: _called(field.type) for field in schema}
+        for number, line in enumerate(text[1].splitlines(), text[0]):
+            try:
+                found = json.loads(line) if line.strip() else {}
+            except ValueError as reason:
+                return BadRowsError(
+                    f"{self.name}, line {number}: {_shortened(line)!r} is not JSON ({reason}). "
+                    "Every line must be one object; repair or delete that line."
+                )
+            if not isinstance(found, dict):
+                return BadRowsError(
+                    f"{self.name}, line {number}: {_shortened(line)!r} is not an object with "
+                    'named fields, such as {"x": 1.5, "y": "a"}; give each value a name.'
+                )
+            for name, value in found.items():
+                kind = _kind(value)
+                if schema is None:
+                    kinds.setdefault(name, kind)
+                if kind is not None and kinds.get(name) not in (kind, None):
+                    return BadRowsError(
+                        f"{self.name}, line {number}: {_shortened(json.dumps(value).encode())} "
+                        f"in field {name!r} is {kind}, and the first lines of that field are "
+                        f"{kinds[name]}. Repair that line, or leave the field out (drop=, --drop)."
+                    )
+        return self.unreadable(error)
+
+
+class JsonLinesFormat(TableFormat):
+    """JSON lines."""
+
+    name = JsonLinesTable.kind
+    table = JsonLinesTable
+
+
+def _general(kind: Any) -> Any:
+    """Type of a field whose further values may be fractions, though the first are not."""
+    if pa.types.is_list(kind):
+        return pa.list_(_general(kind.value_type))
+    if pa.types.is_boolean(kind):
+        return kind
+    return pa.float64() if content_of(kind) in ("number", "nothing") else kind
+
+
+def _kind(value: Any) -> str | None:
+    """What a JSON value is called; None for null."""
+    if isinstance(value, list):
+        inner = {_kind(item) for item in value} - {None}
+        return f"lists of {inner.pop()}" if len(inner) == 1 else "lists"
+    names = {bool: "true or false", int: "numbers", float: "numbers", str: "text", dict: "objects"}
+    return names.get(type(value))
+
+
+def _called(kind: Any) -> str:
+    """What the values of a type are called."""
+    if pa.types.is_list(kind):
+        return f"lists of {_called(kind.value_type)}"
+    if pa.types.is_boolean(kind):
+        return "true or false"
+    return {"number": "numbers", "text": "text"}.get(content_of(kind), "objects")
+
+
+def _shortened(line: bytes) -> str:
+    text = line.decode("utf-8", errors="replace")
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+JSON_LINES = JsonLinesFormat()

@@ -1,0 +1,94 @@
+"""What the first rows of a column tell."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from biglp._sources.tables.look import look_at_column
+
+N = 60
+RANDOM = np.random.default_rng(0)
+SENTENCES = [f"the {i} th customer was not happy at all with {i % 7}" for i in range(N)]
+
+
+def look(values, name="column"):
+    return look_at_column(name, pa.chunked_array([pa.array(values)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("x", range(N), "counts the rows"),
+        ("x", range(1000, 1000 - N, -1), "counts the rows"),
+        ("Unnamed: 0", [float(i) for i in range(N)], "counts the rows"),
+        ("customer_id", RANDOM.permutation(10 * N)[:N], "all different: an ID"),
+        ("customerId", RANDOM.permutation(10 * N)[:N], "all different: an ID"),
+        ("x", RANDOM.permutation(10 * N)[:N], None),
+        ("customer_id", [i // 2 for i in range(N)], None),
+        ("paid", RANDOM.permutation(10 * N)[:N], None),
+        ("x", [0.5 + i for i in range(N)], None),
+        ("x", [f"K-{i}" for i in range(N)], "different: a name or an ID"),
+        ("x", [f"K-{i // 2}" for i in range(N)], None),
+        ("x", range(10), None),  # too few to say
+    ],
+)
+def test_identities(name, values, reason):
+    found = look(list(values), name).identity
+    assert (found is None) == (reason is None)
+    assert reason is None or reason in found
+
+
+def test_free_text_is_no_category():
+    assert look(SENTENCES).free_text
+    assert not look([SENTENCES[i % 5] for i in range(N)]).free_text
+    assert not look([f"K-{i}" for i in range(N)]).free_text
+
+
+@pytest.mark.parametrize(
+    ("texts", "written"),
+    [
+        (["2024-01-05", "2023-12-31"], "%Y-%m-%d"),
+        (["31.12.2023", "01.02.2024"], "%d.%m.%Y"),
+        (["31/12/2023", "01/02/2024"], "%d/%m/%Y"),
+        (["12/31/2023", "01/02/2024"], "%m/%d/%Y"),
+        (["2024-01-05T10:00:00", "2024-01-05 11:30:00"], "ISO 8601"),
+        (["2024-01-05", "soon"], None),
+        (["12-34-56-78", "12-34-56-79"], None),
+    ],
+)
+def test_dates_written_as_text(texts, written):
+    assert look(texts * N).date_format == written
+
+
+def test_numbers_written_as_text():
+    found = look([*(f" {i % 9}.5" for i in range(N)), "n.a.", None])
+    assert (found.content, found.written, found.mistake) == ("number", True, "n.a.")
+    assert (found.missing, found.median) == (2, 4.5)
+    assert not look([f"0{i % 7}123" for i in range(N)]).written  # a code: 0 before digits
+    assert not look(["1", "x"] * N).written
+    assert look(["1", "?"] * N).written  # a mark of missing values
+
+
+def test_constants():
+    assert look([3] * N).constant
+    assert look([None] * N).constant
+    assert look(["x"] * N).constant
+    assert not look([3] * (N - 1) + [None]).constant  # where it is missing says something
+    assert not look([3, 3]).constant
+
+
+def test_moments():
+    day = datetime.date(2024, 1, 1)
+    found = look([day, day + datetime.timedelta(2), None, day + datetime.timedelta(1)])
+    assert (found.content, found.missing) == ("time", 1)
+    assert (found.low, found.median, found.high) == (19723, 19724, 19725)
+
+
+def test_declared_categories_are_categories():
+    codes = pa.chunked_array([pa.array([f"{i}" for i in range(N)]).dictionary_encode()])
+    found = look_at_column("code", codes)
+    assert (found.content, found.written, found.identity) == ("text", False, None)
