@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import glob
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
+from biglp._core.places import StorePath, as_place
+from biglp._core.stores import no_such_file
+from biglp._sources.copies import asked_once, local_names
 from biglp._sources.formats import FORMATS, LISTINGS, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
+from biglp._sources.lakes import inside_a_table, is_lake, live_files, refuse_parts, table_above
+from biglp._sources.listing import fitting, is_folder, is_there, names_below
 
 if TYPE_CHECKING:
     from biglp._sources.formats.base import Format
@@ -24,8 +29,9 @@ class Named:
 
     Attributes
     ----------
-    files : tuple of str
-        Names of files, or the description of rows that are in no file (``sim:…``).
+    names : tuple of str
+        Names of files, which may be URIs, or the description of rows that are in no file
+        (``sim:…``).
     format_name : str or None
         Their format; None where there is none for this ending, or for several files of it.
     is_table : bool
@@ -34,10 +40,15 @@ class Named:
         Whether the rows are in files, and not made up.
     """
 
-    files: tuple[str, ...]
+    names: tuple[str, ...]
     format_name: str | None
     is_table: bool = False
     in_files: bool = True
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Names of files on this machine; those of a store are copied when this is asked for."""
+        return local_names(self, self.names) if self.in_files else self.names
 
     @property
     def format(self) -> Format:
@@ -49,7 +60,7 @@ class Named:
         try:
             return FORMATS[self.format_name]
         except ImportError as error:
-            raise without_pyarrow(self.files[0], error) from error
+            raise without_pyarrow(self.names[0], error) from error
 
 
 def look_up(paths: Any, *, for_labels: bool = False) -> Named:
@@ -85,36 +96,43 @@ def look_up(paths: Any, *, for_labels: bool = False) -> Named:
 
 
 def find_files(paths: Any) -> list[str]:
-    """Files behind a path, a pattern, a folder or a list of these, in order of name."""
+    """Files behind a path, a URI, a pattern, a folder or a list of these, in order of name."""
     if isinstance(paths, (list, tuple)):
         return [file for path in paths for file in find_files(path)]
-    path = os.fspath(paths)
-    if os.path.isdir(path):
-        return _files_in(path)
-    if not os.path.exists(path) and glob.has_magic(path):
-        found = sorted(glob.glob(path, recursive=True))
-        if not found:
-            raise BadRowsError(f"no file fits the pattern {path} (looked from {Path.cwd()}).")
-        return found
-    FileStamp.of(path)
-    return [path]
+    place = as_place(paths)
+    if is_lake(place):
+        return asked_once(live_files, place)[0]
+    if is_folder(place):
+        return [str(place / name) for name in _tables_in(place)]
+    files = [place]
+    if not is_there(place):
+        if glob.has_magic(getattr(place, "path", str(place))):
+            files = fitting(place)
+        elif isinstance(place, StorePath):
+            raise no_such_file(str(place))
+    if not isinstance(place, StorePath):
+        FileStamp.of(files[0])
+    refuse_parts(files)
+    return [str(file) for file in files]
 
 
 def ending(path: str) -> str:
     """Ending of a file's name, below the packing: ``.csv`` for ``x.csv.gz``."""
-    name = Path(path)
-    return (Path(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
+    name = PurePosixPath(as_place(path).name)
+    return (PurePosixPath(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
 
 
-def _files_in(folder: str) -> list[str]:
+def _tables_in(folder: Any) -> list[str]:
     """Tables in a folder and its folders, without hidden files and markers (``_SUCCESS``)."""
-    tables = endings_of("table")
+    names, tables = names_below(folder), endings_of("table")
+    inner = table_above(names)
+    if inner is not None:
+        raise inside_a_table(folder / inner, folder / inner)
     found = [
-        str(path)
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
-        and ending(str(path)) in tables
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        name
+        for name in sorted(names, key=lambda name: PurePosixPath(name).parts)
+        if ending(name) in tables
+        and not any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
     ]
     if not found:
         raise BadRowsError(

@@ -28,7 +28,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz (sparse) files, a folder or "
-        "pattern of tables, - for standard input, or sim:ROWSxFEATURES for made-up rows.",
+        "pattern of tables, a Delta or Iceberg table, URIs of these (s3://…), - for standard "
+        "input, or sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
 ]
@@ -97,7 +98,9 @@ class Reading:
         str | None,
         _reading(
             metavar="FOLDER|never",
-            help="Where text and Parquet are converted to raw rows; beside the output by default.",
+            help="Where text and Parquet are converted to raw rows and files of object stores "
+            "are copied to; beside the output by default, or in the user's cache folder when that "
+            "is in a store.",
         ),
     ] = None
 

@@ -1,0 +1,166 @@
+"""An S3 server on 127.0.0.1 (moto's), and a proxy before it that breaks answers on request."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from unittest import mock
+from urllib.parse import quote
+
+BUCKET = "bucket"
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+FAULTS = ("drop", "reset", "503", "slow", "truncate")
+
+
+@dataclass
+class Store:
+    """A server, and what is to go wrong with its next answers.
+
+    Attributes
+    ----------
+    port : int
+        Port of the proxy.
+    faults : list of str
+        Each is used up by one answer to a request of ``methods``; "" lets one pass. ``drop``
+        closes the connection in the middle of the answer, ``reset`` before it, ``503`` asks to come
+        again, ``slow`` takes its time, ``truncate`` sends half and says that this is all.
+    """
+
+    server_port: int
+    port: int = 0
+    faults: list[str] = field(default_factory=list)
+    methods: tuple[str, ...] = ("GET",)
+    asked: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def uri(self, name: str) -> str:
+        return f"s3://{BUCKET}/{name}"
+
+    def next_fault(self, method: str, path: str) -> str:
+        with self.lock:
+            self.asked.append(f"{method} {path}")
+            is_object = path.partition("?")[0].count("/") > 1
+            if method in self.methods and is_object and self.faults:
+                return self.faults.pop(0)
+        return ""
+
+    def request(self, method: str, name: str, body: bytes = b"") -> bytes:
+        """Ask the server itself, past the proxy."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=60)
+        path = f"/{BUCKET}/{name if name.startswith('?') else quote(name)}".rstrip("/")
+        connection.request(method, path, body, {"Authorization": "AWS test:test"})
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        assert answer.status < 300, (answer.status, data[:300])
+        return data
+
+    def put(self, name: str, data: bytes) -> str:
+        self.request("PUT", name, data)
+        return self.uri(name)
+
+    def get(self, name: str) -> bytes:
+        return self.request("GET", name)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """Names of all files, as the server lists them."""
+        from xml.etree import ElementTree
+
+        listed = ElementTree.fromstring(self.request("GET", f"?list-type=2&prefix={prefix}"))
+        return sorted(key.text or "" for key in listed.iter() if key.tag.endswith("}Key"))
+
+
+class Proxy(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    store: Store
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _forward(self) -> None:
+        fault = self.store.next_fault(self.command, self.path)
+        sent = self._body()
+        if fault == "reset":
+            return self._break_off()
+        if fault == "503":
+            self.send_response(503, "Slow Down")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return None
+        if fault == "slow":
+            time.sleep(0.5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.store.server_port, timeout=60)
+        skipped = ("connection", "content-length", "transfer-encoding", "expect")
+        headers = {k: value for k, value in self.headers.items() if k.lower() not in skipped}
+        connection.request(self.command, self.path, sent, headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        length = answer.headers.get("Content-Length", str(len(body)))
+        if fault == "truncate" and body:
+            body = body[: len(body) // 2]
+            length = str(len(body))
+        self.send_response(answer.status, answer.reason)
+        for name, value in answer.headers.items():
+            if name.lower() not in ("content-length", "connection", "transfer-encoding", "server"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        if fault == "drop":
+            self.wfile.write(body[: len(body) // 2])
+            return self._break_off()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        return None
+
+    def _body(self) -> bytes:
+        """What the client sends, in chunks or at once."""
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        pieces = []
+        while size := int(self.rfile.readline(), 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(pieces)
+
+    def _break_off(self) -> None:
+        linger = struct.pack("ii", 1, 0)  # the other side sees a reset
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        self.close_connection = True
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815  http.server's names
+
+
+@contextmanager
+def serving() -> Iterator[Store]:
+    """Run server and proxy in threads, with the environment that finds them."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    store = Store(server.get_host_and_port()[1])
+    store.request("PUT", "")
+    handler = type("StoreProxy", (Proxy,), {"store": store})
+    proxy = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    proxy.daemon_threads = True
+    store.port = proxy.server_address[1]
+    thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    endpoint = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{store.port}"}
+    try:
+        with mock.patch.dict(os.environ, {**KEYS, **endpoint}):
+            yield store
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        thread.join()
+        server.stop()
