@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import socket
 import struct
 import threading
@@ -12,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from unittest import mock
 from urllib.parse import quote
+
+import pytest
 
 BUCKET = "bucket"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-FAULTS = ("drop", "reset", "503", "slow", "truncate")
+FAULTS = ("drop", "reset", "503", "slow", "truncate", "corrupt")
+"""See :class:`Store`; a corrupt answer differs by one bit and can be told by its MD5 only."""
 
 
 @dataclass
@@ -31,7 +32,12 @@ class Store:
     faults : list of str
         Each is used up by one answer to a request of ``methods``; "" lets one pass. ``drop``
         closes the connection in the middle of the answer, ``reset`` before it, ``503`` asks to come
-        again, ``slow`` takes its time, ``truncate`` sends half and says that this is all.
+        again, ``slow`` takes its time, ``truncate`` sends half and says that this is all,
+        ``corrupt`` turns over a bit.
+    methods : tuple of str
+        Kinds of requests that faults are for.
+    asked : list of str
+        Requests that came.
     """
 
     server_port: int
@@ -40,6 +46,11 @@ class Store:
     methods: tuple[str, ...] = ("GET",)
     asked: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What finds the proxy."""
+        return {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}"}
 
     def uri(self, name: str) -> str:
         return f"s3://{BUCKET}/{name}"
@@ -70,6 +81,12 @@ class Store:
     def get(self, name: str) -> bytes:
         return self.request("GET", name)
 
+    def clear(self) -> None:
+        """Forget all files, faults and requests."""
+        self.faults, self.methods, self.asked = [], ("GET",), []
+        for name in self.names():
+            self.request("DELETE", name)
+
     def names(self, prefix: str = "") -> list[str]:
         """Names of all files, as the server lists them."""
         from xml.etree import ElementTree
@@ -96,7 +113,7 @@ class Proxy(BaseHTTPRequestHandler):
             self.end_headers()
             return None
         if fault == "slow":
-            time.sleep(0.5)
+            time.sleep(0.2)
         connection = http.client.HTTPConnection("127.0.0.1", self.store.server_port, timeout=60)
         skipped = ("connection", "content-length", "transfer-encoding", "expect")
         headers = {k: value for k, value in self.headers.items() if k.lower() not in skipped}
@@ -108,6 +125,8 @@ class Proxy(BaseHTTPRequestHandler):
         if fault == "truncate" and body:
             body = body[: len(body) // 2]
             length = str(len(body))
+        if fault == "corrupt" and body:
+            body = bytes([body[0] ^ 1]) + body[1:]
         self.send_response(answer.status, answer.reason)
         for name, value in answer.headers.items():
             if name.lower() not in ("content-length", "connection", "transfer-encoding", "server"):
@@ -140,9 +159,32 @@ class Proxy(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _forward  # noqa: N815  http.server's names
 
 
+@pytest.fixture(scope="session")
+def store_server() -> Iterator[Store]:
+    """One server for all tests."""
+    pytest.importorskip("moto.server")
+    with serving() as store:
+        yield store
+
+
+@pytest.fixture
+def store(store_server, tmp_path, monkeypatch) -> Store:
+    """An empty store that is found through the environment, and a cache folder."""
+    from biglp._core import stores
+
+    for name, value in store_server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("BIGLP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stores, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(stores, "TRIES", 3)
+    stores._filesystem.cache_clear()
+    store_server.clear()
+    return store_server
+
+
 @contextmanager
 def serving() -> Iterator[Store]:
-    """Run server and proxy in threads, with the environment that finds them."""
+    """Run server and proxy in threads."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
@@ -155,10 +197,8 @@ def serving() -> Iterator[Store]:
     store.port = proxy.server_address[1]
     thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    endpoint = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{store.port}"}
     try:
-        with mock.patch.dict(os.environ, {**KEYS, **endpoint}):
-            yield store
+        yield store
     finally:
         proxy.shutdown()
         proxy.server_close()

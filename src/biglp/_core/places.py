@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import re
+import secrets
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
+
+import numpy as np
 
 from biglp._core.errors import OutputError, ParameterError
 from biglp._core.stores import ShortAnswerError, Stamp, filesystem, no_such_file, retried
@@ -27,6 +30,7 @@ QUERY = re.compile(r"\?(?=[A-Za-z_]+=)")
 """Where the options of a URI begin; a question mark elsewhere belongs to a pattern."""
 PIECE_BYTES = 8 << 20
 LOOKS_AT_ONCE = 16
+MARK_BYTES = 16
 WHOLE_PUTS = ("s3",)
 """Stores in which a file appears when it is complete, and not before."""
 
@@ -170,18 +174,27 @@ class StorePath:
             raise no_such_file(str(self)) from error
 
     def reader(self) -> Any:
-        """Open the file for :meth:`read_part`, which threads may share."""
+        """Open the file for :meth:`read_part`, for one thread."""
         found, path = self._reached()
         return retried(str(self), "read", lambda: found.open_input_file(path))
 
-    def read_part(self, file: Any, start: int, stop: int) -> Any:
-        """Read bytes ``start`` to ``stop`` of an open file; fewer are an error."""
+    def read_part(self, file: Any, start: int, stop: int) -> np.ndarray:
+        """Read bytes ``start`` to ``stop`` of an open file; fewer are an error.
 
-        def read() -> Any:
-            data = file.read_at(stop - start, start)
-            if len(data) != stop - start:
+        pyarrow does not notice when an S3 server sends less than it was asked for: the rest of its
+        buffer is then what was there before. Random bytes at the end of ours tell.
+        """
+
+        def read() -> np.ndarray:
+            data = np.empty(stop - start, dtype=np.uint8)
+            mark = np.frombuffer(secrets.token_bytes(MARK_BYTES), np.uint8)[: len(data)]
+            data[len(data) - len(mark) :] = mark
+            file.seek(start)
+            count = file.readinto(data)
+            if count != len(data) or (len(mark) and (data[-len(mark) :] == mark).all()):
                 raise ShortAnswerError(
-                    f"{len(data):,} of {stop - start:,} bytes came, from byte {start:,} on"
+                    f"fewer than the {len(data):,} bytes came that were asked for from byte "
+                    f"{start:,} on"
                 )
             return data
 
@@ -191,7 +204,7 @@ class StorePath:
         """Read a small file as a whole."""
         size = self.stamp().size
         with self.reader() as file:
-            return bytes(self.read_part(file, 0, size))
+            return self.read_part(file, 0, size).tobytes()
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """Read a small file of text."""

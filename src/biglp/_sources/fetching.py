@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from biglp._core.files import PART, atomic_write, explained_writing
 from biglp._core.places import StorePath
@@ -87,20 +90,23 @@ class Parts:
             for copy in copies
             for start in range(copy.begun(), copy.stamp.size, size)
         )
-        self._file: tuple[Copy, Any] | None = None
+        self._open = threading.local()
 
-    def of(self, copy: Copy) -> Iterator[Any]:
+    def of(self, copy: Copy) -> Iterator[np.ndarray]:
         """Yield the parts of a file, and have the next ones fetched meanwhile."""
         while True:
             while self._waiting and len(self._coming) < PARTS_AT_ONCE:
                 whose, start, stop = self._waiting.popleft()
-                if self._file is None or self._file[0] is not whose:
-                    self._file = whose, whose.place.reader()
-                read = whose.place.read_part
-                self._coming.append((whose, self.pool.submit(read, self._file[1], start, stop)))
+                self._coming.append((whose, self.pool.submit(self._fetch, whose, start, stop)))
             if not self._coming or self._coming[0][0] is not copy:
                 return
             yield self._coming.popleft()[1].result()
+
+    def _fetch(self, copy: Copy, start: int, stop: int) -> np.ndarray:
+        """Read a part; each thread has the file open that it read last."""
+        if getattr(self._open, "whose", None) is not copy:
+            self._open.whose, self._open.file = copy, copy.place.reader()
+        return copy.place.read_part(self._open.file, start, stop)
 
     def stop(self) -> None:
         """Fetch nothing more."""

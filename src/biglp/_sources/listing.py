@@ -53,8 +53,15 @@ def fitting(pattern: Any) -> list[Any]:
 
 
 def as_regex(pattern: str) -> re.Pattern[str]:
-    """A pattern as the shell knows it: ``*`` stays within a folder, ``**/`` does not."""
-    words = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
-    kept = [words.get(part, part if part[:1] == "[" else re.escape(part)) for part in parts]
-    return re.compile("".join(kept).replace("[!", "[^"))
+    """A pattern as the shell knows it: ``*`` stays within a folder, and means no hidden names."""
+    *folders, name = pattern.split("/")
+    inner = (r"(?:(?!\.)[^/]+/)*" if each == "**" else _one_name(each) + "/" for each in folders)
+    return re.compile("".join(inner) + _one_name(name))
+
+
+def _one_name(pattern: str) -> str:
+    words = {"*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*+|\?|\[[^]]+\])", pattern)
+    kept = (part if part[:1] == "[" else words.get(part[:1]) or re.escape(part) for part in parts)
+    hidden = r"(?!\.)" if pattern[:1] in ("*", "?", "[") else ""
+    return hidden + "".join(kept).replace("[!", "[^")
