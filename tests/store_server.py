@@ -66,7 +66,7 @@ class Store:
     def request(self, method: str, name: str, body: bytes = b"") -> bytes:
         """Ask the server itself, past the proxy."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server_port, timeout=60)
-        path = f"/{BUCKET}/{name if name.startswith('?') else quote(name)}".rstrip("/")
+        path = f"/{BUCKET}/{name if name.startswith('?') else quote(name)}"
         connection.request(method, path, body, {"Authorization": "AWS test:test"})
         answer = connection.getresponse()
         data = answer.read()
@@ -84,14 +84,18 @@ class Store:
     def clear(self) -> None:
         """Forget all files, faults and requests."""
         self.faults, self.methods, self.asked = [], ("GET",), []
-        for name in self.names():
+        for name in self.keys():
             self.request("DELETE", name)
 
-    def names(self, prefix: str = "") -> list[str]:
-        """Names of all files, as the server lists them."""
+    def names(self) -> list[str]:
+        """Names of all files, without the marks of folders that pyarrow leaves."""
+        return [key for key in self.keys() if not key.endswith("/")]
+
+    def keys(self) -> list[str]:
+        """What the server lists."""
         from xml.etree import ElementTree
 
-        listed = ElementTree.fromstring(self.request("GET", f"?list-type=2&prefix={prefix}"))
+        listed = ElementTree.fromstring(self.request("GET", "?list-type=2"))
         return sorted(key.text or "" for key in listed.iter() if key.tag.endswith("}Key"))
 
 

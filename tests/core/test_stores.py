@@ -52,14 +52,14 @@ def test_a_store_that_stays_away_gets_one_message_and_no_half_file(store, tmp_pa
     store.faults, store.methods = ["", *["reset"] * 100], ("PUT", "POST")
     if data is SMALL:
         store.faults.pop(0)
-    with pytest.raises(StoreError, match="y.bin could not be written"):
+    with pytest.raises(StoreError, match=r"y\.bin could not be written"):
         as_place(store.uri("y.bin")).upload(local)
     store.faults = []
     assert store.names() == ["x.bin"]
 
 
 def test_what_trying_again_does_not_change_is_not_tried_again(store, tmp_path):
-    with pytest.raises(BadRowsError, match="there is no file s3://bucket/none.npy"):
+    with pytest.raises(BadRowsError, match=r"there is no file s3://bucket/none\.npy"):
         as_place(store.uri("none.npy")).stamp()
     local = tmp_path / "x"
     local.write_bytes(SMALL)

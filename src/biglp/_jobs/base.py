@@ -147,7 +147,7 @@ class Job(RowIdsMixin, ABC):
         identity = self.identity()
         settled = self.destination.settle(identity, resume=self.resume, overwrite=self.overwrite)
         if settled is None:
-            self.destination.try_writing()
+            self.destination.mark()
         return identity, settled
 
     def copying(self, folder: Path | None, progress: Progress) -> AbstractContextManager[Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -136,13 +137,23 @@ class Destination:
                 with suppress(OSError):
                     self.path.rmdir()  # only when it is empty
 
-    def try_writing(self) -> None:
+    @property
+    def marker(self) -> StorePath | None:
+        """What a store holds while a run whose results go there is unfinished; None on a disk."""
+        if not isinstance(self.path, StorePath):
+            return None
+        return (
+            self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
+            if self.is_file
+            else (self.path / RUN_FOLDER)
+        )
+
+    def mark(self) -> None:
         """Find out now whether a store takes files under that name, not when the work is done."""
-        if isinstance(self.path, StorePath):
-            trial = self.path.with_name(f"{self.path.name}{RUN_FOLDER}")
-            with atomic_write(trial) as file:
-                file.write(b"biglp tries whether it may write here\n")
-            trial.unlink(missing_ok=True)
+        if self.marker is not None:
+            with atomic_write(self.marker) as file:
+                text = f"unfinished; its work is in {self.run_folder} on {socket.gethostname()}\n"
+                file.write(text.encode())
 
     @property
     def _unfinished(self) -> Path:
@@ -164,7 +175,12 @@ def publish(run: RunFolder, destination: Destination, names: list[str]) -> dict[
     stale = [plain_name(path) for path in destination.results()]
     stale.sort(key=lambda name: not name.endswith(SUMMARY))
     with atomic_write(run.folder / MOVES) as file:
-        file.write(json.dumps({"moves": moves, "stale": stale}).encode())
+        plan = {
+            "moves": moves,
+            "stale": stale,
+            "marker": destination.marker and str(destination.marker),
+        }
+        file.write(json.dumps(plan).encode())
     summary = finish_moves(run)
     assert summary is not None
     return summary
@@ -188,7 +204,9 @@ def finish_moves(run: RunFolder) -> dict[str, Any] | None:
         for staged, final in moves.items():
             if staged.exists():
                 move_into_place(staged, final)
-        if not isinstance(finals[0], StorePath):
+        if plan.get("marker"):
+            as_place(plan["marker"]).unlink(missing_ok=True)
+        else:
             sync_folder(finals[0].parent)
     run.remove()
     return dict(json.loads(summary))

@@ -60,9 +60,9 @@ class Copy:
                     task.advance(file.tell())
                     _hash_file(self._partial, digest)
                 for data in parts.of(self):
-                    file.write(data)
+                    file.write(data.data)
                     if self.stamp.md5 is not None:
-                        digest.update(data)
+                        digest.update(data.data)
                     task.advance(len(data))
         return digest.hexdigest()
 
