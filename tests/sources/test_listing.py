@@ -8,6 +8,7 @@ import pytest
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.naming import find_files, look_up
+from store_server import FAULTS
 
 NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.parquet"]
 
@@ -22,6 +23,14 @@ def test_as_on_a_disk(store, tmp_path, named):
     local = [os.path.relpath(name, tmp_path) for name in find_files(str(tmp_path / named))]
     assert stored == local
     assert find_files((tmp_path / "b").as_uri()) == find_files(tmp_path / "b")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_list_that_comes_in_part_is_asked_for_again(store, fault):
+    names = [store.put(f"many/{number:02}.csv", b"x\n1\n") for number in range(20)]
+    store.faults = [fault]
+    assert find_files(store.uri("many")) == names
+    assert store.faults == []
 
 
 def test_what_is_not_there(store):

@@ -59,7 +59,8 @@ def as_place(path: str | os.PathLike[str] | StorePath) -> Any:
 
 def plain_name(path: str | os.PathLike[str] | StorePath) -> str:
     """The name by which a run remembers a file: absolute, or a URI."""
-    return str(as_place(path).absolute())
+    place = as_place(path)
+    return str(place) if isinstance(place, StorePath) else os.path.abspath(place)
 
 
 @dataclass(frozen=True)
@@ -125,10 +126,6 @@ class StorePath:
     def with_name(self, name: str) -> StorePath:
         """Another file of the same folder."""
         return self.parent / name
-
-    def absolute(self) -> StorePath:
-        """Itself: a URI is the same from every folder."""
-        return self
 
     def exists(self) -> bool:
         """Whether there is such a file or folder."""

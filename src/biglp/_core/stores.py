@@ -79,7 +79,9 @@ def filesystem(scheme: str, host: str, query: str) -> tuple[Any, str]:
             f"{scheme}://{host} is reached through pyarrow, which cannot do that here ({error}); "
             "install it with: pip install pyarrow."
         ) from error
-    except (OSError, ValueError) as error:
+    except (StoreError, ParameterError):
+        raise
+    except (OSError, ValueError, NotImplementedError) as error:
         raise ParameterError(
             f"{scheme}://{host} cannot be used: {one_line(error)}. URIs may begin with s3://, "
             "gs://, abfs://, hdfs:// or file://, as far as pyarrow was built with them."

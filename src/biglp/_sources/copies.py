@@ -26,7 +26,8 @@ from biglp._core.stores import Stamp
 from biglp._sources.cache.folder import RESERVE_BYTES, temporary_folder
 from biglp._sources.fetching import PARTS_AT_ONCE, Copy, Parts
 
-LEAST_PART, MOST_PART = 4 << 20, 64 << 20
+LEAST_PART, MOST_PART = 8 << 20, 128 << 20
+"""Bytes that are asked for at once: large parts save requests, small ones memory."""
 
 Result = TypeVar("Result")
 _current: ContextVar[Copies | None] = ContextVar("copies", default=None)

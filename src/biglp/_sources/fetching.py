@@ -19,6 +19,8 @@ from biglp._core.progress import Task
 from biglp._core.stores import Stamp
 
 PARTS_AT_ONCE = 4
+LEAST_BYTES = 8 << 20
+"""A file of this size or less is not worth cutting up."""
 NOTE = ".copied"
 """Ending of the note beside a copy."""
 
@@ -80,16 +82,20 @@ class Copy:
 
 
 class Parts:
-    """Parts of files that are on their way, a few at a time, in the order they are wanted in."""
+    """Parts of files that are on their way, a few at a time, in the order they are wanted in.
+
+    Parameters
+    ----------
+    pool : ThreadPoolExecutor
+    copies : sequence of Copy
+    size : int
+        Most bytes of a part.
+    """
 
     def __init__(self, pool: ThreadPoolExecutor, copies: Sequence[Copy], size: int) -> None:
         self.pool = pool
         self._coming: deque[tuple[Copy, Future[Any]]] = deque()
-        self._waiting = deque(
-            (copy, start, min(start + size, copy.stamp.size))
-            for copy in copies
-            for start in range(copy.begun(), copy.stamp.size, size)
-        )
+        self._waiting = deque(part for copy in copies for part in _cut(copy, size))
         self._open = threading.local()
 
     def of(self, copy: Copy) -> Iterator[np.ndarray]:
@@ -112,6 +118,14 @@ class Parts:
         """Fetch nothing more."""
         for _, part in self._coming:
             part.cancel()
+
+
+def _cut(copy: Copy, most: int) -> Iterator[tuple[Copy, int, int]]:
+    """What is missing of a file, in parts of ``most`` bytes or fewer, for all readers alike."""
+    first, end = copy.begun(), copy.stamp.size
+    size = min(most, max(-(-(end - first) // PARTS_AT_ONCE), LEAST_BYTES))
+    for start in range(first, end, size):
+        yield copy, start, min(start + size, end)
 
 
 def _hash_file(path: Path, digest: Any) -> None:
