@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import random
 import socket
 import struct
 import threading
@@ -130,7 +131,8 @@ class Proxy(BaseHTTPRequestHandler):
             body = body[: len(body) // 2]
             length = str(len(body))
         if fault == "corrupt" and body:
-            body = bytes([body[0] ^ 1]) + body[1:]
+            place = random.randrange(len(body))
+            body = body[:place] + bytes([body[place] ^ 1]) + body[place + 1 :]
         self.send_response(answer.status, answer.reason)
         for name, value in answer.headers.items():
             if name.lower() not in ("content-length", "connection", "transfer-encoding", "server"):

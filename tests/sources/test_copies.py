@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import io
 from pathlib import Path
 
@@ -85,16 +84,9 @@ def test_a_file_that_changes_while_it_is_copied(store, tmp_path, monkeypatch):
 
 def test_a_file_that_never_arrives_as_it_is_stored(store, tmp_path):
     name = store.put("x.bin", DATA)
-    store.faults = ["corrupt", "truncate", "corrupt"]
-    real = hashlib.md5
-
-    def spoiled(*args, **kwargs):
-        return real(str(store.faults).encode())
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashlib, "md5", spoiled)
-        with pytest.raises(StoreError, match="two copies differ"):
-            Copies(tmp_path).local([name])
+    store.faults = ["corrupt"] * 100
+    with pytest.raises(StoreError, match="4 copies differ"):
+        Copies(tmp_path).local([name])
     assert not list(tmp_path.rglob("x.bin"))
 
 
@@ -106,7 +98,7 @@ def test_a_tag_that_looks_like_an_md5_and_is_none(store, tmp_path, monkeypatch):
     made = Copies(tmp_path)
     for local in made.local(names):
         assert Path(local).read_bytes() == DATA
-    assert gets(store) == 3  # the first file twice
+    assert gets(store) == 4  # the first file twice, the second time in two parts
 
 
 def test_room_is_looked_for_first(store, tmp_path, monkeypatch):
