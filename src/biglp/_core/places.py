@@ -17,13 +17,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
-
-import numpy as np
 
 from biglp._core.errors import OutputError, ParameterError
 from biglp._core.stores import ShortAnswerError, Stamp, filesystem, no_such_file, retried
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 QUERY = re.compile(r"\?(?=[A-Za-z_]+=)")
@@ -181,6 +182,7 @@ class StorePath:
         pyarrow does not notice when an S3 server sends less than it was asked for: the rest of its
         buffer is then what was there before. Random bytes at the end of ours tell.
         """
+        import numpy as np  # not above: help texts do without it
 
         def read() -> np.ndarray:
             data = np.empty(stop - start, dtype=np.uint8)
