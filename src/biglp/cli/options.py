@@ -27,9 +27,8 @@ Inputs = Annotated[
     list[str],
     typer.Argument(
         metavar="INPUT",
-        help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz (sparse) files, a folder or "
-        "pattern of tables, a Delta or Iceberg table, URIs of these (s3://…), - for standard "
-        "input, or sim:ROWSxFEATURES for made-up rows.",
+        help="Rows: .npy, .parquet, .csv, .arrow, .libsvm, .npz files, a folder or pattern of "
+        "tables, a Delta or Iceberg table, URIs of these (s3://…), - for standard input, or sim:….",
         show_default=False,
     ),
 ]
@@ -98,9 +97,7 @@ class Reading:
         str | None,
         _reading(
             metavar="FOLDER|never",
-            help="Where text and Parquet are converted to raw rows and files of object stores "
-            "are copied to; beside the output by default, or in the user's cache folder when that "
-            "is in a store.",
+            help="Where tables are converted and files of stores copied; by the output by default.",
         ),
     ] = None
 
