@@ -125,8 +125,15 @@ class Job(RowIdsMixin, ABC):
         # The engine comes first: an error after that ends all its processes with one message.
         with self.make_engine() as engine, self.copying(place.run_folder, clock):
             engine.progress = clock
-            identity, finished = engine.once(self._begin)
+            try:
+                identity, finished = engine.once(self._begin)
+            except BaseException:
+                if engine.is_root:
+                    place.forget_copies()
+                raise
             if finished is not None:
+                if engine.is_root:
+                    place.forget_copies()
                 return {**finished, "nothing_to_do": True}
             folder = place.run_folder if engine.shares_memory else place.run_folder.absolute()
             run = RunFolder(folder, identity, resume=self.resume, once=engine.once)
@@ -151,10 +158,11 @@ class Job(RowIdsMixin, ABC):
         return identity, settled
 
     def copying(self, folder: Path | None, progress: Progress) -> AbstractContextManager[Any]:
-        """Have files of stores copied to where rows are converted: in the run folder, if any."""
+        """Have files of stores copied to the cache folder, or else to the run folder, if any."""
         named = self.cache is not None and self.cache != "never"
-        place = Path(self.cache or "") if named else folder and folder / CACHE
-        return copying_to(place, progress, parse_memory(self.memory_given))
+        return copying_to(
+            Path(self.cache or "") if named else folder, progress, parse_memory(self.memory_given)
+        )
 
     @property
     def memory_given(self) -> str | int:

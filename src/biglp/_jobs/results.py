@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.checkpoint import HEADER, RunFolder, differences, journal_entries
+from biglp._core.checkpoint import COPIES, HEADER, RunFolder, differences, journal_entries
 from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
 from biglp._core.files import atomic_write, explained_writing, sync_folder
 from biglp._core.places import StorePath, as_place, plain_name, work_folder
@@ -136,6 +136,16 @@ class Destination:
             if not (self.is_file or isinstance(self.path, StorePath)):
                 with suppress(OSError):
                     self.path.rmdir()  # only when it is empty
+
+    def forget_copies(self) -> None:
+        """Remove copies of files in stores that were made for a run that did not begin."""
+        if (self.run_folder / HEADER).exists():
+            return
+        shutil.rmtree(self.run_folder / COPIES, ignore_errors=True)
+        with suppress(OSError):  # only when they are empty
+            self.run_folder.rmdir()
+            if not (self.is_file or isinstance(self.path, StorePath)):
+                self.path.rmdir()
 
     @property
     def marker(self) -> StorePath | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.checkpoint import COPIES
 from biglp._core.files import PART, atomic_write, explained_writing
 from biglp._core.places import StorePath
 from biglp._core.progress import Task
@@ -34,7 +35,7 @@ class Copy:
         if place.query:
             store += "-" + hashlib.sha256(place.query.encode()).hexdigest()[:8]
         parts = [part for part in place.path.split("/") if part not in ("", ".", "..")]
-        self.path = folder.absolute().joinpath("copies", store, *parts)
+        self.path = folder.absolute().joinpath(COPIES, store, *parts)
         digest = hashlib.sha256(repr(self.stamp).encode()).hexdigest()[:16]
         self._partial = self.path.with_name(f".{self.path.name}.{digest}{PART}")
         self._note = self.path.with_name(f".{self.path.name}{NOTE}")
