@@ -9,6 +9,9 @@ import os
 import pytest
 
 from biglp._engines import SerialEngine, ThreadEngine
+from store_server import store, store_server
+
+__all__ = ["engine", "store", "store_server"]
 
 ALL = ("serial", "threads-1", "threads-2", "threads-5", "mpi", "dask-1", "dask-3")
 CHOSEN = tuple(filter(None, [os.environ.get("BIGLP_TEST_ENGINE")])) or ALL

@@ -29,7 +29,7 @@ Tally = tuple[int, dict[int, int]]
 JOURNAL_SECONDS = 2.0
 """Time between two entries of a journal: what a crash can cost."""
 Once = Callable[[Callable[[], Any]], Any]
-HEADER, LOCK = "run.json", "lock"
+HEADER, LOCK, COPIES = "run.json", "lock", "copies"
 
 
 class Checkpoint:
@@ -100,9 +100,11 @@ class RunFolder(Checkpoint):
             _check_same(read_identity(self.folder), identity, self.folder)
             return
         for path in self.folder.iterdir():
+            if path.name in (LOCK, COPIES):  # a copy knows what it is of; it may be older than this
+                continue
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name != LOCK:
+            else:
                 path.unlink()
         with atomic_write(self.folder / HEADER) as file:
             file.write(json.dumps(identity, indent=1).encode())

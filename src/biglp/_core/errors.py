@@ -12,6 +12,7 @@
     ├── CheckpointError       (ValueError)   a run that cannot be resumed
     ├── OutputError           (OSError)      a file that cannot be written
     ├── DownloadError         (OSError)      a file that cannot be fetched, or is not the right one
+    ├── StoreError            (OSError)      an object store that cannot be reached, or refuses
     ├── EngineError           (RuntimeError) workers that are lost, out of reach or disagree
     └── MissingExtraError     (ImportError)  an optional part that is not installed
 
@@ -86,6 +87,10 @@ class OutputError(BigLPError, OSError):
 
 class DownloadError(BigLPError, OSError):
     """A file cannot be fetched, or what was fetched is not what was expected."""
+
+
+class StoreError(BigLPError, OSError):
+    """An object store cannot be reached, or does not let a file be read or written."""
 
 
 class EngineError(BigLPError, RuntimeError):

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import numpy as np
 
 from biglp._core.errors import DISK_FULL, BadRowsError, BigLPError, OutputError
 from biglp._core.memory import format_bytes
+from biglp._core.places import StorePath
 
 PART = ".part"
 """Ending of a file that is still being written."""
@@ -59,6 +61,12 @@ class FileStamp:
         try:
             size, mtime_ns = _size_and_time(self.path)
         except OSError as error:
+            if self.elsewhere:
+                raise BadRowsError(
+                    f"{self.path} cannot be seen from {socket.gethostname()} ({error.strerror}). "
+                    "Every process must see the same files; copies of files in stores, and "
+                    "converted rows, go to a shared folder with cache= (--cache)."
+                ) from error
             raise BadRowsError(
                 f"{self.path} was there when the work began and cannot be reached now "
                 f"({error.strerror}). Bring it back and run again."
@@ -103,20 +111,28 @@ def _size_and_time(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def atomic_write(path: str | os.PathLike[str] | StorePath) -> Iterator[IO[bytes]]:
     """Write a file whole or not at all.
 
     Parameters
     ----------
-    path : path
+    path : path or StorePath
         Final name. The bytes go to a hidden file beside it, which replaces ``path`` when the
-        ``with`` block ends without an error and is removed when it does not.
+        ``with`` block ends without an error and is removed when it does not. For a file in a store
+        they go to a temporary file, which is uploaded.
 
     Raises
     ------
     OutputError
         When the disk is full or the folder cannot be written to.
     """
+    if isinstance(path, StorePath):
+        with tempfile.TemporaryDirectory(prefix="biglp-upload-") as folder:
+            local = Path(folder) / path.name
+            with explained_writing(local), open(local, "xb") as file:
+                yield file
+            path.upload(local)
+        return
     final = Path(path)
     temporary = final.with_name(f".{final.name}.{secrets.token_hex(4)}{PART}")
     try:

@@ -47,6 +47,10 @@ class StepClock(Progress):
         """Begin a timed sweep."""
         return _TimedTask(label, n_rows, self.inner.start(label, n_rows), self.steps)
 
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        """Pass a copy on; it is no sweep."""
+        return self.inner.start_bytes(label, n_bytes)
+
     def say(self, message: str) -> None:
         """Pass a message on."""
         self.inner.say(message)

@@ -10,7 +10,6 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ import numpy as np
 from biglp._answers import ANSWERS
 from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
-from biglp._core.errors import BadRowsError, ModelFileError
+from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.files import atomic_write
+from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._fit.memory import plan_scoring
@@ -121,8 +121,8 @@ class Model:
         features = replace(self.features, factor=factor.for_new_rows())
         return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
 
-    def save(self, path: Path) -> None:
-        """Write the model to a file, whole or not at all."""
+    def save(self, path: Any) -> None:
+        """Write the model to a file, which may be in a store, whole or not at all."""
         arrays = {f"factor.{name}": array for name, array in self.features.factor.state().items()}
         arrays |= {f"decision.{name}": array for name, array in self.answer.state().items()}
         arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
@@ -145,7 +145,7 @@ class Model:
             "input_names": self.input_names,
         }
         with (
-            atomic_write(path) as file,
+            atomic_write(as_place(path)) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
             archive.writestr(_member("header.json"), json.dumps(header, indent=1))
@@ -155,14 +155,15 @@ class Model:
                 archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
 
     @classmethod
-    def load(cls, path: Path) -> Model:
-        """Read a model file.
+    def load(cls, path: Any) -> Model:
+        """Read a model file, which may be in a store.
 
         Raises
         ------
         ModelFileError
             When the file is damaged, not a model, or of a newer version.
         """
+        path = as_place(path)
         header, arrays = _read_archive(path)
         try:
             return cls._from_archive(header, arrays)
@@ -216,11 +217,11 @@ def _member(name: str) -> zipfile.ZipInfo:
     return member
 
 
-def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.exists():
         raise ModelFileError(f"there is no model file {path}; save one with model.save(path).")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_binary(path) as file, zipfile.ZipFile(file) as archive:
             header = json.loads(archive.read("header.json"))
             if header.get("format") != FORMAT:
                 raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
@@ -233,14 +234,14 @@ def _read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
                 for name in header["arrays"]
             }
-    except ModelFileError:
+    except (ModelFileError, StoreError):
         raise
     except Exception as error:  # a damaged archive can fail in any of its layers
         raise _damaged(path, error) from error
     return header, arrays
 
 
-def _damaged(path: Path, error: Exception) -> ModelFileError:
+def _damaged(path: Any, error: Exception) -> ModelFileError:
     return ModelFileError(
         f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
         "copy it again or fit and save it anew."

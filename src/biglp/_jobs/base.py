@@ -8,7 +8,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
-from biglp._core.memory import PeakMemory
+from biglp._core.memory import PeakMemory, parse_memory
+from biglp._core.places import StorePath, as_place
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
@@ -28,6 +29,7 @@ from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._sources import Source, as_source
+from biglp._sources.copies import copying_to
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 
@@ -40,7 +42,7 @@ class Job(RowIdsMixin, ABC):
     ----------
     inputs : tuple of str
         Files, folders, patterns, or one ``sim:…``.
-    output : Path
+    output : path or URI
         Folder for the results.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
@@ -49,7 +51,8 @@ class Job(RowIdsMixin, ABC):
     metadata : str or list of str, optional
         A table beside the rows, with a line for each: labels and weights are columns of it.
     cache : str, optional
-        Folder for converted rows, or "never"; by default in the run folder.
+        Folder for converted rows, copies of files in stores and unfinished work whose results go
+        to a store, or "never"; by default in the run folder.
     outputs : tuple of {"label", "confidence", "probabilities"}
         What is written for each row.
     top : int, optional
@@ -67,7 +70,7 @@ class Job(RowIdsMixin, ABC):
     """
 
     inputs: tuple[str, ...]
-    output: Path
+    output: Any
     reading: dict[str, Any] = field(default_factory=dict)
     id_column: str | None = None
     metadata: Any = None
@@ -89,7 +92,7 @@ class Job(RowIdsMixin, ABC):
     @property
     def destination(self) -> Destination:
         """Where the results go."""
-        return Destination(Path(self.output))
+        return Destination(as_place(self.output), self.cache)
 
     @property
     def format(self) -> str:
@@ -100,7 +103,7 @@ class Job(RowIdsMixin, ABC):
                 f"output_format={self.output_format!r} is not known; use one of {allowed}."
             )
         if self.destination.is_file:
-            return TABLES.get(table_ending(self.destination.path) or "", "npy")
+            return TABLES.get(table_ending(self.destination.path.name) or "", "npy")
         if self.output_format == "auto":
             return "parquet" if self.rows.is_table else "npy"
         return self.output_format
@@ -123,13 +126,22 @@ class Job(RowIdsMixin, ABC):
         """
         place, clock = self.destination, StepClock(progress)
         # The engine comes first: an error after that ends all its processes with one message.
-        with self.make_engine() as engine:
+        with self.make_engine() as engine, self.copying(place.run_folder, clock):
             engine.progress = clock
-            identity, finished = engine.once(self._begin)
+            try:
+                identity, finished = engine.once(self._begin)
+            except BaseException:
+                if engine.is_root:
+                    place.forget_copies()
+                raise
             if finished is not None:
+                if engine.is_root:
+                    place.forget_copies()
                 return {**finished, "nothing_to_do": True}
             folder = place.run_folder if engine.shares_memory else place.run_folder.absolute()
             run = RunFolder(folder, identity, resume=self.resume, once=engine.once)
+            if isinstance(place.path, StorePath):
+                clock.say(f"unfinished work is in {folder}; results go to {place.path} at the end")
             try:
                 return self._run(engine, run, clock, identity)
             except BaseException:
@@ -144,7 +156,21 @@ class Job(RowIdsMixin, ABC):
         """What the run is, and its summary when it has ended already."""
         identity = self.identity()
         settled = self.destination.settle(identity, resume=self.resume, overwrite=self.overwrite)
+        if settled is None:
+            self.destination.mark()
         return identity, settled
+
+    def copying(self, folder: Path | None, progress: Progress) -> AbstractContextManager[Any]:
+        """Have files of stores copied to the cache folder, or else to the run folder, if any."""
+        named = self.cache is not None and self.cache != "never"
+        return copying_to(
+            Path(self.cache or "") if named else folder, progress, parse_memory(self.memory_given)
+        )
+
+    @property
+    def memory_given(self) -> str | int:
+        """Memory budget that was given."""
+        return "auto"
 
     def _run(
         self, engine: Engine, run: RunFolder, clock: StepClock, identity: dict[str, Any]
@@ -212,7 +238,7 @@ class Job(RowIdsMixin, ABC):
         """Say where answers go, in the folder where they are made."""
         place = stage
         if self.format != "npy":
-            ending = table_ending(self.destination.path) if self.destination.is_file else None
+            ending = table_ending(self.destination.path.name) if self.destination.is_file else None
             place = stage / f"labels{ending or '.' + self.format}"
         sink = file_sink(place, n_rows, classes, self.outputs, self.top)
         sink.ids = ids

@@ -105,7 +105,7 @@ def as_table(found: DoubtfulLabels) -> list[dict[str, Any]]:
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
 
 
-def earlier_fit(folder: Path) -> dict[str, Any]:
+def earlier_fit(folder: Any) -> dict[str, Any]:
     """Arguments of a :class:`CheckJob` for the rows, labels and options of a finished fit.
 
     Raises

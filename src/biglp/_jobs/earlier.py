@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from biglp._core.errors import ParameterError
@@ -42,12 +41,12 @@ class EarlierFit:
     options: dict[str, Any]
 
     @classmethod
-    def in_folder(cls, folder: Path, *, instead: str, changed: str) -> EarlierFit:
+    def in_folder(cls, folder: Any, *, instead: str, changed: str) -> EarlierFit:
         """Read the summary of a fit.
 
         Parameters
         ----------
-        folder : Path
+        folder : Path or StorePath
         instead : str
             What may be given instead of such a folder.
         changed : str

@@ -63,6 +63,11 @@ class FitJob(Job):
     parameters: dict[str, Any] = field(default_factory=dict)
     map: bool = False
 
+    @property
+    def memory_given(self) -> str | int:
+        """Memory budget that was given."""
+        return self.parameters.get("memory", "auto")
+
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
         one_of("landmarks", self.parameters.get("landmarks", "kmeans"), STRATEGIES)

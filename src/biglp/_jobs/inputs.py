@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -10,8 +10,12 @@ from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
+from biglp._core.places import StorePath, as_place, plain_name
+from biglp._sources.copies import stamps_once
+from biglp._sources.inside import split_inside
 from biglp._sources.labels.input import LabelInput
-from biglp._sources.naming import Named, look_up, split_inside
+from biglp._sources.lakes import lake_version
+from biglp._sources.naming import Named, look_up
 
 LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
 """Fields of a job that say where the labels are."""
@@ -19,7 +23,7 @@ LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabe
 
 @dataclass(frozen=True)
 class Inputs:
-    """The rows that were named: files, folders, patterns, or one ``sim:…``."""
+    """The rows that were named: files, folders, patterns, URIs of these, or one ``sim:…``."""
 
     names: tuple[str, ...]
 
@@ -31,7 +35,7 @@ class Inputs:
     @property
     def absolute(self) -> Inputs:
         """The same for processes that have another working folder."""
-        return self if self.simulated else Inputs(tuple(map(absolute, self.names)))
+        return self if self.simulated else Inputs(tuple(map(plain_name, self.names)))
 
     @cached_property
     def named(self) -> Named:
@@ -79,26 +83,35 @@ def label_identity(found: LabelInput) -> dict[str, Any]:
         "weight column": found.weight_column,
         "id column": found.id_column,
         "unlabelled": found.unlabelled,
-        "named": [absolute(path) for path in found.labels],
+        "named": [plain_name(path) for path in found.labels],
         **({} if found.metadata is None else {"metadata": list(file_facts(found.metadata))}),
         **facts,
     }
 
 
-def absolute(name: str) -> str:
-    """A path, pattern or description for a process that has another working folder."""
-    return name if "://" in name else os.path.abspath(name)
-
-
 def file_facts(paths: Any) -> dict[str, Any]:
-    """Describe files so that a change shows: their size and the time they were written."""
-    named = look_up(paths)
-    if not named.in_files:
+    """Describe files so that a change shows: their size, and when they were written or their ETag.
+
+    A Delta or Iceberg table is described by its version.
+    """
+    if isinstance(paths, (list, tuple)):
+        return {name: fact for path in paths for name, fact in file_facts(path).items()}
+    version = lake_version(paths)
+    if version is not None:
+        return {plain_name(paths): version}
+    found = look_up(paths)
+    if not found.in_files:
         return {"simulation": paths}
-    facts = {}
-    for file in named.files:
-        stamp = FileStamp.of(split_inside(file)[0])
+    return dict(zip(map(plain_name, found.names), _described(found.names), strict=True))
+
+
+def _described(names: Sequence[str]) -> Iterator[str]:
+    places = [as_place(split_inside(name)[0]) for name in names]
+    stamps = stamps_once([place for place in places if isinstance(place, StorePath)])
+    for place in places:
+        if isinstance(place, StorePath):
+            yield str(stamps[str(place)])
+            continue
+        stamp = FileStamp.of(place)
         written = datetime.fromtimestamp(stamp.mtime_ns / 1e9)
-        moment = written.isoformat(sep=" ", timespec="microseconds")
-        facts[os.path.abspath(file)] = f"{stamp.size:,} bytes written {moment}"
-    return facts
+        yield f"{stamp.size:,} bytes written {written.isoformat(sep=' ', timespec='microseconds')}"

@@ -28,7 +28,7 @@ class PredictJob(Job):
 
     Parameters
     ----------
-    model : Path
+    model : path or URI
         A model file.
     device : str
         Where the arithmetic runs.
@@ -36,9 +36,14 @@ class PredictJob(Job):
         Budget of the whole process.
     """
 
-    model: Path = Path(MODEL)
+    model: Any = Path(MODEL)
     device: str = "cpu"
     memory: str | int = "auto"
+
+    @property
+    def memory_given(self) -> str | int:
+        """Memory budget that was given."""
+        return self.memory
 
     def identity(self) -> dict[str, Any]:
         """Input, model and options."""

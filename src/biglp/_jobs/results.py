@@ -2,7 +2,8 @@
 
 Everything is made in a run folder. When all of it is there, a list of moves is written, and the
 files are renamed into place, the summary last. Killed before the list, a run leaves no final name;
-killed after it, resuming the run finishes the moves.
+killed after it, resuming the run finishes the moves. Results that go to a store are made in a local
+folder and uploaded in the same way, the summary last.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.checkpoint import HEADER, RunFolder, differences, journal_entries
-from biglp._core.errors import CheckpointError, ParameterError
+from biglp._core.checkpoint import COPIES, HEADER, RunFolder, differences, journal_entries
+from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
 from biglp._core.files import atomic_write, explained_writing, sync_folder
+from biglp._core.places import StorePath, as_place, plain_name, work_folder
 from biglp._sinks import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
@@ -39,26 +42,32 @@ class Destination:
 
     Parameters
     ----------
-    path : Path
+    path : Path or StorePath
         A folder, or a file for answers alone: ``.npy``, or a table (``.parquet``, ``.csv``,
         ``.jsonl``).
+    cache : str, optional
+        Folder for the unfinished work of results that go to a store; by default in the user's
+        cache folder.
     """
 
-    path: Path
+    path: Any
+    cache: str | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether a file was named, and not a folder."""
-        return self.path.suffix.lower() == ".npy" or table_ending(self.path) is not None
+        return self.path.suffix.lower() == ".npy" or table_ending(self.path.name) is not None
 
     @property
     def run_folder(self) -> Path:
         """Where the run keeps its unfinished work."""
+        if isinstance(self.path, StorePath):
+            return work_folder(self.path, self.cache)
         if self.is_file:
             return self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
         return self.path / RUN_FOLDER
 
-    def final(self, staged: str) -> Path:
+    def final(self, staged: str) -> Any:
         """Final place of a staged file."""
         if not self.is_file:
             return self.path / staged
@@ -67,13 +76,16 @@ class Destination:
             return self.path
         return self.path.with_name(f"{self.path.stem}.{column}{self.path.suffix}")
 
-    def results(self) -> list[Path]:
+    def results(self) -> list[Any]:
         """Results that are there now."""
         if self.is_file:
             return [self.path] if self.path.exists() else []
         names = [f"{column}.npy" for column in COLUMNS] + [f"labels{ending}" for ending in TABLES]
-        found = (self.path / name for name in (*names, MAP, MODEL, SUMMARY))
-        return [path for path in found if path.exists()]
+        names += [MAP, MODEL, SUMMARY]
+        if isinstance(self.path, StorePath):
+            there = {*self.path.files()}
+            return [self.path / name for name in names if name in there]
+        return [self.path / name for name in names if (self.path / name).exists()]
 
     def settle(
         self, identity: Mapping[str, Any], *, resume: bool, overwrite: bool
@@ -112,7 +124,7 @@ class Destination:
         kept = describe_kept(self.run_folder)
         if kept and not resume:
             raise ParameterError(
-                f"{self.run_folder.parent} holds an unfinished run ({kept}). Go on with it by "
+                f"{self._unfinished} holds an unfinished run ({kept}). Go on with it by "
                 "--resume, or start afresh with --overwrite."
             )
         return None
@@ -121,24 +133,64 @@ class Destination:
         """After an error, remove a run folder in which nothing is finished."""
         if self.run_folder.exists() and describe_kept(self.run_folder) is None:
             shutil.rmtree(self.run_folder, ignore_errors=True)
-            if not self.is_file:
+            if not (self.is_file or isinstance(self.path, StorePath)):
                 with suppress(OSError):
                     self.path.rmdir()  # only when it is empty
+
+    def forget_copies(self) -> None:
+        """Remove copies of files in stores that were made for a run that did not begin."""
+        if (self.run_folder / HEADER).exists():
+            return
+        shutil.rmtree(self.run_folder / COPIES, ignore_errors=True)
+        with suppress(OSError):  # only when they are empty
+            self.run_folder.rmdir()
+            if not (self.is_file or isinstance(self.path, StorePath)):
+                self.path.rmdir()
+
+    @property
+    def marker(self) -> StorePath | None:
+        """What a store holds while a run whose results go there is unfinished; None on a disk."""
+        if not isinstance(self.path, StorePath):
+            return None
+        return (
+            self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
+            if self.is_file
+            else (self.path / RUN_FOLDER)
+        )
+
+    def mark(self) -> None:
+        """Find out now whether a store takes files under that name, not when the work is done."""
+        if self.marker is not None:
+            with atomic_write(self.marker) as file:
+                text = f"unfinished; its work is in {self.run_folder} on {socket.gethostname()}\n"
+                file.write(text.encode())
+
+    @property
+    def _unfinished(self) -> Path:
+        """What messages call the place of unfinished work."""
+        return self.run_folder if isinstance(self.path, StorePath) else self.run_folder.parent
 
     def _summary(self) -> dict[str, Any] | None:
         try:
             return dict(json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
+        except StoreError:
+            raise
         except (OSError, ValueError):
             return None
 
 
 def publish(run: RunFolder, destination: Destination, names: list[str]) -> dict[str, Any]:
     """Give the staged files their final names in this order, forget the run, return its summary."""
-    moves = {name: os.path.abspath(destination.final(name)) for name in names}
-    stale = [os.path.abspath(path) for path in destination.results()]
+    moves = {name: plain_name(destination.final(name)) for name in names}
+    stale = [plain_name(path) for path in destination.results()]
     stale.sort(key=lambda name: not name.endswith(SUMMARY))
     with atomic_write(run.folder / MOVES) as file:
-        file.write(json.dumps({"moves": moves, "stale": stale}).encode())
+        plan = {
+            "moves": moves,
+            "stale": stale,
+            "marker": destination.marker and str(destination.marker),
+        }
+        file.write(json.dumps(plan).encode())
     summary = finish_moves(run)
     assert summary is not None
     return summary
@@ -150,19 +202,22 @@ def finish_moves(run: RunFolder) -> dict[str, Any] | None:
     if not path.exists():
         return None
     plan = json.loads(path.read_text(encoding="utf-8"))
-    moves = {run.folder / STAGE / name: Path(final) for name, final in plan["moves"].items()}
+    moves = {run.folder / STAGE / name: as_place(final) for name, final in plan["moves"].items()}
     summaries = (run.folder / STAGE / SUMMARY, moves.get(run.folder / STAGE / SUMMARY))
     summary = next(text for text in map(_read, summaries) if text is not None)
     finals = list(moves.values())
     with explained_writing(finals[0]):
         # The old summary goes first: while there is none, the results are not complete.
-        for old in map(Path, plan["stale"]):
+        for old in map(as_place, plan["stale"]):
             if old not in finals or (old.name == SUMMARY and summaries[0].exists()):
                 old.unlink(missing_ok=True)
         for staged, final in moves.items():
             if staged.exists():
-                os.replace(staged, final)
-        sync_folder(finals[0].parent)
+                move_into_place(staged, final)
+        if plan.get("marker"):
+            as_place(plan["marker"]).unlink(missing_ok=True)
+        else:
+            sync_folder(finals[0].parent)
     run.remove()
     return dict(json.loads(summary))
 
@@ -181,8 +236,17 @@ def describe_kept(folder: Path) -> str | None:
     return ", ".join(done) or None
 
 
-def _read(path: Path | None) -> str | None:
+def move_into_place(staged: Path, final: Any) -> None:
+    """Give a finished file its final name; one in a store is uploaded, and appears whole."""
+    if not isinstance(final, StorePath):
+        os.replace(staged, final)
+        return
+    final.upload(staged)
+    staged.unlink()
+
+
+def _read(path: Any) -> str | None:
     try:
         return None if path is None else path.read_text(encoding="utf-8")
-    except OSError:
+    except (OSError, BadRowsError):
         return None

@@ -13,6 +13,7 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.checks import one_of
 from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
+from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
@@ -35,7 +36,7 @@ class SuggestJob(TableJob):
 
     Parameters
     ----------
-    model : Path
+    model : path or URI
         A model file.
     n : int
         How many rows.
@@ -47,7 +48,7 @@ class SuggestJob(TableJob):
         Where the arithmetic runs, and the budget of the whole process.
     """
 
-    model: Path = Path(MODEL)
+    model: Any = Path(MODEL)
     n: int = 10
     labels: tuple[str, ...] = ()
     label_column: str | None = None
@@ -60,9 +61,14 @@ class SuggestJob(TableJob):
     columns: ClassVar[tuple[str, ...]] = ("row", "label", "current_label", "confidence", "doubt")
 
     @property
-    def beside(self) -> Path:
+    def beside(self) -> Any:
         """The model."""
-        return self.model
+        return as_place(self.model)
+
+    @property
+    def memory_given(self) -> str | int:
+        """Memory budget that was given."""
+        return self.memory
 
     def identity(self) -> dict[str, Any]:
         """Input and model."""
@@ -155,9 +161,9 @@ def as_table(found: Suggestions, classes: np.ndarray) -> list[dict[str, Any]]:
 
 def is_earlier_run(inputs: Sequence[str]) -> bool:
     """Whether what was named is the folder of a fit and not rows, such as a folder of tables."""
-    if len(inputs) != 1 or not Path(inputs[0]).is_dir():
+    if len(inputs) != 1 or not (folder := as_place(inputs[0])).is_dir():
         return False
-    if (Path(inputs[0]) / SUMMARY).exists():
+    if (folder / SUMMARY).exists():
         return True
     try:
         look_up(inputs[0])
@@ -166,7 +172,7 @@ def is_earlier_run(inputs: Sequence[str]) -> bool:
     return False
 
 
-def earlier_run(folder: Path) -> dict[str, Any]:
+def earlier_run(folder: Any) -> dict[str, Any]:
     """Arguments of a :class:`SuggestJob` for the rows and labels of a finished ``biglp fit``.
 
     Raises

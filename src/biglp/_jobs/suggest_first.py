@@ -9,6 +9,7 @@ from typing import Any
 
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
+from biglp._core.places import StorePath, work_folder
 from biglp._engines import Engine
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import Settings
@@ -34,6 +35,8 @@ class FirstJob(SuggestJob):
     def scratch(self) -> Path:
         """Where text and Parquet are converted: beside the table, or in the working folder."""
         name = "biglp" if self.table is None else self.table.name
+        if isinstance(self.table, StorePath):
+            return work_folder(self.table, self.cache)
         return (self.table or Path(name)).with_name(f".{name}.suggest{RUN_FOLDER}")
 
     def settings(self) -> Settings:

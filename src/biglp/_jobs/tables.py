@@ -17,6 +17,7 @@ from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock
 from biglp._core.memory import PeakMemory
+from biglp._core.places import StorePath, as_place, work_folder
 from biglp._core.progress import Progress
 from biglp._engines import Engine
 from biglp._jobs.base import Job, recorded_warnings
@@ -74,19 +75,21 @@ class TableJob(Job):
         return "csv"
 
     @property
-    def table(self) -> Path | None:
+    def table(self) -> Any:
         """File that the table is written to; None when it is printed."""
-        return None if self.output == Path() else Path(self.output)
+        return None if self.output == Path() else as_place(self.output)
 
     @property
     @abstractmethod
-    def beside(self) -> Path:
+    def beside(self) -> Any:
         """A file or folder beside which every process can write."""
 
     @property
     def scratch(self) -> Path:
         """Where text and Parquet are converted."""
         beside = self.table or self.beside
+        if isinstance(beside, StorePath):
+            return work_folder(beside, self.cache)
         return beside.with_name(f".{beside.name}.{self.verb}{RUN_FOLDER}")
 
     def refuse_to_replace(self) -> None:
@@ -100,7 +103,7 @@ class TableJob(Job):
     def run(self, progress: Progress | None = None) -> dict[str, Any]:
         """Do the work, write the table, return what was found."""
         clock, began = StepClock(progress), time.perf_counter()
-        with self.make_engine() as engine:
+        with self.make_engine() as engine, self.copying(self.scratch, clock):
             engine.progress = clock
             identity = engine.once(self.identity)
             with (

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import glob
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
+from biglp._core.places import StorePath, as_place
+from biglp._core.stores import no_such_file
+from biglp._sources.copies import asked_once, local_names
 from biglp._sources.formats import FORMATS, LISTINGS, Holds, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
+from biglp._sources.inside import split_inside
+from biglp._sources.lakes import inside_a_table, is_lake, live_files, refuse_parts, table_above
+from biglp._sources.listing import fitting, is_folder, is_there, names_below
 
 if TYPE_CHECKING:
     from biglp._sources.formats.base import Format
-
-
-INSIDE = "::"
-"""What stands between a file and the name of an array in it."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class Named:
 
     Attributes
     ----------
-    files : tuple of str
-        Names of files, with ``::name`` where an array in one is meant, or the description of rows
-        that are in no file (``sim:…``).
+    names : tuple of str
+        Names of files, which may be URIs, with ``::name`` where an array in one is meant; or the
+        description of rows that are in no file (``sim:…``).
     format_name : str or None
         Their format; None where there is none for this ending, or for several files of it.
     is_table : bool
@@ -40,10 +42,15 @@ class Named:
         Whether the rows are in files, and not made up.
     """
 
-    files: tuple[str, ...]
+    names: tuple[str, ...]
     format_name: str | None
     is_table: bool = False
     in_files: bool = True
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Names of files on this machine; those of a store are copied when this is asked for."""
+        return local_names(self, self.names) if self.in_files else self.names
 
     @property
     def format(self) -> Format:
@@ -55,7 +62,7 @@ class Named:
         try:
             return FORMATS[self.format_name]
         except ImportError as error:
-            raise without_pyarrow(self.files[0], error) from error
+            raise without_pyarrow(self.names[0], error) from error
 
 
 def look_up(paths: Any, *, for_labels: bool = False) -> Named:
@@ -91,34 +98,47 @@ def look_up(paths: Any, *, for_labels: bool = False) -> Named:
 
 
 def find_files(paths: Any) -> list[str]:
-    """Files behind a path, a pattern, a folder or a list of these.
+    """Files behind a path, a URI, a pattern, a folder or a list of these.
 
     Those of a pattern or folder come in natural order of their names, in which ``emb_2`` is before
     ``emb_10``. A name may go on with ``::`` and that of an array inside the file.
     """
     if isinstance(paths, (list, tuple)):
         return [file for path in paths for file in find_files(path)]
-    path, inside = split_inside(os.fspath(paths))
-    if os.path.isdir(path) and ending(path) not in _folder_endings():
-        return [file + inside for file in _files_in(path)]
-    if not os.path.exists(path) and glob.has_magic(path):
-        found = sorted(glob.glob(path, recursive=True), key=natural_key)
-        if not found:
-            raise BadRowsError(f"no file fits the pattern {path} (looked from {Path.cwd()}).")
-        return [file + inside for file in found]
-    FileStamp.of(path)
-    return [path + inside]
+    path, inside = split_inside(paths)
+    place = as_place(path)
+    if is_lake(place):
+        return asked_once(live_files, place)[0]
+    files = [place]
+    if is_folder(place) and ending(str(place)) not in _folder_endings():
+        files = [place / name for name in rows_among(names_below(place), str(place))]
+    else:
+        if not is_there(place):
+            if glob.has_magic(getattr(place, "path", str(place))):
+                files = sorted(fitting(place), key=lambda file: natural_key(str(file)))
+            elif isinstance(place, StorePath):
+                raise no_such_file(str(place))
+        if not isinstance(place, StorePath):
+            FileStamp.of(files[0])
+        refuse_parts(files)
+    if isinstance(place, StorePath):
+        _refuse_folders(files)
+    return [f"{file}{inside}" for file in files]
 
 
-def split_inside(path: str) -> tuple[str, str]:
-    """Split ``rows.h5::name`` into the file and ``::name``, which is empty where there is none."""
-    file, mark, name = path.partition(INSIDE)
-    return (path, "") if os.path.exists(path) else (file, mark + name)
+def _refuse_folders(files: Sequence[Any]) -> None:
+    """Refuse folders of a store that are read as one array: copies are of files."""
+    for file in files:
+        if ending(str(file)) in _folder_endings():
+            raise BadRowsError(
+                f"{file} is a folder that is read as one array, which cannot be done in a store; "
+                "copy it to a disk first."
+            )
 
 
 def natural_key(path: str) -> tuple[Any, ...]:
     """Sort by folders and names, and numbers in these by their value."""
-    pieces = (re.split(r"(\d+)", part) for part in Path(path).parts)
+    pieces = (re.split(r"(\d+)", part) for part in PurePosixPath(path).parts)
     numbered = (
         tuple(int(text) if at % 2 else text for at, text in enumerate(piece)) for piece in pieces
     )
@@ -127,20 +147,13 @@ def natural_key(path: str) -> tuple[Any, ...]:
 
 def ending(path: str) -> str:
     """Ending of a file's name, below the packing: ``.csv`` for ``x.csv.gz``."""
-    name = Path(split_inside(path)[0])
-    return (Path(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
+    name = PurePosixPath(as_place(split_inside(path)[0]).name)
+    return (PurePosixPath(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
 
 
 def _folder_endings() -> set[str]:
     """Endings of folders that are read as one file."""
     return {mark for listing in LISTINGS.values() if listing.folder for mark in listing.endings}
-
-
-def _files_in(folder: str) -> list[str]:
-    """Tables or shards in a folder and its folders."""
-    place = Path(folder)
-    names = [str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()]
-    return [str(place / name) for name in rows_among(names, folder)]
 
 
 def rows_among(names: Sequence[str], folder: str) -> list[str]:
@@ -153,10 +166,13 @@ def rows_among(names: Sequence[str], folder: str) -> list[str]:
     folder : str
         What messages call the folder.
     """
+    inner = table_above(names)
+    if inner is not None:
+        raise inside_a_table(f"{folder}/{inner}", f"{folder}/{inner}")
     tables: list[str] = []
     shards: list[str] = []
     for name in sorted({_read_as_one(name) for name in names}, key=natural_key):
-        if any(part.startswith((".", "_")) for part in Path(name).parts):
+        if any(part.startswith((".", "_")) for part in PurePosixPath(name).parts):
             continue
         if ending(name) in endings_of("table"):
             tables.append(name)
@@ -178,7 +194,7 @@ def rows_among(names: Sequence[str], folder: str) -> list[str]:
 
 def _read_as_one(name: str) -> str:
     """The folder that is read as one file and holds this one (``x.zarr``), or the file itself."""
-    path = Path(name)
+    path = PurePosixPath(name)
     whole = (p for p in reversed(path.parents) if p.suffix.lower() in _folder_endings())
     return str(next(whole, path))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from biglp._core.arrays import on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
+from biglp._sources.copies import copying_to, keep_alive, origin
 from biglp._sources.filled import fill_missing
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.formats.arrays import ArraySource, CsrSource
@@ -29,7 +31,8 @@ def as_source(X: Any, **options: Any) -> Source:
     Parameters
     ----------
     X : array, sparse matrix, data frame, path, paths or Source
-        Paths may be files, lists of files, folders, patterns (``part-*.parquet``) or ``sim:…``.
+        Paths may be files, lists of files, folders, patterns (``part-*.parquet``), URIs of these
+        (``s3://bucket/part-*.parquet``), Delta and Iceberg tables, or ``sim:…``.
         Data frames may also be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners
         and readers, and whatever has Arrow's PyCapsule interface; arrays also torch tensors.
     **options
@@ -45,8 +48,7 @@ def as_source(X: Any, **options: Any) -> Source:
     chosen = ReadOptions(**options)
     listed = X if isinstance(X, (list, tuple)) and len(X) > 0 else [X]
     if all(isinstance(path, (str, os.PathLike)) for path in listed):
-        named = look_up(X)
-        return named.format.open(named.files, chosen)
+        return _open_files(X, chosen)
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
         from biglp._sources.formats.dask import open_dask  # Dask is loaded: X is made of it
 
@@ -67,6 +69,17 @@ def as_source(X: Any, **options: Any) -> Source:
     if array.dtype.kind in "OUS":
         array = _numbers_from_objects(array)
     return fill_missing(ArraySource(array, feature_names=_column_names(X)), chosen)
+
+
+def _open_files(paths: Any, options: ReadOptions) -> Source:
+    """Open files; those of a store are copied first, and called by their own names in messages."""
+    folder = None if options.cache in ("auto", "never") else Path(options.cache)
+    with copying_to(folder, options.progress):
+        named = look_up(paths)
+        source = named.format.open(named.files, options)
+    keep_alive(source, named)
+    source.name = origin(source.name)
+    return source
 
 
 def _open_frame(frame: Any, options: ReadOptions) -> Source | None:

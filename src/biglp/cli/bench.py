@@ -9,6 +9,7 @@ import typer
 
 from biglp.cli.errors import EXIT_CODES, explained
 from biglp.cli.options import Debug, Quiet, output_to
+from biglp.cli.values import local_path
 
 bench = typer.Typer(
     name="bench", help="Measure biglp beside other libraries.", no_args_is_help=True
@@ -30,7 +31,10 @@ def peers(
         str, typer.Option(metavar="SIZE", help="Memory that a method may take.")
     ] = "8GB",
     output: Annotated[
-        Path, output_to(metavar="FOLDER", help="Folder for peers.md, results/ and img/.")
+        Path,
+        output_to(
+            parser=local_path, metavar="FOLDER", help="Folder for peers.md, results/ and img/."
+        ),
     ] = Path("bench-out"),
     quiet: Quiet = False,
     debug: Debug = False,

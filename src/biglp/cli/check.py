@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.places import as_place
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
@@ -48,8 +49,9 @@ def check(
     method: Method,
     machine: Machine,
     output: Annotated[
-        Path | None,
+        Any,
         output_to(
+            parser=as_place,
             metavar="FILE",
             help="CSV file for the whole list, or - for standard output; its head is printed.",
         ),
@@ -74,7 +76,7 @@ def check(
         **labels.given(),
         "parameters": asdict(method),
     }
-    folder = Path(inputs[0])
+    folder = as_place(inputs[0])
     named = bool(labels.labels) or labels.label_column is not None
     if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
         known = earlier_fit(folder)

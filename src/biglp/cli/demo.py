@@ -9,14 +9,15 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.options import Debug, Json, output_to
+from biglp.cli.values import local_path
 
 
 @explained
 def demo(
     *,
-    output: Annotated[Path, output_to(metavar="FOLDER", help="Where the files go.")] = Path(
-        "demo-out"
-    ),
+    output: Annotated[
+        Path, output_to(parser=local_path, metavar="FOLDER", help="Where the files go.")
+    ] = Path("demo-out"),
     labels_per_class: Annotated[
         int, typer.Option(min=1, max=100, metavar="N", help="Labels of each digit that are shown.")
     ] = 5,

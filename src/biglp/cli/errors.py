@@ -22,7 +22,7 @@ EXIT_CODES = (
     "[bold]Exit codes[/bold]: 0 done · 1 unexpected · 2 wrong usage · 3 unusable rows or labels · "
     "4 memory or disk too small · 5 run cannot be resumed or model file unusable · "
     "6 optional part not installed · 7 workers lost or out of reach · "
-    "8 download failed · 130 interrupted"
+    "8 download or object store failed · 130 interrupted"
 )
 
 
@@ -77,7 +77,7 @@ def code_of(error: BaseException) -> int:
         return EXTRA
     if isinstance(error, errors.EngineError):
         return WORKERS
-    if isinstance(error, errors.DownloadError):
+    if isinstance(error, (errors.DownloadError, errors.StoreError)):
         return DOWNLOAD
     if isinstance(error, (MemoryError, errors.OutputError)):
         return ROOM

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from biglp._core.places import as_place
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped
 from biglp.cli.label_options import Labels
@@ -35,10 +35,11 @@ def fit(
     method: Method,
     machine: Machine,
     output: Annotated[
-        Path,
+        Any,
         output_to(
+            parser=as_place,
             metavar="FOLDER",
-            help="Folder for labels, model.biglp and summary.json.",
+            help="Folder for labels, model.biglp and summary.json; may be a URI (s3://…).",
             show_default=False,
         ),
     ],

@@ -28,8 +28,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT",
         help="Rows: .npy, .npz, .parquet, .csv, .jsonl, .arrow, .libsvm, .h5::NAME files or .zarr "
-        "folders; a folder or pattern of tables or shards; - for standard input; or "
-        "sim:ROWSxFEATURES for made-up rows.",
+        "folders; a folder or pattern of tables or shards; a Delta or Iceberg table; URIs of these "
+        "(s3://…); - for standard input; or sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
 ]
@@ -108,7 +108,7 @@ class Reading:
         str | None,
         _reading(
             metavar="FOLDER|never",
-            help="Where text and Parquet are converted to raw rows; beside the output by default.",
+            help="Where tables are converted and files of stores copied; by the output by default.",
         ),
     ] = None
 

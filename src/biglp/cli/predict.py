@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from biglp._core.places import as_place
 from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
@@ -19,7 +19,10 @@ from biglp.cli.pipes import piped
 @grouped
 def predict(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model.biglp file.", show_default=False)
+        Any,
+        typer.Argument(
+            metavar="MODEL", help="A model.biglp file.", show_default=False, parser=as_place
+        ),
     ],
     inputs: Inputs,
     *,
@@ -27,11 +30,12 @@ def predict(
     reading: Annotated[Reading, only("drop", "delimiter", "decimal", "text_encoding", "cache")],
     machine: Machine,
     output: Annotated[
-        Path,
+        Any,
         output_to(
+            parser=as_place,
             metavar="OUT",
-            help="File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), a folder, or - "
-            "for standard output.",
+            help="File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), or a folder, "
+            "which may be URIs (s3://…); or - for standard output.",
             show_default=False,
         ),
     ],

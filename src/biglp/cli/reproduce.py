@@ -9,6 +9,7 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.options import Debug, Quiet, output_to
+from biglp.cli.values import local_path
 
 
 @explained
@@ -24,7 +25,10 @@ def reproduce(
         bool, typer.Option("--quick", help="Fewer trials and rows: minutes instead of hours.")
     ] = False,
     output: Annotated[
-        Path, output_to(metavar="FOLDER", help="Folder for paper.md, results/ and img/.")
+        Path,
+        output_to(
+            parser=local_path, metavar="FOLDER", help="Folder for paper.md, results/ and img/."
+        ),
     ] = Path("reproduce-out"),
     file: Annotated[
         Path | None,

@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from biglp._engines import speaks_to_user
@@ -20,7 +19,7 @@ from biglp.cli.summary import show_summary
 
 
 def job_arguments(
-    inputs: Sequence[str], output: Path, reading: Reading, machine: Machine, results: Results
+    inputs: Sequence[str], output: Any, reading: Reading, machine: Machine, results: Results
 ) -> dict[str, Any]:
     """Arguments that every job takes, from the options of a command."""
     return {

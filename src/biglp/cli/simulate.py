@@ -9,6 +9,7 @@ import typer
 
 from biglp.cli.errors import explained
 from biglp.cli.options import Debug, Json, Overwrite, Quiet, Threads, output_to
+from biglp.cli.values import local_path
 
 
 @explained
@@ -20,6 +21,7 @@ def simulate(
     output: Annotated[
         Path,
         output_to(
+            parser=local_path,
             metavar="FILE.npy",
             help="File for the rows; labels and truth go beside it.",
             show_default=False,

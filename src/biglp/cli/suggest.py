@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.places import as_place
 from biglp.cli.errors import explained, option_of
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
@@ -53,16 +54,19 @@ def suggest(
         ),
     ] = 10,
     model: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A model.biglp file.", rich_help_panel=METHOD),
+        Any,
+        typer.Option(
+            metavar="FILE", help="A model.biglp file.", rich_help_panel=METHOD, parser=as_place
+        ),
     ] = None,
     labels: Annotated[Labels, only("labels", "label_column", "id_column", "unlabelled")],
     reading: Reading,
     method: Annotated[Method, only("n_landmarks", "scaling", "random_state")],
     machine: Machine,
     output: Annotated[
-        Path | None,
+        Any,
         output_to(
+            parser=as_place,
             metavar="FILE",
             help="File with an empty column 'label' to fill in, or - for standard output; printed "
             "for people by default.",
@@ -115,7 +119,7 @@ def suggest(
         return
     _refuse_choices(reading, method)
     if model is None:
-        known = earlier_run(Path(inputs[0]))
+        known = earlier_run(as_place(inputs[0]))
         known |= {name: added_labels(known, labels)[name] for name in named}
         known["reading"] = reading.given() or known["reading"]
         known["metadata"] = reading.metadata or known["metadata"]

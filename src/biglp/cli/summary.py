@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biglp._core.memory import format_bytes
+from biglp._core.places import as_place
 from biglp.cli.console import errors_console, plain_table, results_console, seconds
 from biglp.cli.errors import escape
 
@@ -69,9 +69,9 @@ def show_summary(summary: dict[str, Any]) -> None:
     console.print(_classes(summary))
     files = list(summary["files"].values())
     if summary.get("settings", {}).get("probably_wrong_labels"):
-        console.print(_doubts(summary, Path(files[0]).parent), soft_wrap=True)
+        console.print(_doubts(summary, str(as_place(files[0]).parent)), soft_wrap=True)
     if "settings" in summary:
-        files.append(str(Path(files[0]).with_name("summary.json")))
+        files.append(str(as_place(files[0]).with_name("summary.json")))
     console.print(f"Written: {', '.join(files)}", soft_wrap=True)
 
 
@@ -142,13 +142,13 @@ def _scaling(settings: dict[str, Any]) -> str:
     return words
 
 
-def _doubts(summary: dict[str, Any], folder: Path) -> str:
+def _doubts(summary: dict[str, Any], folder: str) -> str:
     """A line on labels that are probably wrong."""
     settings = summary["settings"]
     lower = ", which count less" if settings["labels_lowered"] else ""
     return (
         f"Probably wrong: {settings['probably_wrong_labels']:,} of {summary['labelled_rows']:,} "
-        f"labels{lower} (biglp check {escape(str(folder))} says which)"
+        f"labels{lower} (biglp check {escape(folder)} says which)"
     )
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
+
+from biglp._core.places import as_place
 
 
 def auto_or(kind: type) -> Callable[[str], Any]:
@@ -70,6 +73,16 @@ def whole_or_text(text: str) -> int | str:
         return int(text)
     except ValueError:
         return text
+
+
+def local_path(text: str) -> Path:
+    """Read the name of a local file or folder."""
+    place = as_place(text)
+    if not isinstance(place, Path):
+        raise typer.BadParameter(
+            f"{text} is in a store; this command writes to local folders only."
+        )
+    return place
 
 
 def delimiter(text: str) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
+from biglp._core.places import user_cache
 from biglp.datasets.parts import part_of
 from biglp.datasets.registry import Entry, entry
 
@@ -20,14 +20,7 @@ ROWS, LABELS, META, DOWNLOADS = "rows.npy", "labels.npy", "meta.json", "download
 
 def cache_folder() -> Path:
     """Folder of all data sets: ``BIGLP_CACHE``, or the user's cache folder of the platform."""
-    named = os.environ.get("BIGLP_CACHE")
-    if named:
-        return Path(named).expanduser() / "datasets"
-    if sys.platform == "darwin":
-        place = Path.home() / "Library" / "Caches"
-    else:
-        place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return place / "biglp" / "datasets"
+    return user_cache() / "datasets"
 
 
 def data_folder() -> Path | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,14 +41,20 @@ class Estimator(BaseEstimator):
     _model: Model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file of arrays and JSON, without pickle."""
+        """Write the fitted model to a file of arrays and JSON, without pickle.
+
+        Parameters
+        ----------
+        path : path or URI
+            A local name, or one such as ``s3://bucket/model.biglp``.
+        """
         check_is_fitted(self)
-        self._model.save(Path(path))
+        self._model.save(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model written by :meth:`save`; it predicts but holds no training rows."""
-        model = Model.load(Path(path))
+        model = Model.load(path)
         if model.answer.kind not in cls._answers:
             what = "numbers" if model.answer.kind == "regression" else "classes"
             other = "Regressor" if model.answer.kind == "regression" else ""

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from biglp._core.errors import MemoryBudgetError
+from biglp._core.memory import parse_memory
 from biglp._core.progress import Progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.memory import least_memory
@@ -18,6 +19,7 @@ from biglp._jobs.inspect.trial import estimate, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
+from biglp._sources.copies import copying_to
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
@@ -79,11 +81,18 @@ class Survey:
 def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
     """Look at an input, count its labels and estimate every method.
 
+    Files of a store are copied to a temporary folder.
+
     Returns
     -------
     facts : dict
         JSON values only.
     """
+    with copying_to(None, progress, parse_memory(asked.memory)):
+        return _survey(asked, progress)
+
+
+def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
     inputs, label_column = asked.inputs, asked.label_column
     reading = dict(asked.reading)
     layout = {name: reading[name] for name in LAYOUT if name in reading}
@@ -127,7 +136,12 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
-    """Check a job and estimate it without writing anything."""
+    """Check a job and estimate it without writing anything; files of stores are copied for it."""
+    with job.copying(None, progress or Progress()):
+        return _plan(job)
+
+
+def _plan(job: FitJob) -> dict[str, Any]:
     identity = job.identity()
     job.destination.settle(identity, resume=job.resume, overwrite=job.overwrite)
     settings = job.settings()

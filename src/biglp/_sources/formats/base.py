@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biglp._core.files import FileStamp
 from biglp._sources.base import Source
-from biglp._sources.naming import cannot_open, cannot_read_labels, split_inside
+from biglp._sources.inside import split_inside
+from biglp._sources.naming import cannot_open, cannot_read_labels
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe, probe_rows

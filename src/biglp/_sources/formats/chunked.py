@@ -20,9 +20,9 @@ from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.formats.inside import Facts, choose, named
 from biglp._sources.formats.shards import ShardedSource
+from biglp._sources.inside import split_inside
 from biglp._sources.labels.arrays import LabelArray, append_arrays
 from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.naming import split_inside
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.tabular import PartCache
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.formats.arrays import check_shape
-from biglp._sources.naming import INSIDE, split_inside
+from biglp._sources.inside import INSIDE, split_inside
 
 SHOWN = 12
 ROW_ARRAYS = ("X", "x", "rows", "embeddings", "features")

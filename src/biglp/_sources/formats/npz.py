@@ -24,9 +24,9 @@ from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.formats.inside import choose, named
 from biglp._sources.formats.npzfile import NpzFile, load_matrix, matrix_shape
+from biglp._sources.inside import split_inside
 from biglp._sources.labels.arrays import LabelArray, append_arrays
 from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.naming import split_inside
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe, probe_rows

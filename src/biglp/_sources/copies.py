@@ -1,0 +1,225 @@
+"""Files of a store, copied once to this machine; everything that reads files reads the copies.
+
+A copy has the name that it has in the store, below a folder of its bucket, and a note beside it of
+the size and ETag it was made of: it is used again while the store says the same. Large files come
+in parts, several at once, and are written in order, so that an interrupted copy goes on where it
+stopped. The size is checked, the ETag before and after, and the MD5 where the ETag is one.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from biglp._core.errors import BadRowsError, BigLPError, OutputError, StoreError
+from biglp._core.files import free_space
+from biglp._core.memory import available_memory, format_bytes
+from biglp._core.places import StorePath, as_place, is_uri, stamps_of
+from biglp._core.progress import Progress, Task
+from biglp._core.stores import Stamp
+from biglp._sources.cache.folder import RESERVE_BYTES, temporary_folder
+from biglp._sources.fetching import PARTS_AT_ONCE, Copy, Parts
+from biglp._sources.inside import split_inside
+
+LEAST_PART, MOST_PART = 8 << 20, 128 << 20
+"""Bytes that are asked for at once: large parts save requests, small ones memory."""
+MOST_COPIES = 4
+"""How often a file is copied whose MD5 is not what its ETag says."""
+
+Result = TypeVar("Result")
+_current: ContextVar[Copies | None] = ContextVar("copies", default=None)
+_origins: dict[str, str] = {}
+"""Local names of copies, and the names they have in their stores."""
+
+
+class Copies:
+    """A folder of copies.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        A folder that is kept; by default a temporary one, removed with this object.
+    progress : Progress, optional
+        Told how far copying is.
+    memory : int, optional
+        Memory budget, of which parts in flight take an eighth at most.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self._folder = folder
+        self._progress = progress or Progress()
+        share = (memory or available_memory()) // (8 * PARTS_AT_ONCE)
+        self._part = min(max(share, LEAST_PART), MOST_PART)
+        self._plain_tags = False
+        self.remembered: dict[Any, Any] = {}
+        self._known: dict[str, str] = {}
+        self._stamps: dict[str, Stamp] = {}
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder, made when it is needed."""
+        return temporary_folder(self) if self._folder is None else self._folder
+
+    def local(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Local names of files: their own, or those of copies, made now where there are none."""
+        new = [name for name in names if is_uri(name) and name not in self._known]
+        stamps = self.stamps([as_place(name) for name in new])
+        wanted = {name: Copy(self.folder, as_place(name), stamps[name]) for name in new}
+        missing = [copy for copy in wanted.values() if not copy.is_there()]
+        if missing:
+            self._make(missing)
+        for name, copy in wanted.items():
+            self._known[name] = str(copy.path)
+            _origins[str(copy.path)] = name
+        return tuple(self._known.get(name, name) for name in names)
+
+    def stamps(self, places: Sequence[StorePath]) -> dict[str, Stamp]:
+        """Size and tag of files by name, as they were when they were first looked at."""
+        new = [place for place in places if str(place) not in self._stamps]
+        self._stamps |= zip(map(str, new), stamps_of(new), strict=True)
+        return {str(place): self._stamps[str(place)] for place in places}
+
+    def _make(self, copies: Sequence[Copy]) -> None:
+        total = sum(copy.stamp.size for copy in copies)
+        free = free_space(self.folder)
+        if total + RESERVE_BYTES > free:
+            raise OutputError(
+                f"{copies[0].place} and what belongs to it are copied to this machine before they "
+                f"are read, which takes {format_bytes(total)}; {format_bytes(free)} are free in "
+                f"{self.folder}. Make room, set TMPDIR to a folder on another disk, or name one "
+                "with cache= (--cache)."
+            )
+        what = copies[0].place.name if len(copies) == 1 else f"{len(copies)} files"
+        task = self._progress.start_bytes(f"copying {what}", total)
+        with ThreadPoolExecutor(PARTS_AT_ONCE, "biglp-copy") as pool:
+            parts = Parts(pool, copies, self._part)
+            try:
+                for copy in copies:
+                    self._finish(copy, parts, task)
+            finally:
+                parts.stop()
+        task.finish()
+
+    def _finish(self, copy: Copy, parts: Parts, task: Task) -> None:
+        """Write the parts of a copy, check it, and give it its name."""
+        seen: set[str] = set()
+        for number in range(1, MOST_COPIES + 1):
+            found = copy.write(parts, task)
+            if self._is_right(found, copy.stamp.md5, seen):
+                break
+            copy.forget()
+            seen.add(found)
+            size = min(copy.stamp.size // (number + 1) + 1, self._part)
+            parts, task = Parts(parts.pool, [copy], size), Task("", 0)
+        else:
+            raise StoreError(
+                f"{copy.place} does not arrive as it is stored: {MOST_COPIES} copies differ from "
+                "each other and from its ETag. Check the connection, then run the same again."
+            )
+        if copy.place.stamp() != copy.stamp:
+            copy.forget()
+            raise BadRowsError(
+                f"{copy.place} changed while it was being copied; it had {copy.stamp} before. "
+                "Let no other program write to it, and run again."
+            )
+        copy.keep()
+
+    def _is_right(self, found: str, expected: str | None, seen: set[str]) -> bool:
+        """Whether a copy is to be believed, by its MD5.
+
+        Where a store encrypts, an ETag may look like an MD5 and be none: two copies that agree, cut
+        into different parts, are as good then.
+        """
+        if expected not in (None, found) and found in seen:
+            self._plain_tags = True
+        return self._plain_tags or expected in (None, found)
+
+
+@contextmanager
+def copying_to(
+    folder: Path | None, progress: Progress | None = None, memory: int | None = None
+) -> Iterator[Copies]:
+    """Have files of stores copied to one folder; inside another such block that one's is used.
+
+    Parameters
+    ----------
+    folder, progress, memory
+        As for :class:`Copies`.
+    """
+    known = _current.get()
+    if known is not None:
+        yield known
+        return
+    made = Copies(folder, progress, memory)
+    token = _current.set(made)
+    try:
+        with told_by_origin():
+            yield made
+    finally:
+        _current.reset(token)
+
+
+def asked_once(what: Callable[[Any], Result], place: Any) -> Result:
+    """What was found out about a place; inside :func:`copying_to` a store is asked once.
+
+    It saves requests, and files that appear during a run do not change what it reads.
+    """
+    copies = _current.get()
+    if copies is None:
+        return what(place)
+    key = what, place
+    if key not in copies.remembered:
+        copies.remembered[key] = what(place)
+    return copies.remembered[key]
+
+
+def stamps_once(places: Sequence[StorePath]) -> dict[str, Stamp]:
+    """Size and tag of files by name; inside :func:`copying_to` they are looked at once."""
+    return (_current.get() or Copies()).stamps(places)
+
+
+def local_names(owner: object, names: Sequence[str]) -> tuple[str, ...]:
+    """Local names of files, some of which may be in stores; copies live as long as ``owner``."""
+    if not any(map(is_uri, names)):
+        return tuple(names)
+    copies = _current.get() or Copies()
+    keep_alive(owner, copies)
+    parts = [split_inside(name) for name in names]
+    with told_by_origin():
+        files = copies.local([file for file, _ in parts])
+    return tuple(file + inside for file, (_, inside) in zip(files, parts, strict=True))
+
+
+def keep_alive(owner: object, thing: object) -> None:
+    """Keep something as long as ``owner`` is there."""
+    weakref.finalize(owner, lambda kept: None, thing)
+
+
+def origin(text: str) -> str:
+    """The same text with files called by the names they have in their stores."""
+    for local, name in _origins.items():
+        if local in text:
+            text = text.replace(local, name)
+    return text
+
+
+@contextmanager
+def told_by_origin() -> Iterator[None]:
+    """Have errors name files as they are called in their stores, not their copies."""
+    try:
+        yield
+    except BigLPError as error:
+        if _origins and error.args and isinstance(error.args[0], str):
+            error.args = (origin(error.args[0]), *error.args[1:])
+        raise
