@@ -131,7 +131,7 @@ def _scaling(settings: dict[str, Any]) -> str:
     if columns:
         two, groups = columns["two_valued"], columns["groups"]
         told = {
-            "numbers": columns["numbers"],
+            "number" if columns["numbers"] == 1 else "numbers": columns["numbers"],
             "with long tails": columns["long_tails"],
             "of 0/1" + (f" in {groups:,} groups" if groups < two else ""): two,
             "constant": columns["constant"],
@@ -190,5 +190,6 @@ def _estimate(estimate: dict[str, Any] | None) -> list[str]:
         f"About [bold]{estimate['accuracy']:.0%}[/bold] of the unlabelled rows are right (90 % "
         f"interval {low} to {high}); always saying {escape(estimate['largest_class'])} would be "
         f"{estimate['base_rate']:.0%}",
-        f"{following['labels']} more labels would add about {likely} points ({least} to {most})",
+        f"{following['labels']} more labels would add about {likely} "
+        f"{'point' if likely == '1' else 'points'} ({least} to {most})",
     ]
