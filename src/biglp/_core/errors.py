@@ -23,6 +23,7 @@
     ├── UnlikeLabelsWarning                  a group of rows unlike all labelled ones
     ├── LabelWarning                         labels that may mean "no label", or are of no row
     ├── LabelRegionWarning                   labels from one region of the rows only
+    ├── DriftWarning                         new rows unlike the training rows
     ├── LandmarkWarning                      fewer landmarks than asked for
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 

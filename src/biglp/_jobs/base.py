@@ -29,7 +29,7 @@ from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._sources import Source, as_source
-from biglp._sources.copies import copying_to
+from biglp._sources.stores.copies import copying_to
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 

@@ -15,7 +15,7 @@ from biglp._sources.labels.input import LabelInput
 from biglp._sources.tables.encoding import some
 
 if TYPE_CHECKING:
-    from biglp._sources.tables.beside import RowColumn
+    from biglp._sources.tables.row_columns import RowColumn
 
 
 class RowIdsMixin:

@@ -11,11 +11,11 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
 from biglp._core.places import StorePath, as_place, plain_name
-from biglp._sources.copies import stamps_once
-from biglp._sources.inside import split_inside
+from biglp._sources.array_names import split_inside
 from biglp._sources.labels.input import LabelInput
-from biglp._sources.lakes import lake_version
 from biglp._sources.naming import Named, look_up
+from biglp._sources.stores.copies import stamps_once
+from biglp._sources.stores.lakes import lake_version
 
 LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
 """Fields of a job that say where the labels are."""

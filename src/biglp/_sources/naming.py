@@ -14,12 +14,18 @@ from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
 from biglp._core.places import StorePath, as_place
 from biglp._core.stores import no_such_file
-from biglp._sources.copies import asked_once, local_names
+from biglp._sources.array_names import split_inside
 from biglp._sources.formats import FORMATS, LISTINGS, Holds, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
-from biglp._sources.inside import split_inside
-from biglp._sources.lakes import inside_a_table, is_lake, live_files, refuse_parts, table_above
-from biglp._sources.listing import fitting, is_folder, is_there, names_below
+from biglp._sources.stores.copies import asked_once, local_names
+from biglp._sources.stores.lakes import (
+    inside_a_table,
+    is_lake,
+    live_files,
+    refuse_parts,
+    table_above,
+)
+from biglp._sources.stores.listing import fitting, is_folder, is_there, names_below
 
 if TYPE_CHECKING:
     from biglp._sources.formats.base import Format

@@ -19,11 +19,11 @@ from biglp._jobs.inspect.trial import estimate, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
-from biglp._sources.copies import copying_to
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts, peek
+from biglp._sources.stores.copies import copying_to
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("", {}),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biglp._core.files import FileStamp
+from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
-from biglp._sources.inside import split_inside
 from biglp._sources.naming import cannot_open, cannot_read_labels
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts

@@ -13,6 +13,7 @@ import numpy as np
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
+from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
 from biglp._sources.files import FileSource
 from biglp._sources.filled import fill_missing
@@ -20,7 +21,6 @@ from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.formats.inside import Facts, choose, named
 from biglp._sources.formats.shards import ShardedSource
-from biglp._sources.inside import split_inside
 from biglp._sources.labels.arrays import LabelArray, append_arrays
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions

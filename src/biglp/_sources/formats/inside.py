@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._core.errors import BadRowsError
+from biglp._sources.array_names import INSIDE, split_inside
 from biglp._sources.formats.arrays import check_shape
-from biglp._sources.inside import INSIDE, split_inside
 
 SHOWN = 12
 ROW_ARRAYS = ("X", "x", "rows", "embeddings", "features")

@@ -16,6 +16,7 @@ import numpy as np
 
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.files import FileStamp
+from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
@@ -24,7 +25,6 @@ from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.formats.inside import choose, named
 from biglp._sources.formats.npzfile import NpzFile, load_matrix, matrix_shape
-from biglp._sources.inside import split_inside
 from biglp._sources.labels.arrays import LabelArray, append_arrays
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions

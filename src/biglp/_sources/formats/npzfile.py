@@ -12,9 +12,9 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from biglp._core.errors import BadRowsError
+from biglp._sources.array_names import split_inside
 from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.inside import Facts
-from biglp._sources.inside import split_inside
 
 PIECE_BYTES = 4 << 20
 

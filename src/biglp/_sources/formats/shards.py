@@ -13,8 +13,8 @@ import numpy as np
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
+from biglp._sources.array_names import split_inside
 from biglp._sources.files import FileSource
-from biglp._sources.inside import split_inside
 
 OPEN_SHARDS = 64
 """Shards that are kept open; a system allows a process about a thousand files."""

@@ -14,8 +14,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from biglp._core.errors import ParameterError
+from biglp._sources.array_names import INSIDE, split_inside
 from biglp._sources.formats.base import LabelColumns
-from biglp._sources.inside import INSIDE, split_inside
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.naming import look_up
 

@@ -13,15 +13,15 @@ import numpy as np
 from biglp._core.errors import LabelWarning, ParameterError
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._labels.markers import nothing_to_label, suspicions
-from biglp._sources.beside import table_beside
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.labels.files import gather_labels
 from biglp._sources.labels.merging import Part, merge, told_of_ids
+from biglp._sources.labels.metadata import table_beside
 from biglp._sources.naming import Named, look_up
 
 if TYPE_CHECKING:
-    from biglp._sources.tables.beside import RowColumn, RowColumns
+    from biglp._sources.tables.row_columns import RowColumn, RowColumns
 
 OWN_NAMES = ("row", "label", "current_label", "suggested_label", "confidence", "doubt")
 """Columns of results, which IDs stand beside."""
@@ -106,7 +106,7 @@ class LabelInput:
                 f"{option}={name!r} means nothing for {where}, which is no table with named "
                 "columns; leave it out, and give labels by row number."
             )
-        from biglp._sources.tables.beside import RowColumns  # needs pyarrow
+        from biglp._sources.tables.row_columns import RowColumns  # needs pyarrow
 
         return RowColumns(self.named_table, self.reading if self.metadata is None else {})
 

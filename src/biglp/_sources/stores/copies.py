@@ -23,9 +23,9 @@ from biglp._core.memory import available_memory, format_bytes
 from biglp._core.places import StorePath, as_place, is_uri, stamps_of
 from biglp._core.progress import Progress, Task
 from biglp._core.stores import Stamp
+from biglp._sources.array_names import split_inside
 from biglp._sources.cache.folder import RESERVE_BYTES, temporary_folder
-from biglp._sources.fetching import PARTS_AT_ONCE, Copy, Parts
-from biglp._sources.inside import split_inside
+from biglp._sources.stores.fetching import PARTS_AT_ONCE, Copy, Parts
 
 LEAST_PART, MOST_PART = 8 << 20, 128 << 20
 """Bytes that are asked for at once: large parts save requests, small ones memory."""

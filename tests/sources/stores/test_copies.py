@@ -11,8 +11,9 @@ import pytest
 
 from biglp._core.errors import BadRowsError, OutputError, StoreError
 from biglp._core.places import StorePath
-from biglp._sources import as_source, copies
-from biglp._sources.copies import Copies, copying_to
+from biglp._sources import as_source
+from biglp._sources.stores import copies
+from biglp._sources.stores.copies import Copies, copying_to
 from store_server import FAULTS
 
 DATA = np.random.default_rng(0).integers(256, size=200_000).astype(np.uint8).tobytes()

@@ -10,7 +10,7 @@ from typing import Any
 
 from biglp._core.errors import BadRowsError
 from biglp._core.places import StorePath
-from biglp._sources.copies import asked_once
+from biglp._sources.stores.copies import asked_once
 
 
 def names_below(folder: Any) -> list[str]:

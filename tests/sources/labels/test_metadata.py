@@ -13,7 +13,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.beside import table_beside
+from biglp._sources.labels.metadata import table_beside
 from biglp._sources.naming import look_up
 from cli_tools import done, failed
 from helpers import blobs

@@ -16,8 +16,8 @@ from typing import Any
 from biglp._core.errors import BadRowsError, MissingExtraError
 from biglp._core.places import StorePath, as_place
 from biglp._core.stores import one_line, s3_endpoint
-from biglp._sources.copies import asked_once
-from biglp._sources.listing import names_below
+from biglp._sources.stores.copies import asked_once
+from biglp._sources.stores.listing import names_below
 
 DELTA_LOG, ICEBERG_LOG = "_delta_log", "metadata"
 METADATA = ".metadata.json"

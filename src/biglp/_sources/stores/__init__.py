@@ -1,0 +1,1 @@
+"""Files elsewhere: copies of those in object stores, and Delta and Iceberg tables."""
