@@ -105,7 +105,8 @@ def count_faults(runs: int, seed: int) -> None:
             if done.returncode == 0:
                 ends["the same labels"] += 1
                 continue
-            assert done.returncode == 8, (done.returncode, done.stderr)
+            # A bit that is turned over in a list of files names another file, which is not there.
+            assert done.returncode in (3, 8), (done.returncode, done.stderr)
             assert done.stderr.count("biglp: ") == 1, done.stderr
             assert f"{out}/summary.json" not in store.names()
             kept = "Kept in" in done.stderr
