@@ -9,12 +9,19 @@ from biglp._core.version import __version__
 if TYPE_CHECKING:
     from biglp.estimators.classifier import LowRankLabelPropagation
     from biglp.estimators.regressor import LowRankLabelPropagationRegressor
+    from biglp.estimators.splitting import SemiSupervisedKFold
 
-__all__ = ["LowRankLabelPropagation", "LowRankLabelPropagationRegressor", "__version__"]
+__all__ = [
+    "LowRankLabelPropagation",
+    "LowRankLabelPropagationRegressor",
+    "SemiSupervisedKFold",
+    "__version__",
+]
 
 _PLACES = {
     "LowRankLabelPropagation": "biglp.estimators.classifier",
     "LowRankLabelPropagationRegressor": "biglp.estimators.regressor",
+    "SemiSupervisedKFold": "biglp.estimators.splitting",
 }
 
 

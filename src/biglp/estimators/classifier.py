@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import ParameterError
 from biglp._fit.pipeline import Pipeline
@@ -16,6 +14,7 @@ from biglp._fit.settings import Settings
 from biglp._sinks import ArraySink
 from biglp._sources import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
+from biglp.estimators.answering import AnsweringMixin
 from biglp.estimators.base import Estimator
 from biglp.estimators.checking import LabelCheckMixin
 from biglp.estimators.labels import label_files, read_labels
@@ -30,7 +29,9 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
-class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMixin, Estimator):
+class LowRankLabelPropagation(
+    AnsweringMixin, ActiveLearningMixin, LabelCheckMixin, ClassifierMixin, Estimator
+):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -275,21 +276,5 @@ class LowRankLabelPropagation(ActiveLearningMixin, LabelCheckMixin, ClassifierMi
             warnings.warn(warning, stacklevel=2)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row.  (n_rows,)."""
-        codes = self._score(X).codes
-        return self.classes_[codes]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
-        return self._score(X).probabilities
-
     def _loaded(self) -> None:
         self.classes_ = self._model.classes
-
-    def _score(self, X: Any) -> ArraySink:
-        check_is_fitted(self)
-        source = self._source(X, reset=False)
-        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype)
-        self._score_rows(source, sink)
-        return sink

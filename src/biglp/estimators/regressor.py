@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._fit.pipeline import Pipeline
@@ -173,6 +174,24 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         sink = ValuesSink(source.n_rows, len(self._model.classes))
         self._score_rows(source, sink)
         return self._shaped(sink.values)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R², the share of the targets' variance that :meth:`predict` explains.
+
+        Rows whose target is NaN count for nothing; a LabelError says that there is no other.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
+        y : array of shape (n_rows,) or (n_rows, n_targets)
+            Numbers; NaN where unknown.
+        sample_weight : array of shape (n_rows,), optional
+            How much each row counts.
+        """
+        predicted = self.predict(X)
+        known = encode_targets(y, len(predicted), sample_weight)
+        truth = np.asarray(y, dtype=np.float64)[known.rows]
+        return float(r2_score(truth, predicted[known.rows], sample_weight=known.weights))
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_target else values
