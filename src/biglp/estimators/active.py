@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from biglp._answers.base import HeldOut, Problem
 from biglp._core.checks import positive_integer
-from biglp._core.errors import ParameterError
+from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
@@ -21,15 +22,16 @@ from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._fit.unlike import unlike_labels
 from biglp._labels.labels import Labels
+from biglp._labels.merge import merged_labels
 from biglp._lowrank.graph import Graph
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
 from biglp.estimators.labels import label_files
 
+HELD = ("_problem", "_held_out")
+"""What is held of the training rows; it is not written to a file."""
 ANSWERS = ("transduction_", "label_distributions_")
-NO_ROWS = (
-    "this estimator does not hold its training rows, because it was loaded, unpickled or copied; "
-)
+NO_ROWS = "this estimator does not hold its training rows, because it was loaded or unpickled; "
 
 
 class ActiveLearningMixin:
@@ -47,6 +49,8 @@ class ActiveLearningMixin:
         _source: Any
         _reading: Any
         _graph_of: Any
+        _open: Any
+        _fit_opened: Any
         get_params: Any
 
     def suggest(self, n: int = 10, X: Any = None) -> np.ndarray:
@@ -120,7 +124,7 @@ class ActiveLearningMixin:
         with self._working() as engine:
             return Pipeline(engine, settings).typical_rows(source, n)
 
-    def update_labels(self, rows: Any, labels: Any) -> Self:
+    def update_labels(self, rows: Any, labels: Any, X: Any = None, y: Any = None) -> Self:
         """Learn the labels of some training rows, without another sweep over the features.
 
         The result is that of :meth:`fit` with all labels so far. Only the named rows are read;
@@ -133,10 +137,22 @@ class ActiveLearningMixin:
         labels : array of shape (q,)
             Their labels, of old or new classes. A row that has a label gets this one instead;
             -1, None, NaN or "" takes its label away.
+        X, y : rows and labels as in ``fit``, optional
+            The training rows and the labels so far, for an estimator that was loaded or unpickled
+            and holds neither. It is fitted anew with all labels and its own parameters (those of a
+            loaded one are the defaults, unless they are set), and holds the rows from then on.
         """
         check_is_fitted(self)
+        if X is not None:
+            for warning in self._fit_again(rows, labels, X, y):
+                warnings.warn(warning, stacklevel=2)
+            return self
         if "_problem" not in self.__dict__:
-            raise ParameterError(f"{NO_ROWS}fit it with all labels instead.")
+            raise ParameterError(
+                f"{NO_ROWS}give the rows and the labels so far once more, and it is fitted anew "
+                "with all labels: update_labels(rows, labels, X=X, y=y). A loaded model has the "
+                "default parameters: give others before with set_params."
+            )
         with self._working() as engine:
             problem = relabelled(self._problem_on(engine), rows, labels)
             learnt = learn(problem)
@@ -158,6 +174,21 @@ class ActiveLearningMixin:
         for warning in region_warnings(report):
             warnings.warn(warning, stacklevel=2)
         return self
+
+    def _fit_again(self, rows: Any, labels: Any, X: Any, y: Any) -> list[BigLPWarning]:
+        """Fit with the labels so far and new ones."""
+        settings, source, found = self._open(X, y)
+        before = self._model.report.get("rows", source.n_rows)
+        if source.n_rows != before:
+            raise ParameterError(
+                f"X has {source.n_rows:,} rows, but the model was fitted on {before:,}; give the "
+                "training rows, or call fit with other rows and all labels."
+            )
+        merged, _ = merged_labels(found.labels, rows, labels)
+        warned: list[BigLPWarning] = self._fit_opened(
+            settings, source, replace(found, labels=merged)
+        )
+        return warned
 
     def _renew(self) -> None:
         """Label the training rows with the model as it is now."""
@@ -197,12 +228,26 @@ class ActiveLearningMixin:
         """The problem of the fit, for an engine of now: that of the fit is closed."""
         return replace(self._problem, graph=replace(self._problem.graph, engine=engine))
 
+    def __copy__(self) -> Self:
+        """Share everything, the training rows included."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy everything but the training rows, which are only read."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for name, value in self.__dict__.items():
+            made.__dict__[name] = value if name in HELD else deepcopy(value, memo)
+        return made
+
     def __getstate__(self) -> Any:
         """Leave the training rows behind: a pickled estimator is as small as its model."""
         if "_problem" in self.__dict__ and "transduction_" not in self.__dict__:
             self._renew()
         state: Any = super().__getstate__()
-        return {name: state[name] for name in state if name not in ("_problem", "_held_out")}
+        return {name: state[name] for name in state if name not in HELD}
 
     if not TYPE_CHECKING:  # a type checker would take any name for known
 

@@ -65,8 +65,8 @@ class LabelCheckMixin:
         if "_problem" not in self.__dict__:
             raise ParameterError(
                 "this estimator holds neither its training rows nor their labels, because it was "
-                "loaded, unpickled or copied; fit it again and ask then, or run biglp check on the "
-                "rows and labels."
+                "loaded or unpickled; fit it again and ask then, or run biglp check on the rows "
+                "and labels."
             )
         with self._working() as engine, explained(self._problem.graph.source.inner):
             doubts = check_labels(self._problem_on(engine), self._held_out)

@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassifierMixin
 
-from biglp._core.errors import ParameterError
+from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import forget_features
 from biglp._fit.settings import Settings
 from biglp._sinks import ArraySink
-from biglp._sources import working_dtype
+from biglp._sources import Source, working_dtype
+from biglp._sources.labels.input import Gathered
 from biglp.estimators.active import ActiveLearningMixin
 from biglp.estimators.answering import AnsweringMixin
 from biglp.estimators.base import Estimator
@@ -256,11 +257,25 @@ class LowRankLabelPropagation(
         classes : array of shape (n_classes,), optional
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
+        settings, source, found = self._open(X, y, sample_weight, classes)
+        for warning in self._fit_opened(settings, source, found):
+            warnings.warn(warning, stacklevel=2)
+        return self
+
+    def _open(
+        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> tuple[Settings, Source, Gathered]:
+        """Check the parameters, then open rows and labels."""
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
         named = label_files(X, y, self.label_column, self.id_column, self._reading())
         no_features = {} if named is None else named.not_features
         source = self._source(X, reset=True, **no_features)
-        found = read_labels(named, y, source.n_rows, sample_weight, classes)
+        return settings, source, read_labels(named, y, source.n_rows, sample_weight, classes)
+
+    def _fit_opened(
+        self, settings: Settings, source: Source, found: Gathered
+    ) -> list[BigLPWarning]:
+        """Learn from opened rows and labels; return what the user should know."""
         labels = found.labels
         sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
         with self._working() as engine:
@@ -272,9 +287,7 @@ class LowRankLabelPropagation(
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = self.classes_[sink.codes]
-        for warning in (*found.suspicions(all_labelled=False), *fitted.warnings()):
-            warnings.warn(warning, stacklevel=2)
-        return self
+        return [*found.suspicions(all_labelled=False), *fitted.warnings()]
 
     def _loaded(self) -> None:
         self.classes_ = self._model.classes
