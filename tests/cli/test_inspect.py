@@ -54,7 +54,7 @@ def test_estimates_are_near(here):
         assert 0.15 < ratio < 7
 
 
-def test_rows_that_are_projected(here):
+def test_first_hour_1_rows_that_are_projected(here):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 8)) @ rng.normal(size=(8, 250))  # 8 directions hold all of them
     np.save("wide.npy", rows.astype(np.float32))

@@ -39,8 +39,24 @@ def test_kinds_of_columns_are_told(here):
     values = np.column_stack([*kinds, np.eye(3)[rng.integers(0, 3, 300)]])
     shown = np.where(np.arange(300) < 30, np.arange(300) % 2, -1)
     result = done("fit", *write("npy", values, shown), "-o", "out", "--projection", "2")
-    told = "scaling table (1 numbers, 1 with long tails, 3 of 0/1 in 1 groups, 1 constant), 2 dir"
+    told = "scaling table (1 number, 1 with long tails, 3 of 0/1 in 1 groups, 1 constant), 2 dir"
     assert told in " ".join(result.stdout.split())
+
+
+def test_first_hour_3_held_out_labels_stand_beside_the_simplest_answer(here):
+    rng = np.random.default_rng(0)
+    truth = np.where(rng.random(400) < 0.15, "leave", "stay")
+    table = "\n".join(
+        f"{x:.3f},{y:.3f},{label if row < 60 else ''}"
+        for row, (x, y, label) in enumerate(zip(*rng.normal(size=(2, 400)), truth, strict=True))
+    )
+    Path("t.csv").write_text(f"x,y,state\n{table}\n")
+    share = (truth[:60] == "stay").mean()
+    shown = done("fit", "t.csv", "--label-column", "state", "-o", "out", "--factor", "anchors")
+    said = " ".join(shown.stdout.split())
+    assert f"of held-out labels found (always saying stay finds {share:.1%})" in said
+    shown = done("fit", "t.csv", "--label-column", "state", "-o", "whole")
+    assert "always saying stay would be" in " ".join(shown.stdout.split())
 
 
 def test_how_many_rows_are_right(here):

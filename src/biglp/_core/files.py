@@ -47,7 +47,8 @@ class FileStamp:
         """Look at a file; explain when it is not there or may not be read."""
         if not os.path.exists(path):
             raise BadRowsError(
-                f"there is no file {os.fspath(path)}; check the path (relative to {Path.cwd()})."
+                f"there is no file {os.fspath(path)}, nor a folder of that name; check the path "
+                f"(relative to {Path.cwd()})."
             )
         if not os.access(path, os.R_OK):
             raise BadRowsError(

@@ -14,6 +14,7 @@ import typer
 from biglp._core.version import __version__
 from biglp.cli.bench import bench
 from biglp.cli.check import check
+from biglp.cli.commands import Command, Group
 from biglp.cli.datasets import app as datasets
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
@@ -26,13 +27,14 @@ from biglp.cli.suggest import suggest
 
 app = typer.Typer(
     name="biglp",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 for command in (fit, predict, suggest, check, inspect, simulate, demo, reproduce):
-    app.command(epilog=EXIT_CODES)(command)
+    app.command(cls=Command, epilog=EXIT_CODES)(command)
 app.add_typer(datasets, epilog=EXIT_CODES)
 app.add_typer(bench, epilog=EXIT_CODES)
 

@@ -7,16 +7,20 @@ from typing import Annotated
 
 import typer
 
+from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, explained
 from biglp.cli.options import Debug, Quiet, output_to
 from biglp.cli.values import local_path
 
 bench = typer.Typer(
-    name="bench", help="Measure biglp beside other libraries.", no_args_is_help=True
+    name="bench",
+    cls=Group,
+    help="Measure biglp beside other libraries.",
+    no_args_is_help=True,
 )
 
 
-@bench.command(epilog=EXIT_CODES)
+@bench.command(cls=Command, epilog=EXIT_CODES)
 @explained
 def peers(
     *,

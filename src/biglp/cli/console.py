@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,10 +16,23 @@ VERDICTS = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "
 """Words for whether an experiment showed what it was to show."""
 
 
+class _Results(Console):
+    """Results come last: a reader such as ``head`` that wants no more of them is no failure."""
+
+    def on_broken_pipe(self) -> None:
+        nothing_more_to_print()
+        raise SystemExit(0)
+
+
+def nothing_more_to_print() -> None:
+    """Let what is left in the buffer go nowhere: it would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def results_console() -> Console:
     """Standard output; a hundred columns where it is not a terminal."""
     live = sys.stdout.isatty()
-    return Console(file=sys.stdout, highlight=False, width=None if live else 100)
+    return _Results(file=sys.stdout, highlight=False, width=None if live else 100)
 
 
 def errors_console() -> Console:

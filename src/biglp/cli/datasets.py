@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, escape, explained
 from biglp.cli.options import Debug, Json, Quiet
 
 app = typer.Typer(
     name="datasets",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="List, fetch and find the paper's data sets.",
@@ -21,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set; see biglp d
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
-@app.command("list", epilog=EXIT_CODES)
+@app.command("list", cls=Command, epilog=EXIT_CODES)
 @explained
 def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
     """List the data sets, what they hold, and whether they are here.
@@ -58,7 +60,7 @@ def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
     console.print("Get one with: biglp datasets fetch NAME")
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(cls=Command, epilog=EXIT_CODES)
 @explained
 def fetch(
     names: Annotated[
@@ -128,7 +130,7 @@ def fetch(
         console.print_json(json.dumps(done))
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(cls=Command, epilog=EXIT_CODES)
 @explained
 def where(name: Name, *, as_json: Json = False, debug: Debug = False) -> None:
     """Say where a data set is.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from biglp._core.errors import MemoryBudgetError
 from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
@@ -62,9 +64,9 @@ def run_resumable(job: Job, printing: Printing) -> None:
     """Run a job that writes a result for each row; after an interruption, say how to go on."""
     try:
         run_job(job, printing, show_summary)
-    except (Exception, KeyboardInterrupt):
+    except (Exception, KeyboardInterrupt) as error:
         if _prints(job):
-            _say_what_is_kept(job)
+            _say_what_is_kept(job, _least_memory(error))
         raise
 
 
@@ -78,12 +80,22 @@ def _prints(job: Job) -> bool:
     return job.engine != "mpi" or speaks_to_user()
 
 
-def _say_what_is_kept(job: Job) -> None:
+def _least_memory(error: BaseException) -> str | None:
+    """The budget that a refusal of the memory plan asks for."""
+    asked = re.search(r"\(--memory (\w+)\)", str(error))
+    return asked[1] if isinstance(error, MemoryBudgetError) and asked else None
+
+
+def _say_what_is_kept(job: Job, memory: str | None) -> None:
+    """Name what is kept, and the command that goes on; with more memory where it was too little."""
     folder = job.destination.run_folder
     kept = describe_kept(folder)
     if kept is None:
         return
     words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
+    if memory is not None:
+        words = shlex.split(re.sub(r"--memory[= ]\S+", "", shlex.join(words)))
+        words += ["--memory", memory]
     errors_console().print(
         f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. Go on with\n"
         f"  {escape(shlex.join(['biglp', *words, '--resume']))}",

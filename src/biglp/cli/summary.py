@@ -63,7 +63,7 @@ def show_summary(summary: dict[str, Any]) -> None:
     if left_out:
         console.print(_left_out(left_out), soft_wrap=True)
     if "settings" in summary:
-        console.print(_method(summary["settings"]))
+        console.print(_method(summary["settings"], summary.get("given")))
         for line in _evidence(summary["settings"]):
             console.print(line)
     console.print(_classes(summary))
@@ -109,8 +109,8 @@ def _classes(summary: dict[str, Any]) -> Any:
     return table
 
 
-def _method(settings: dict[str, Any]) -> str:
-    """One line on what was chosen."""
+def _method(settings: dict[str, Any], given: dict[str, int] | None = None) -> str:
+    """One line on what was chosen, and on the labels that it finds beside the simplest answer."""
     parts = [str(settings["factor"])]
     if "landmarks" in settings:
         parts.append(f"{settings['landmarks']:,} landmarks")
@@ -120,7 +120,12 @@ def _method(settings: dict[str, Any]) -> str:
         parts.append(f"alpha {settings['alpha']:g}")
     parts.append(_scaling(settings))
     if settings.get("leave_one_out_accuracy") is not None:
-        parts.append(f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found")
+        found = f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found"
+        if given:
+            largest = max(given, key=lambda name: given[name])
+            share = given[largest] / sum(given.values())
+            found += f" (always saying {escape(largest)} finds {share:.1%})"
+        parts.append(found)
     return ", ".join(parts)
 
 

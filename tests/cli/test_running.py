@@ -1,0 +1,43 @@
+"""Going on after a run that failed."""
+
+import re
+
+import pytest
+
+from biglp._core.errors import MemoryBudgetError
+from cli_tools import done, failed, run
+from row_files import write
+
+
+@pytest.mark.parametrize("memory", [["--memory", "400MB"], ["--memory=400MB"]])
+def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
+    here, rows, monkeypatch, memory
+):
+    def refuse(*args, **options):
+        raise MemoryBudgetError(
+            "memory=400 MB is too little. Give at least 900 MB (--memory 900MB)."
+        )
+
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out", *memory)
+    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments)])
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+        message = run(*arguments).stderr
+    assert "converted rows. Go on with" in message
+    advised = re.search(r"^ +biglp (.*)$", message, re.M)[1].split()
+    assert advised[-3:] == ["--memory", "900MB", "--resume"]
+    assert advised.count("--memory") == 1
+    assert not any("400MB" in word for word in advised)
+    done(*advised)
+
+
+def test_first_hour_5_the_linear_kernel_is_not_advised_fewer_landmarks(here):
+    message = failed(4, "fit", "sim:2Kx500", "-o", "out", "--factor", "linear", "--memory", "40MB")
+    assert "use fewer features" in message
+    assert "landmarks" not in message
+
+
+def test_first_hour_5_a_folder_that_is_not_there(here):
+    message = failed(3, "suggest", "nothere")
+    assert "there is no file nothere, nor a folder of that name" in message
