@@ -23,6 +23,7 @@ from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._fit.memory import plan_scoring
+from biglp._fit.report import Report
 from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
@@ -56,7 +57,7 @@ class Model:
         Precision of the arithmetic.
     n_features : int
         Columns that rows must have.
-    report : dict
+    report : Report
         What was chosen and found while fitting; JSON values only.
     encoding : Encoding or None
         How the columns of the training table became features; new tables are treated alike.
@@ -70,7 +71,7 @@ class Model:
     scaling: Scaling
     dtype: np.dtype[Any]
     n_features: int
-    report: dict[str, Any] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
     encoding: Encoding | None = None
     input_names: tuple[str, ...] | None = None
 
@@ -184,7 +185,7 @@ class Model:
             scaling=stored_scaling(header["scaling"], _part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
-            report=header["report"],
+            report=Report(header["report"]),
             encoding=encoding,
             input_names=tuple(names) if names else None,
         )

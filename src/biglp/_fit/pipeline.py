@@ -32,6 +32,7 @@ from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.prepare import Prepared, prepare
+from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap
 from biglp._fit.settings import Settings
 from biglp._fit.typical import typical_rows
@@ -139,7 +140,7 @@ class Pipeline:
             learnt = self.learn(problem)
             answered = self.answer(problem, learnt, sink)
             unlike = unlike_labels(problem, learnt.answer)
-        report = {
+        facts = {
             **graph.factor.describe(),
             **learnt.report,
             **graph.source.scaling.describe(),
@@ -158,7 +159,7 @@ class Pipeline:
             scaling=graph.source.scaling,
             dtype=graph.source.dtype,
             n_features=source.n_features,
-            report=report,
+            report=Report(facts),
             encoding=source.encoding,
             input_names=source.input_names,
         )

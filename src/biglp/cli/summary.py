@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from biglp._core.memory import format_bytes
 from biglp._core.places import as_place
+from biglp._fit.report import about_evidence, about_method
 from biglp.cli.console import errors_console, plain_table, results_console, seconds
 from biglp.cli.errors import escape
 
@@ -14,12 +15,6 @@ if TYPE_CHECKING:
     from biglp._jobs.fit import FitJob
 
 MOST_CLASSES = 12
-HELPED = {
-    True: "the unlabelled rows helped",
-    False: "the unlabelled rows did not help",
-    None: "no clear difference",
-}
-"""What is said of the report's ``unlabelled_rows_helped``."""
 
 
 def show_plan(job: FitJob, as_json: bool) -> None:
@@ -63,9 +58,9 @@ def show_summary(summary: dict[str, Any]) -> None:
     if left_out:
         console.print(_left_out(left_out), soft_wrap=True)
     if "settings" in summary:
-        console.print(_method(summary["settings"], summary.get("given")))
-        for line in _evidence(summary["settings"]):
-            console.print(line)
+        console.print(escape(about_method(summary["settings"], summary.get("given"))))
+        for line in about_evidence(summary["settings"]):
+            console.print(escape(line))
     console.print(_classes(summary))
     files = list(summary["files"].values())
     if summary.get("settings", {}).get("probably_wrong_labels"):
@@ -109,44 +104,6 @@ def _classes(summary: dict[str, Any]) -> Any:
     return table
 
 
-def _method(settings: dict[str, Any], given: dict[str, int] | None = None) -> str:
-    """One line on what was chosen, and on the labels that it finds beside the simplest answer."""
-    parts = [str(settings["factor"])]
-    if "landmarks" in settings:
-        parts.append(f"{settings['landmarks']:,} landmarks")
-    if "bandwidth" in settings:
-        parts.append(f"bandwidth {settings['bandwidth']:.3g}")
-    if settings.get("alpha") is not None:
-        parts.append(f"alpha {settings['alpha']:g}")
-    parts.append(_scaling(settings))
-    if settings.get("leave_one_out_accuracy") is not None:
-        found = f"{settings['leave_one_out_accuracy']:.1%} of held-out labels found"
-        if given:
-            largest = max(given, key=lambda name: given[name])
-            share = given[largest] / sum(given.values())
-            found += f" (always saying {escape(largest)} finds {share:.1%})"
-        parts.append(found)
-    return ", ".join(parts)
-
-
-def _scaling(settings: dict[str, Any]) -> str:
-    """What was done to the features, and which kinds of them were recognised."""
-    words = f"scaling {settings['scaling']}"
-    columns = settings.get("columns")
-    if columns:
-        two, groups = columns["two_valued"], columns["groups"]
-        told = {
-            "number" if columns["numbers"] == 1 else "numbers": columns["numbers"],
-            "with long tails": columns["long_tails"],
-            "of 0/1" + (f" in {groups:,} groups" if groups < two else ""): two,
-            "constant": columns["constant"],
-        }
-        words += f" ({', '.join(f'{count:,} {what}' for what, count in told.items() if count)})"
-    if "directions" in settings:
-        words += f", {settings['directions']:,} directions"
-    return words
-
-
 def _doubts(summary: dict[str, Any], folder: str) -> str:
     """A line on labels that are probably wrong."""
     settings = summary["settings"]
@@ -155,46 +112,3 @@ def _doubts(summary: dict[str, Any], folder: str) -> str:
         f"Probably wrong: {settings['probably_wrong_labels']:,} of {summary['labelled_rows']:,} "
         f"labels{lower} (biglp check {escape(folder)} says which)"
     )
-
-
-def _evidence(settings: dict[str, Any]) -> list[str]:
-    """Lines on how many rows are right, and on the members of the committee."""
-    if "members" not in settings:
-        return []
-    weights = {item["member"]: item["weight"] for item in settings["members"]}
-    total = sum(weights.values()) or 1.0
-    graph = sum(weight for name, weight in weights.items() if name.startswith("spread"))
-    shares = {"graph": graph} | {
-        name: weight for name, weight in weights.items() if not name.startswith("spread")
-    }
-    weighed = ", ".join(f"{name} {weight / total:.0%}" for name, weight in shares.items())
-    lines = _estimate(settings.get("estimated_accuracy"))
-    if settings["held_out_accuracy"] is None:
-        return [*lines, f"weights: {weighed}; too few labels to hold some out"]
-    found = (
-        f"{settings['held_out_accuracy']:.1%} of {settings['held_out_labels']:,} held-out labels"
-    )
-    if settings["supervised_accuracy"] is None:
-        return [*lines, f"weights: {weighed}; {found} found"]
-    alone = f"{settings['supervised_accuracy']:.1%} without the graph"
-    helped = HELPED[settings["unlabelled_rows_helped"]]
-    return [*lines, f"weights: {weighed}; {found} found ({alone}: {helped})"]
-
-
-def _estimate(estimate: dict[str, Any] | None) -> list[str]:
-    """Lines on how many rows are right, beside the simplest answer there is."""
-    if estimate is None:
-        return []
-    low, high = (round(100 * share) for share in estimate["interval"])
-    following = estimate["next_labels"]
-    least, likely, most = (
-        f"{round(100 * share, 1):g}"
-        for share in (following["range"][0], following["gain"], following["range"][1])
-    )
-    return [
-        f"About [bold]{estimate['accuracy']:.0%}[/bold] of the unlabelled rows are right (90 % "
-        f"interval {low} to {high}); always saying {escape(estimate['largest_class'])} would be "
-        f"{estimate['base_rate']:.0%}",
-        f"{following['labels']} more labels would add about {likely} "
-        f"{'point' if likely == '1' else 'points'} ({least} to {most})",
-    ]

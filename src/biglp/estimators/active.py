@@ -18,6 +18,7 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
+from biglp._fit.report import Report
 from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._fit.unlike import unlike_labels
@@ -42,7 +43,7 @@ class ActiveLearningMixin:
         _problem: Problem[Labels]
         _held_out: HeldOut | None
         classes_: np.ndarray
-        report_: dict[str, Any]
+        report_: Report
         label_column: str | None
         id_column: str | None
         _working: Any
@@ -158,13 +159,15 @@ class ActiveLearningMixin:
             learnt = learn(problem)
             unlike = unlike_labels(problem, learnt.answer)
         classes = problem.labels.classes
-        report = {
-            **self._model.report,
-            **learnt.report,
-            "labelled_rows": len(problem.labels.rows),
-            "unreached_rows": None,  # known when the answers are renewed
-            "unlike_labels": unlike and unlike.report(),
-        }
+        report = Report(
+            {
+                **self._model.report,
+                **learnt.report,
+                "labelled_rows": len(problem.labels.rows),
+                "unreached_rows": None,  # known when the answers are renewed
+                "unlike_labels": unlike and unlike.report(),
+            }
+        )
         self._model = replace(self._model, classes=classes, answer=learnt.answer, report=report)
         self._problem, self.n_iter_ = problem, learnt.n_iter
         self._held_out = learnt.held_out

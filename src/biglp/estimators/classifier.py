@@ -128,7 +128,7 @@ class LowRankLabelPropagation(
         Label of every training row, of the same type; ``predict`` gives this type too.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
         Class probabilities of every training row.
-    report_ : dict
+    report_ : dict that prints as a few lines
         What was chosen (factor, landmarks, bandwidth, alpha, prior) and found (rank, repaired
         rows, rows that no label reaches, leave-one-out accuracy of each candidate, labels that
         are probably wrong). By default also

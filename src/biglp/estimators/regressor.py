@@ -79,7 +79,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     ----------
     transduction_ : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Value of every training row: what :meth:`predict` says of it, also where its label is known.
-    report_ : dict
+    report_ : dict that prints as a few lines
         What was chosen and found: α, the weights of the graph, of ridge regression and of the mean
         for each target, and their errors on labels that were left out.
     n_features_in_ : int
