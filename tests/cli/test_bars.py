@@ -2,20 +2,28 @@
 
 import io
 import logging
+import re
+from importlib import import_module
 
 import pytest
 from rich.console import Console
 
 from biglp._core.progress import Progress
 from biglp.cli import console
-from biglp.cli.bars import Bars
+from biglp.cli.bars import Bars, Lines
+from cli_tools import done
 
 
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal on standard error; what it shows is in its file."""
-    made = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
+    import_module("biglp.cli.summary")  # before they could take this terminal for theirs
+    import_module("biglp.cli.running")
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    made = Console(file=screen, force_terminal=True, width=100, color_system=None)
     monkeypatch.setattr(console, "errors_console", lambda: made)
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
     monkeypatch.setattr(logging.getLogger("biglp"), "level", logging.INFO)
     return made
 
@@ -54,6 +62,43 @@ def test_an_estimate_of_the_rows_is_corrected_at_the_end(terminal):
 def test_nothing_is_drawn_quietly_or_without_a_terminal(terminal):
     with console.progress_bars(quiet=True) as progress:
         assert type(progress) is Progress
-    terminal._force_terminal = False
+    terminal.file.isatty = lambda: False  # though FORCE_COLOR may have made it a terminal for rich
+    assert terminal.is_terminal
     with console.progress_bars() as progress:
         assert type(progress) is Progress
+
+
+def test_first_hour_9_a_notebook_gets_one_line_a_step(terminal, monkeypatch):
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    monkeypatch.setattr("biglp._core.progress.LineTask.SECONDS_BETWEEN_LINES", 0.0)
+    with console.progress_bars() as progress:
+        assert isinstance(progress, Lines)
+        for step in range(60):
+            with progress.task(f"k-means {step}", 2000) as task:
+                for _ in range(20):
+                    task.advance(100)
+        with progress.task("Gram", 2000) as task:
+            task.advance(1000)
+            task.advance(1000)
+        with progress.task("labels", 10) as task:
+            task.advance(10)
+        progress.start_bytes("kddcup99", 10).finish()
+        progress.say("a message [with brackets]")
+    first, second, _, fetched, last = terminal.file.getvalue().splitlines()
+    assert re.fullmatch(r"k-means: 2,000 rows, 60 times, in \d+\.\d\d s", first)
+    assert re.fullmatch(r"Gram: 2,000 rows in \d+\.\d\d s", second)
+    assert fetched.startswith("kddcup99: 10 bytes in ")
+    assert last == "a message [with brackets]"
+
+
+def test_first_hour_9_no_progress_is_apart_from_quiet(here, terminal):
+    common = ("--factor", "linear", "--overwrite")
+    drawn = done("fit", "sim:2Kx5", "-o", "out", *common)
+    assert "Gram sums" in terminal.file.getvalue()
+    terminal.file.truncate(0)
+    plain = done("fit", "sim:2Kx5", "-o", "out", "--no-progress", *common)
+    assert terminal.file.getvalue() == ""
+    assert "2,000 rows labelled" in plain.stdout
+    assert "2,000 rows labelled" in drawn.stdout
+    for command in ("predict", "suggest", "check", "inspect", "simulate"):
+        assert "--no-progress" in done(command, "--help").stdout

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from biglp.cli import app
 from cli_tools import run
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +47,15 @@ def test_commands_run(page, tmp_path, monkeypatch):
         else:
             outcome = run(*shlex.split(command)[1:])
             assert outcome.exit_code == code, (command, outcome.output)
+
+
+def test_first_hour_docs_the_page_counts_every_command():
+    listed = {each.name or each.callback.__name__ for each in app.registered_commands}
+    listed |= {each.typer_instance.info.name for each in app.registered_groups}
+    text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
+    said = text.split("\n\n")[1]
+    assert {name for name in listed if f"`{name}`" not in said} == set()
+    assert said.startswith({10: "Ten commands: "}[len(listed)])
 
 
 def test_the_page_shows_every_command():

@@ -29,7 +29,7 @@ class TestTellingTheUser:
             assert any(line.startswith(sweep) and "200 rows" in line for line in caplog.messages)
 
     def test_a_long_sweep_says_how_far_it_is(self, caplog, monkeypatch):
-        monkeypatch.setattr("biglp._core.progress.LogTask.SECONDS_BETWEEN_LINES", 0.0)
+        monkeypatch.setattr("biglp._core.progress.LineTask.SECONDS_BETWEEN_LINES", 0.0)
         X, y, _ = blobs()
         with rows_in_a_block(50), caplog.at_level(logging.INFO, logger="biglp"):
             model(factor="nystrom", verbose=True).fit(X, y)
@@ -50,6 +50,18 @@ class TestTellingTheUser:
         )
         done = run_python(code)
         assert "biglp: labels: 50 rows in" in done.stderr
+
+    def test_first_hour_9_without_a_terminal_verbose_is_one_line_a_step(self):
+        code = (
+            "import numpy as np; from biglp import LowRankLabelPropagation;"
+            "from biglp._core.progress import LineTask; LineTask.SECONDS_BETWEEN_LINES = 0.0;"
+            "X = np.random.default_rng(0).normal(size=(20_000, 2)); y = np.arange(20_000) % 3 - 1;"
+            "model = LowRankLabelPropagation(factor='nystrom', verbose=True, memory='200MB');"
+            "model.fit(X, y)"
+        )
+        lines = run_python(code).stderr.splitlines()
+        steps = [line.split(": ")[1] for line in lines if line.startswith("biglp: ")]
+        assert steps == ["k-means", "degrees", "Gram", "labels"]
 
     @pytest.mark.parametrize(
         ("category", "settings"),

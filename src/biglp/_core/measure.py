@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from biglp._core.progress import Progress, Task
+from biglp._core.progress import Progress, Task, step_of
 
 
 @dataclass
@@ -68,7 +68,7 @@ class _TimedTask(Task):
         self.inner.advance(rows)
 
     def finish(self) -> None:
-        name = self.label.rstrip("0123456789").strip()
+        name = step_of(self.label)
         step = self.steps.setdefault(name, Step(name))
         step.rows += self.done
         step.seconds += time.perf_counter() - self.began

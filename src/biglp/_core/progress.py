@@ -1,12 +1,13 @@
 """Progress as events: engines say how far they are, and a subclass of Progress draws it.
 
-The base class draws nothing. :class:`LogProgress` writes a line every few seconds through
-``logging``; the command line draws bars.
+The base class draws nothing. :class:`LogProgress` writes lines through ``logging``; the command
+line draws bars.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,61 +53,116 @@ class Progress:
         logger.debug(message)
 
 
-class LogTask(Task):
-    """A sweep that logs a line every few seconds and one at its end."""
+def step_of(label: str) -> str:
+    """The step that a sweep belongs to: those of an iteration differ by a number at the end."""
+    return label.rstrip("0123456789").rstrip()
+
+
+class StepLines(Progress):
+    """One line a step, when it has ended; the sweeps of an iteration are one step.
+
+    Subclasses say where lines go, and whether a step says how far it is in between.
+    """
+
+    live = False
+
+    def __init__(self) -> None:
+        self._last: LineTask | None = None
+
+    def line(self, text: str) -> None:
+        """Show a line."""
+
+    def start(self, label: str, n_rows: int) -> Task:
+        """Begin a sweep."""
+        return self._begin(label, n_rows, "rows")
+
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        """Begin a download."""
+        return self._begin(label, n_bytes, "bytes")
+
+    def say(self, message: str) -> None:
+        """Show a message."""
+        self.line(message)
+
+    def _begin(self, label: str, n: int, unit: str) -> LineTask:
+        task, last = LineTask(label, n, self, unit), self._last
+        if last is not None and last.step == task.step:
+            task.sweeps, task.seconds = last.sweeps, last.seconds
+        elif last is not None and last.is_repeated:
+            last.tell()  # only now is it known to have been the last sweep of its iteration
+        self._last = task
+        return task
+
+
+class LineTask(Task):
+    """A sweep that is told in a line."""
 
     SECONDS_BETWEEN_LINES = 2.0
 
-    def __init__(self, label: str, n_rows: int, unit: str = "rows") -> None:
+    def __init__(self, label: str, n_rows: int, progress: StepLines, unit: str) -> None:
         super().__init__(label, n_rows)
-        self.unit = unit
-        self.done = 0
+        self.step = step_of(label) if unit == "rows" else label  # a file may be called kddcup99
+        self.progress, self.unit = progress, unit
+        self.done, self.sweeps, self.seconds = 0, 0, 0.0
         self.began = self.last_line = time.perf_counter()
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is a sweep of an iteration."""
+        return self.step != self.label
+
     def advance(self, rows: int) -> None:
-        """Count rows and log when the last line is old."""
+        """Count rows, and say how far it is when the last line is old."""
         self.done += rows
         now = time.perf_counter()
-        if now - self.last_line >= self.SECONDS_BETWEEN_LINES and self.done < self.n_rows:
+        old = now - self.last_line >= self.SECONDS_BETWEEN_LINES
+        if self.progress.live and old and self.done < self.n_rows:
             self.last_line = now
             rate = self.done / (now - self.began)
-            logger.info(
-                "%s: %.0f %% (%s of %s %s, %s %s/s, %.0f s left)",
-                self.label,
-                100 * self.done / self.n_rows,
-                f"{self.done:,}",
-                f"{self.n_rows:,}",
-                self.unit,
-                f"{rate:,.0f}",
-                self.unit,
-                (self.n_rows - self.done) / rate,
+            self.progress.line(
+                f"{self.label}: {100 * self.done / self.n_rows:.0f} % ({self.done:,} of "
+                f"{self.n_rows:,} {self.unit}, {rate:,.0f} {self.unit}/s, "
+                f"{(self.n_rows - self.done) / rate:.0f} s left)"
             )
 
     def finish(self) -> None:
-        """Log how long the sweep took."""
-        seconds = time.perf_counter() - self.began
-        logger.info("%s: %s %s in %.2f s", self.label, f"{self.n_rows:,}", self.unit, seconds)
+        """Take the time, and tell it where the step has ended."""
+        self.sweeps += 1
+        self.seconds += time.perf_counter() - self.began
+        if not self.is_repeated:
+            self.tell()
+
+    def tell(self) -> None:
+        """Say how long the step took."""
+        times = f", {self.sweeps} times," if self.is_repeated else ""
+        self.progress.line(
+            f"{self.step}: {self.n_rows:,} {self.unit}{times} in {self.seconds:.2f} s"
+        )
 
 
-class LogProgress(Progress):
-    """Progress through ``logging``, shown on standard error where the program has not set it up."""
+class LogProgress(StepLines):
+    """Progress through ``logging``, shown to people where the program has not set it up.
+
+    On a terminal, and in a program that has set up logging, long sweeps say how far they are.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         if not logger.handlers and not logging.getLogger().handlers:
-            handler = logging.StreamHandler()
+            # A notebook shows standard error as if something had gone wrong.
+            in_notebook = type(sys.stdout).__module__.startswith("ipykernel")
+            handler = _OwnHandler(sys.stdout if in_notebook else None)
             handler.setFormatter(logging.Formatter("biglp: %(message)s"))
             logger.addHandler(handler)
         if logger.getEffectiveLevel() > logging.INFO:
             logger.setLevel(logging.INFO)
+        own = [handler for handler in logger.handlers if isinstance(handler, _OwnHandler)]
+        self.live = all(handler.stream.isatty() for handler in own)
 
-    def start(self, label: str, n_rows: int) -> Task:
-        """Begin a logged sweep."""
-        return LogTask(label, n_rows)
+    def line(self, text: str) -> None:
+        """Log a line."""
+        logger.info(text)
 
-    def start_bytes(self, label: str, n_bytes: int) -> Task:
-        """Begin a logged download."""
-        return LogTask(label, n_bytes, "bytes")
 
-    def say(self, message: str) -> None:
-        """Log a message."""
-        logger.info(message)
+class _OwnHandler(logging.StreamHandler):
+    """The handler that is added where there is none."""

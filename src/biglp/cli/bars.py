@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +18,7 @@ from rich.progress import Progress as Drawing
 from rich.progress import Task as DrawnTask
 from rich.text import Text
 
-from biglp._core.progress import Progress, Task
+from biglp._core.progress import Progress, StepLines, Task, step_of
 from biglp.cli.console import short
 
 WORDS = {"Gram": "Gram sums", "labels": "labels, written", "suggestions": "candidates"}
@@ -49,7 +48,7 @@ class Bars(Progress):
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a bar; the sweeps of an iteration, which differ by a number, share one."""
-        group, words = re.sub(r"\s*\d+$", "", label), WORDS.get(label, label)
+        group, words = step_of(label), WORDS.get(label, label)
         if group != label and self._last is not None and self._last[0] == group:
             bar = self._last[1]
             self._drawing.reset(bar, total=n_rows, description=words)
@@ -83,6 +82,18 @@ class Bars(Progress):
     ) -> None:
         self._drawing.stop()
         logging.getLogger("biglp").removeHandler(self._handler)
+
+
+class Lines(StepLines):
+    """A line for each step, where bars cannot be drawn over each other: in a notebook."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, style="dim", markup=False)
 
 
 class _BarTask(Task):

@@ -12,6 +12,8 @@ from rich.table import Table
 
 from biglp._core.progress import Progress
 
+NOTEBOOK = "JPY_PARENT_PID"
+"""Variable that is set for all that the kernel of a notebook starts."""
 VERDICTS = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
 """Words for whether an experiment showed what it was to show."""
 
@@ -42,13 +44,18 @@ def errors_console() -> Console:
 
 
 def progress_bars(quiet: bool = False) -> AbstractContextManager[Progress]:
-    """Return progress bars on standard error; without a terminal nothing is drawn."""
-    console = errors_console()
-    if quiet or not console.is_terminal:
-        return nullcontext(Progress())
-    from biglp.cli.bars import Bars
+    """Return progress bars on standard error; without a terminal nothing is drawn.
 
-    return Bars(console)
+    A cell of a notebook (``!biglp fit``) passes for a terminal, but shows bars once for every time
+    that they are drawn: it gets a line for each step.
+    """
+    console = errors_console()
+    # Not console.is_terminal, which FORCE_COLOR sets: colours are no reason to draw into a pipe.
+    if quiet or not console.file.isatty():
+        return nullcontext(Progress())
+    from biglp.cli.bars import Bars, Lines
+
+    return nullcontext(Lines(console)) if NOTEBOOK in os.environ else Bars(console)
 
 
 def plain_table(*names: str, right: Sequence[str] = (), space: int = 2) -> Table:

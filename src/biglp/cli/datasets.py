@@ -10,7 +10,7 @@ import typer
 
 from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, escape, explained
-from biglp.cli.options import Debug, Json, Quiet
+from biglp.cli.options import Debug, Json, NoProgress, Quiet
 
 app = typer.Typer(
     name="datasets",
@@ -86,6 +86,7 @@ def fetch(
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
+    no_progress: NoProgress = False,
     debug: Debug = False,
 ) -> None:
     """Download data sets, check them, and convert them once.
@@ -109,7 +110,7 @@ def fetch(
     console = results_console()
     for known in chosen:
         began = time.perf_counter()
-        with progress_bars(quiet) as progress:
+        with progress_bars(quiet or no_progress) as progress:
             place = datasets.fetch(
                 known.name,
                 mirror=mirror,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from biglp.cli.errors import escape, explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
-from biglp.cli.options import Debug, Inputs, Json, Machine, Method, Reading
+from biglp.cli.options import Debug, Inputs, Json, Machine, Method, NoProgress, Reading
 from biglp.cli.pipes import piped
 
 MOST_COLUMNS, MOST_TOLD = 12, 60
@@ -32,6 +32,7 @@ def inspect(
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
     as_json: Json = False,
+    no_progress: NoProgress = False,
     debug: Debug = False,
 ) -> None:
     """Say what a file is, what its labels are, and what each method would take.
@@ -44,7 +45,7 @@ def inspect(
     from biglp._jobs.inspect.survey import Survey, survey
     from biglp.cli.console import progress_bars, results_console
 
-    with progress_bars() as progress:
+    with progress_bars(no_progress) as progress:
         asked = Survey(
             Files(tuple(inputs)),
             **labels.given(),

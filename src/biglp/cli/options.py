@@ -40,6 +40,9 @@ Threads = Annotated[
 Overwrite = Annotated[bool, _output("--overwrite", help="Replace earlier results.")]
 Json = Annotated[bool, _output("--json", help="Print the summary as JSON, for scripts.")]
 Quiet = Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")]
+NoProgress = Annotated[
+    bool, _output("--no-progress", help="Draw no progress bars; results are printed.")
+]
 Debug = Annotated[bool, _output("--debug", help="Show where an error came from.")]
 
 
@@ -279,4 +282,5 @@ class Printing:
 
     as_json: Json = False
     quiet: Quiet = False
+    no_progress: NoProgress = False
     debug: Debug = False

@@ -50,7 +50,7 @@ def added_labels(known: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
 
 def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
-    with progress_bars(printing.quiet) as progress:
+    with progress_bars(printing.quiet or printing.no_progress) as progress:
         summary = job.run(progress)
     if not _prints(job):
         return

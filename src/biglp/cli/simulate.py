@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from biglp.cli.errors import explained
-from biglp.cli.options import Debug, Json, Overwrite, Quiet, Threads, output_to
+from biglp.cli.options import Debug, Json, NoProgress, Overwrite, Quiet, Threads, output_to
 from biglp.cli.values import local_path
 
 
@@ -41,6 +41,7 @@ def simulate(
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
+    no_progress: NoProgress = False,
     debug: Debug = False,
 ) -> None:
     """Write made-up rows, some labels (-1 elsewhere) and the truth.
@@ -84,7 +85,7 @@ def simulate(
             "file."
         )
     began = time.perf_counter()
-    with progress_bars(quiet) as progress:
+    with progress_bars(quiet or no_progress) as progress:
         output.parent.mkdir(parents=True, exist_ok=True)
         paths = write_simulation(
             output, simulation, n_threads=threads or available_cores(), progress=progress
