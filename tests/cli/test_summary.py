@@ -102,5 +102,8 @@ def test_dry_run(here, rows):
     assert plan["labels"] == {str(c): int((shown == c).sum()) for c in range(3)}
     assert plan["seconds"] > 0
     assert "nothing was written" in done("fit", *arguments, "-o", "out", "--dry-run").stdout
+    linear = done("fit", *arguments, "-o", "out", "--dry-run", "--factor", "linear").stdout
+    assert "linear; " in linear
+    assert "landmarks" not in linear
     assert not Path("out").exists()
     assert "0, 1" in failed(2, "fit", *arguments, "-o", "out", "--dry-run", "--alpha", "7")

@@ -3,6 +3,7 @@
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp._fit.settings import BALANCES
 from biglp._lowrank import FACTORS
 from biglp._sources.scaling import SCALINGS
 
@@ -10,6 +11,11 @@ from biglp._sources.scaling import SCALINGS
 @pytest.mark.parametrize("estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor])
 def test_factors_and_scalings(estimator):
     assert [name for name in (*FACTORS, *SCALINGS) if f'"{name}"' not in estimator.__doc__] == []
+
+
+def test_first_hour_docs_class_balances_and_filters():
+    known = (*BALANCES, "auto", "spreading", "poisson")
+    assert [name for name in known if f'"{name}"' not in LowRankLabelPropagation.__doc__] == []
 
 
 def test_finer_settings_of_the_factors():

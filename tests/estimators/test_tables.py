@@ -84,3 +84,10 @@ def test_regression_on_a_table(table):
     y = np.where(np.arange(N) % 4 == 0, truth * 2.0, np.nan)
     model = LowRankLabelPropagationRegressor(random_state=0).fit(frame, y)
     assert np.abs(model.predict(frame) - truth * 2.0).mean() < 0.3
+
+
+def test_first_hour_5_categories_of_numbers_are_not_called_text(table):
+    frame, _, y = table
+    codes = frame[["size"]].assign(shop=pd.Categorical(np.arange(len(frame)) % 4))
+    with pytest.raises(BadRowsError, match=r"'shop' \(dictionary.*hold text or categories, and"):
+        LowRankLabelPropagation(categorical="error", missing="mean").fit(codes, y)

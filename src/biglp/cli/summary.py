@@ -27,6 +27,7 @@ def show_plan(job: FitJob, as_json: bool) -> None:
         console.print_json(json.dumps(found))
         return
     labels = found["labels"]
+    landmarks = f", {found['landmarks']:,} landmarks" if found["landmarks"] else ""
     kept = "stored between sweeps" if found["stored"] else "computed again in each sweep"
     console.print(
         f"[bold]{escape(found['input'])}[/bold]: {found['format']}, {found['rows']:,} rows × "
@@ -34,8 +35,8 @@ def show_plan(job: FitJob, as_json: bool) -> None:
         f"{len(labels):,} classes"
     )
     console.print(
-        f"{found['settings']['factor']}, {found['landmarks']:,} landmarks; "
-        f"{found['threads']} threads, {found['rows_a_block']:,} rows a block; features {kept}"
+        f"{found['settings']['factor']}{landmarks}; {found['threads']} threads, "
+        f"{found['rows_a_block']:,} rows a block; features {kept}"
     )
     console.print(
         f"About {seconds(found['seconds'])} and {format_bytes(found['memory'])} of memory. "

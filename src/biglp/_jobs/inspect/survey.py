@@ -165,7 +165,7 @@ def _plan(job: FitJob) -> dict[str, Any]:
             for name, value in asdict(part).items()
             if isinstance(value, (int, float, str, bool))
         },
-        "landmarks": _rank(looked, settings),
+        "landmarks": _landmarks(looked, settings),
         "rows_a_block": found.plan.rows_each,
         "threads": found.plan.workers,
         "stored": found.plan.stores_features,
@@ -203,8 +203,7 @@ def _use(name: str, looked: Probe) -> str:
 def _tried(
     engine: Engine, looked: Probe, settings: Settings, labels: Labels | None
 ) -> dict[str, Any]:
-    counts = FACTORS[settings.graph.factor].n_landmarks_counts
-    landmarks = _rank(looked, settings) if counts else None
+    landmarks = _landmarks(looked, settings)
     try:
         found = estimate(engine, looked, settings, labels, parquet=False)
     except MemoryBudgetError:
@@ -218,6 +217,9 @@ def _tried(
     }
 
 
-def _rank(looked: Probe, settings: Settings) -> int:
+def _landmarks(looked: Probe, settings: Settings) -> int | None:
+    """Number of landmarks; None for a factor that has none."""
     kind = FACTORS[settings.graph.factor]
+    if not kind.n_landmarks_counts:
+        return None
     return kind.rank_for(settings.graph, looked.n_rows, looked.source.n_features)

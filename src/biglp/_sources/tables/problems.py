@@ -31,7 +31,10 @@ def refuse(file: TableFile, looks: Mapping[str, Look], options: ReadOptions) -> 
     advice: dict[str, str] = {}
     if options.categorical == "error" and texts:
         shown = _some([f"{t.name!r} ({t.type}{file.text_example(t.name)})" for t in texts])
-        found.append(f"columns {shown} hold text, and features must be numbers")
+        # Categories may stand for numbers, in pandas and Arrow alike.
+        coded = any(str(look.type).startswith("dictionary") for look in texts)
+        what = "text or categories" if coded else "text"
+        found.append(f"columns {shown} hold {what}, and features must be numbers")
         advice["categorical='auto'"] = "--categorical auto"
     other = [look for look in looks.values() if look.content == "other"]
     other = [look for look in other if not wanted or look.name in asked]
