@@ -62,7 +62,7 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         len(columns),
         _common_dtype(files, columns, options).str,
         left_out=decision.left_out,
-        facts=column_facts(looks, decision.columns),
+        facts=column_facts(decision.looks, decision.columns),
     )
 
 
