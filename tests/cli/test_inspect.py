@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from cli_tools import done
+from cli_tools import done, failed
+from made_tables import articles
 from row_files import FEATURES, ROWS, write
 
 
@@ -28,6 +29,22 @@ def test_inspect_table(here, connections):
     assert "one feature for each of 4 categories" in text
     assert "marked by a second feature" in text
     assert "2,000 rows × 8 features" in text
+
+
+def test_a_table_of_free_text_alone(here):
+    """What would be done is shown, with the option that makes features of it; fit refuses it."""
+    frame, topic = articles(100)
+    frame = frame[["text"]].assign(topic=np.where(topic < 20, topic, None))
+    frame.to_csv("news.csv", index=False)
+    arguments = ("news.csv", "--label-column", "topic")
+    found = json.loads(done("inspect", *arguments, "--json").stdout)
+    assert found["columns"]["text"]["use"].startswith("left out: free text; --text text")
+    assert found["labels"].keys() == {"0", "1", "2"}
+    assert (found["features"], found["methods"]) == (0, [])
+    shown = " ".join(done("inspect", *arguments).stdout.split())
+    assert "--text text" in shown
+    assert "No method can be tried: news.csv has no column that can be a feature" in shown
+    assert "no column that can be a feature" in failed(3, "fit", *arguments, "-o", "out")
 
 
 @pytest.mark.parametrize("kind", ["npy", "csv", "libsvm"])

@@ -67,7 +67,10 @@ def inspect(
     _show_file(console, found)
     _show_columns(console, found)
     _show_labels(console, found)
-    _show_methods(console, found)
+    if found["problem"] is None:
+        _show_methods(console, found)
+    else:
+        console.print(f"No method can be tried: {escape(found['problem'])}")
 
 
 def _show_file(console: Any, found: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts, peek
 from biglp._sources.stores.copies import copying_to
+from biglp._sources.tables.problems import NoFeaturesError
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("", {}),
@@ -101,26 +103,20 @@ def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
     found = None if gathered is None else gathered.labels
     if inputs.is_table:
         reading |= asked.label_input.not_features
-    looked = probe(inputs, ReadOptions(**reading))
     engine = make_engine("threads", asked.threads)
     rows = found.n_rows if found is not None else facts.n_rows
-    looked = replace(looked, n_rows=rows)
-    methods = []
-    with (progress or Progress()).task("trying methods", len(METHODS)) as task:
-        for name, (options, parameters) in METHODS.items():
-            common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
-            settings = Settings.of({**parameters, **common})
-            methods.append(
-                {"name": name, "options": options, **_tried(engine, looked, settings, found)}
-            )
-            task.advance(1)
+    looked: Probe | NoFeaturesError
+    try:
+        looked = replace(probe(inputs, ReadOptions(**reading)), n_rows=rows)
+    except NoFeaturesError as error:  # what would be done with each column is known all the same
+        looked = error
     return {
         "name": ", ".join(inputs.names),
         "format": facts.kind,
         "size": facts.size,
         "rows": rows,
         "exact": facts.exact or found is not None,
-        "features": looked.source.n_features,
+        "features": looked.source.n_features if isinstance(looked, Probe) else 0,
         "dtype": None if facts.columns else facts.dtype,
         "converted": facts.converted,
         "columns": _columns(facts, looked, {label_column: "the label", asked.id_column: "the ID"}),
@@ -129,10 +125,29 @@ def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
         "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
         "told": [] if gathered is None else gathered.told,
         "warnings": [] if gathered is None else list(map(str, gathered.suspicions())),
-        "memory": settings.memory,
+        "memory": parse_memory(asked.memory),
         "threads": engine.n_threads,
-        "methods": methods,
+        "problem": None if isinstance(looked, Probe) else str(looked),
+        "methods": _methods(asked, engine, looked, found, progress or Progress())
+        if isinstance(looked, Probe)
+        else [],
     }
+
+
+def _methods(
+    asked: Survey, engine: Engine, looked: Probe, labels: Labels | None, progress: Progress
+) -> list[dict[str, Any]]:
+    """Estimates of every method."""
+    methods = []
+    with progress.task("trying methods", len(METHODS)) as task:
+        for name, (options, parameters) in METHODS.items():
+            common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
+            settings = Settings.of({**parameters, **common})
+            methods.append(
+                {"name": name, "options": options, **_tried(engine, looked, settings, labels)}
+            )
+            task.advance(1)
+    return methods
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
@@ -181,23 +196,26 @@ def _read(source: LabelInput, facts: FileFacts) -> Gathered:
     return source.gather(facts.n_rows if facts.exact else None)
 
 
-def _columns(facts: FileFacts, looked: Probe, no_features: dict[str | None, str]) -> dict[str, Any]:
+def _columns(
+    facts: FileFacts, looked: Probe | NoFeaturesError, no_features: dict[str | None, str]
+) -> dict[str, Any]:
+    uses = looked.uses if isinstance(looked, Probe) else {}
     return {
         name: {
             "type": kind,
             "missing": looked.missing.get(name, 0),
-            "feature": name in looked.uses,
-            "use": no_features.get(name) or _use(name, looked),
+            "feature": name in uses,
+            "use": no_features.get(name) or _use(name, uses, looked.left_out),
         }
         for name, kind in facts.columns.items()
     }
 
 
-def _use(name: str, looked: Probe) -> str:
+def _use(name: str, uses: Mapping[str, str], left_out: Mapping[str, str]) -> str:
     """What is done with a column, and why."""
-    if name in looked.left_out:
-        return f"left out: {looked.left_out[name]}"
-    return looked.uses.get(name, "left out, as asked")
+    if name in left_out:
+        return f"left out: {left_out[name]}"
+    return uses.get(name, "left out, as asked")
 
 
 def _tried(
