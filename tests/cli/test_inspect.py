@@ -71,6 +71,44 @@ def test_estimates_are_near(here):
         assert 0.15 < ratio < 7
 
 
+def test_quick_trials_try_less(here, monkeypatch):
+    """What is tried of a fine graph: rows, landmarks of the start, labels; a graph is shared."""
+    from biglp._jobs.inspect import survey, trial
+    from biglp._lowrank import landmark_factor
+
+    rng = np.random.default_rng(0)
+    np.save("rows.npy", rng.normal(size=(30_000, 3)).astype(np.float32))
+    np.save("labels.npy", np.where(np.arange(30_000) < 100, np.arange(30_000) % 2, -1))
+    methods = dict(list(survey.METHODS.items())[:2])
+    monkeypatch.setattr(survey, "METHODS", methods)
+    seen = []
+    learn, start = trial.learn, landmark_factor.kmeans_start
+    monkeypatch.setattr(trial, "learn", lambda p: seen.append(_tried_on(p)) or learn(p))
+    monkeypatch.setattr(
+        landmark_factor, "kmeans_start", lambda s, k, seed: seen.append(k) or start(s, k, seed)
+    )
+    arguments = ("inspect", "rows.npy", "--labels", "labels.npy", "-k", 2500, "--json")
+    found = json.loads(done(*arguments).stdout)["methods"]
+    rank = 2500
+    quick_start, default, anchors = seen[:3]
+    assert quick_start == rank // 4
+    assert default == anchors == (rank, 64, default[2])
+    assert default[2] < 30_000
+    assert found[0]["steps"]["k-means"] == found[1]["steps"]["k-means"]
+    seen.clear()
+    methods.pop("default")
+    json.loads(done(*arguments, "--full").stdout)
+    assert seen[0] == rank
+    assert seen[1][:2] == (rank, 100)
+    assert seen[1][2] > default[2]
+
+
+def _tried_on(problem):
+    """Landmarks, labels and rows of a trial."""
+    rows = sum(block.n_rows for block in problem.graph.blocks)
+    return problem.graph.features.factor.rank, len(problem.labels.rows), rows
+
+
 def test_rows_that_are_projected(here):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 8)) @ rng.normal(size=(8, 250))  # 8 directions hold all of them

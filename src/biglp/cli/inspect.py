@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import typer
+
 from biglp.cli.errors import escape, explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
 from biglp.cli.options import Debug, Inputs, Json, Machine, Method, Reading
 from biglp.cli.pipes import piped
 
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Try methods on more rows: sharper estimates, later."),
+]
 MOST_COLUMNS, MOST_TOLD = 12, 60
 PLAIN = "number"
 """What is done with a column that is a feature as it is."""
@@ -31,6 +37,7 @@ def inspect(
     ],
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
+    full: Full = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -53,6 +60,7 @@ def inspect(
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
             threads=machine.threads,
+            full=full,
         )
         found = survey(asked, progress)
     console = results_console()

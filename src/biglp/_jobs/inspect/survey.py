@@ -16,7 +16,7 @@ from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import estimate, shape_of_probe
+from biglp._jobs.inspect.trial import Trials, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
@@ -55,6 +55,8 @@ class Survey:
     n_landmarks, memory
         As for ``fit``.
     threads : int, optional
+    full : bool
+        Whether methods are tried on more rows, which takes longer.
     """
 
     inputs: Inputs
@@ -68,6 +70,7 @@ class Survey:
     n_landmarks: int | str = "auto"
     memory: str | int = "auto"
     threads: int | None = None
+    full: bool = False
 
     @cached_property
     def label_input(self) -> LabelInput:
@@ -138,14 +141,12 @@ def _methods(
     asked: Survey, engine: Engine, looked: Probe, labels: Labels | None, progress: Progress
 ) -> list[dict[str, Any]]:
     """Estimates of every method."""
-    methods = []
+    trials, methods = Trials(engine, looked, labels, quick=not asked.full), []
     with progress.task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
             common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
             settings = Settings.of({**parameters, **common})
-            methods.append(
-                {"name": name, "options": options, **_tried(engine, looked, settings, labels)}
-            )
+            methods.append({"name": name, "options": options, **_tried(trials, settings)})
             task.advance(1)
     return methods
 
@@ -167,7 +168,8 @@ def _plan(job: FitJob) -> dict[str, Any]:
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()
-        found = estimate(engine, looked, settings, labels, parquet=job.format != "npy")
+        trials = Trials(engine, looked, labels)
+        found = trials.estimate(settings, parquet=job.format != "npy")
     return {
         "input": ", ".join(job.inputs),
         "format": facts.kind,
@@ -218,15 +220,15 @@ def _use(name: str, uses: Mapping[str, str], left_out: Mapping[str, str]) -> str
     return uses.get(name, "left out, as asked")
 
 
-def _tried(
-    engine: Engine, looked: Probe, settings: Settings, labels: Labels | None
-) -> dict[str, Any]:
+def _tried(trials: Trials, settings: Settings) -> dict[str, Any]:
+    looked = trials.probe
     counts = FACTORS[settings.graph.factor].n_landmarks_counts
     landmarks = _rank(looked, settings) if counts else None
     try:
-        found = estimate(engine, looked, settings, labels, parquet=False)
+        found = trials.estimate(settings, parquet=False)
     except MemoryBudgetError:
-        least = least_memory(settings, shape_of_probe(looked, labels, settings), engine)
+        shape = shape_of_probe(looked, trials.labels, settings)
+        least = least_memory(settings, shape, trials.engine)
         return {"landmarks": landmarks, "seconds": None, "memory": least}
     return {
         "landmarks": landmarks,
