@@ -76,7 +76,8 @@ class Survey:
     def label_input(self) -> LabelInput:
         """Where the labels are, if anywhere."""
         named = {name: getattr(self, name) for name in LABEL_OPTIONS}
-        return LabelInput(self.inputs.paths, **named, reading=self.reading)
+        memory = parse_memory(self.memory)
+        return LabelInput(self.inputs.paths, **named, reading=self.reading, memory=memory)
 
     def read_labels(self, facts: FileFacts) -> Gathered | None:
         """The labels, where anything says where they are."""
