@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from cli_tools import done
+from cli_tools import done, failed
+from made_tables import articles
 from row_files import FEATURES, ROWS, write
 
 
@@ -28,6 +29,22 @@ def test_inspect_table(here, connections):
     assert "one feature for each of 4 categories" in text
     assert "marked by a second feature" in text
     assert "2,000 rows × 8 features" in text
+
+
+def test_a_table_of_free_text_alone(here):
+    """What would be done is shown, with the option that makes features of it; fit refuses it."""
+    frame, topic = articles(100)
+    frame = frame[["text"]].assign(topic=np.where(topic < 20, topic, None))
+    frame.to_csv("news.csv", index=False)
+    arguments = ("news.csv", "--label-column", "topic")
+    found = json.loads(done("inspect", *arguments, "--json").stdout)
+    assert found["columns"]["text"]["use"].startswith("left out: free text; --text text")
+    assert found["labels"].keys() == {"0", "1", "2"}
+    assert (found["features"], found["methods"]) == (0, [])
+    shown = " ".join(done("inspect", *arguments).stdout.split())
+    assert "--text text" in shown
+    assert "No method can be tried: news.csv has no column that can be a feature" in shown
+    assert "no column that can be a feature" in failed(3, "fit", *arguments, "-o", "out")
 
 
 @pytest.mark.parametrize("kind", ["npy", "csv", "libsvm"])
@@ -52,6 +69,44 @@ def test_estimates_are_near(here):
         )
         ratio = estimates[options]["seconds"] / summary["seconds"]
         assert 0.15 < ratio < 7
+
+
+def test_quick_trials_try_less(here, monkeypatch):
+    """What is tried of a fine graph: rows, landmarks of the start, labels; a graph is shared."""
+    from biglp._jobs.inspect import survey, trial
+    from biglp._lowrank import landmark_factor
+
+    rng = np.random.default_rng(0)
+    np.save("rows.npy", rng.normal(size=(30_000, 3)).astype(np.float32))
+    np.save("labels.npy", np.where(np.arange(30_000) < 100, np.arange(30_000) % 2, -1))
+    methods = dict(list(survey.METHODS.items())[:2])
+    monkeypatch.setattr(survey, "METHODS", methods)
+    seen = []
+    learn, start = trial.learn, landmark_factor.kmeans_start
+    monkeypatch.setattr(trial, "learn", lambda p: seen.append(_tried_on(p)) or learn(p))
+    monkeypatch.setattr(
+        landmark_factor, "kmeans_start", lambda s, k, seed: seen.append(k) or start(s, k, seed)
+    )
+    arguments = ("inspect", "rows.npy", "--labels", "labels.npy", "-k", 2500, "--json")
+    found = json.loads(done(*arguments).stdout)["methods"]
+    rank = 2500
+    quick_start, default, anchors = seen[:3]
+    assert quick_start == rank // 4
+    assert default == anchors == (rank, 64, default[2])
+    assert default[2] < 30_000
+    assert found[0]["steps"]["k-means"] == found[1]["steps"]["k-means"]
+    seen.clear()
+    methods.pop("default")
+    json.loads(done(*arguments, "--full").stdout)
+    assert seen[0] == rank
+    assert seen[1][:2] == (rank, 100)
+    assert seen[1][2] > default[2]
+
+
+def _tried_on(problem):
+    """Landmarks, labels and rows of a trial."""
+    rows = sum(block.n_rows for block in problem.graph.blocks)
+    return problem.graph.features.factor.rank, len(problem.labels.rows), rows
 
 
 def test_first_hour_1_rows_that_are_projected(here):

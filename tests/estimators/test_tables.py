@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core.errors import BadRowsError, DriftWarning, ParameterError
 
 N = 240
 
@@ -27,6 +27,30 @@ def table():
     )
     shown = np.where(np.arange(N) % 6 == 0, truth, -1)
     return frame, truth, shown
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet"])
+def test_new_rows_that_are_unlike_the_training_rows(table, tmp_path, kind):
+    frame, _, y = table
+    model = LowRankLabelPropagation(random_state=0).fit(frame, y)
+
+    def given(rows):
+        if kind == "frame":
+            return rows
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.{kind}"
+        rows.to_csv(path, index=False) if kind == "csv" else rows.to_parquet(path)
+        return str(path)
+
+    model.predict(given(frame[::2]))  # warnings are errors here
+    other = frame.assign(plan="gold", size=frame["size"] + 1000)
+    with pytest.warns(DriftWarning, match=r"unknown categories in 'plan' \('gold'\)") as caught:
+        model.predict(given(other))
+    assert "outside the range of 'size'" in str(caught[0].message)
+    assert "far from all training rows" in str(caught[0].message)
+    assert caught[0].filename == __file__
+    with pytest.warns(DriftWarning):
+        model.predict_proba(given(other))
+    model.predict(given(other[:10]))  # too few to say
 
 
 def test_frames_as_they_are(table, tmp_path):

@@ -4,8 +4,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from biglp._core.errors import MemoryBudgetError
 from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
+from biglp._fit.row_map import map_bytes
 from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
 from biglp._sinks.map import MapSink
@@ -84,3 +86,18 @@ def test_an_interrupted_map_goes_on(tmp_path):
     np.testing.assert_allclose(table["x"].to_numpy(), rows[:, 3], rtol=1e-6)
     ordered = np.sort(answers, axis=1)
     np.testing.assert_allclose(table["doubt"].to_numpy(), 1 - ordered[:, 2] + ordered[:, 1], 1e-5)
+
+
+def test_the_memory_plan_counts_the_map():
+    """A map needs a larger budget, and the plan says so before the first sweep."""
+    X, y, _ = blobs(n=300, spread=0.5)
+    labels, source = encode_labels(y, len(X)), as_source(X)
+    with make_engine("serial") as engine:
+        pipeline = Pipeline(engine, Settings.of({"n_landmarks": 40, "memory": "1GB"}))
+        plain = pipeline.prepare(source, labels).plan
+        mapped = pipeline.prepare(source, labels, places=True).plan
+        assert mapped.expected - plain.expected == map_bytes(40, 1) > 1 << 23
+        little = Settings.of({"n_landmarks": 40, "memory": plain.expected + (1 << 20)})
+        assert Pipeline(engine, little).prepare(source, labels).plan.rows_each > 0
+        with pytest.raises(MemoryBudgetError, match="is too little"):
+            Pipeline(engine, little).prepare(source, labels, places=True)

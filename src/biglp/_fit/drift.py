@@ -6,6 +6,7 @@ fifth nearest landmark is taken, because the nearest one of a training row may b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from biglp._core.arrays import to_dense, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks
+from biglp._sources import Source
 
 PLACES, ROWS_EACH = 16, 128
 """Rows that are looked at: so many in each of so many places, evenly over all rows."""
@@ -25,6 +27,8 @@ MOST_OUTSIDE = 0.05
 MOST_UNKNOWN = 0.05
 MORE_MISSING = 0.1
 """Shares of rows from which on the user is warned; ``MORE_MISSING`` than in the training rows."""
+FEWEST_ROWS = 20
+"""Rows below which shares say nothing, and nothing is said in Python, where few are often given."""
 NAMED = 5
 
 
@@ -42,8 +46,23 @@ def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
     return {"far_rows": round(float((distances > usual).mean()), 6)}
 
 
-def drift_warnings(drift: dict[str, Any]) -> list[BigLPWarning]:
-    """Warn where new rows are unlike the training rows."""
+def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare new rows with the training rows: columns of a table, and distances.
+
+    Parameters
+    ----------
+    graph : Graph
+        The new rows, tied to the landmarks.
+    source : Source
+        The new rows as they were opened.
+    report : dict
+        That of the fit.
+    """
+    return {**source.compare_columns(), **far_rows(graph, report.get("usual_distance"))}
+
+
+def drift_warnings(drift: dict[str, Any], whole: str = "") -> list[BigLPWarning]:
+    """Warn where new rows are unlike the training rows; ``whole`` says where all figures are."""
     told = [
         words for name, found in drift.get("columns", {}).items() for words in _told(name, found)
     ]
@@ -51,7 +70,7 @@ def drift_warnings(drift: dict[str, Any]) -> list[BigLPWarning]:
         told.append(f"{drift['far_rows']:.0%} of the rows are far from all training rows")
     if not told:
         return []
-    more = f"; and {len(told) - NAMED} more (drift in summary.json)" if len(told) > NAMED else ""
+    more = f"; and {len(told) - NAMED} more{whole}" if len(told) > NAMED else ""
     return [
         DriftWarning(
             f"the new rows are unlike the training rows: {'; '.join(told[:NAMED])}{more}. "

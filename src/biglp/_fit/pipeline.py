@@ -33,7 +33,7 @@ from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.prepare import Prepared, prepare
 from biglp._fit.report import Report
-from biglp._fit.row_map import MappedAnswer, RowMap
+from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.settings import Settings
 from biglp._fit.typical import typical_rows
 from biglp._fit.unlike import unlike_labels, unlike_warning
@@ -115,16 +115,35 @@ class Pipeline:
 
     def fit(self, source: Source, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Fit a model and write the answers of all training rows to a sink."""
-        prepared = self.prepare(source, labels, sink.n_bytes)
+        prepared = self.prepare(source, labels, sink.n_bytes, places=sink.wants_places)
         return self.fit_prepared(prepared, labels, sink)
 
-    def prepare(self, source: Source, labels: Labels | Targets, answer_bytes: int = 0) -> Prepared:
-        """Check what can be checked, then choose scaling, memory plan and blocks."""
+    def prepare(
+        self,
+        source: Source,
+        labels: Labels | Targets,
+        answer_bytes: int = 0,
+        *,
+        places: bool = False,
+    ) -> Prepared:
+        """Check what can be checked, then choose scaling, memory plan and blocks.
+
+        Parameters
+        ----------
+        source : Source
+        labels : Labels or Targets
+        answer_bytes : int
+            What the answers take where they stay in memory.
+        places : bool
+            Whether rows get places on a map, which takes memory too.
+        """
         graph = self.settings.graph
         kind = FACTORS[graph.factor]
         rank = kind.rank_for(graph, source.n_rows, source.n_features)
         rank = 0 if kind.is_graph else rank  # its eigenvectors are never asked for
         METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
+        if places:
+            answer_bytes += map_bytes(rank, self.engine.n_threads)
         self.engine.check_rows(source.n_rows)
         with explained(source), one_blas_thread():
             return prepare(

@@ -20,7 +20,7 @@ import numpy as np
 from biglp._answers.base import Answer
 from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._engines.local import one_blas_thread
-from biglp._fit.sample_graph import Sample
+from biglp._fit.sample_graph import RANK, ROWS_PER_GROUP, Sample
 from biglp._labels.labels import OwnLabels
 from biglp._lowrank.graph import Graph
 from biglp._propagate.posterior import ALPHA
@@ -29,6 +29,15 @@ SAMPLE = 4000
 """Rows behind the directions."""
 ROWS_AT_ONCE = 4096
 """Rows whose coordinates in all eigenvectors are held at once."""
+COPIES = 4
+"""Arrays of such coordinates that are held at once."""
+
+
+def map_bytes(rank: int, n_threads: int) -> int:
+    """Memory that a map takes: features of the sample, and coordinates of rows in work."""
+    number = np.dtype(np.float64).itemsize
+    sample = SAMPLE * (2 * min(rank, SAMPLE // ROWS_PER_GROUP) + COPIES * RANK)
+    return number * (sample + n_threads * ROWS_AT_ONCE * COPIES * RANK)
 
 
 @dataclass(frozen=True)

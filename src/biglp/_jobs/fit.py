@@ -106,7 +106,7 @@ class FitJob(Job):
         for suspicion in gathered.suspicions():
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
-        prepared = pipeline.prepare(source, labels)
+        prepared = pipeline.prepare(source, labels, places=self.map)
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
         sink = self.open_sink(engine, run, labels.classes, source.n_rows)
         fitted = pipeline.fit_prepared(prepared, labels, sink)

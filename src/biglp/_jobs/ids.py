@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
+from biglp._core.memory import parse_memory
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._sources.labels.input import LabelInput
 from biglp._sources.tables.encoding import some
@@ -29,13 +30,17 @@ class RowIdsMixin:
         def rows(self) -> Inputs: ...
 
         @property
+        def memory_given(self) -> str | int: ...
+
+        @property
         def format(self) -> str: ...
 
     @cached_property
     def label_input(self) -> LabelInput:
         """Where labels and IDs are, if anywhere."""
         named = {name: getattr(self, name) for name in LABEL_OPTIONS if hasattr(self, name)}
-        return LabelInput(self.rows.paths, **named, reading=dict(self.reading))
+        memory = parse_memory(self.memory_given)
+        return LabelInput(self.rows.paths, **named, reading=dict(self.reading), memory=memory)
 
     @property
     def row_ids(self) -> RowColumn | None:

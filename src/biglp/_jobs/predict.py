@@ -12,14 +12,12 @@ from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
-from biglp._fit.drift import drift_warnings, far_rows
+from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL
-from biglp._lowrank.graph import Graph
-from biglp._sources import Encoding, ReadOptions
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,9 @@ class PredictJob(Job):
         sink = self.open_sink(engine, run, model.classes, source.n_rows)
         with explained(source):
             answered = graph.answer(model.answer, sink, checkpoint=run)
-            drift = engine.once(lambda: self._drift(model, encoding, graph))
+            drift = engine.once(lambda: drift_of(graph, source, model.report))
         engine.once(sink.commit)
-        for warning in drift_warnings(drift):
+        for warning in drift_warnings(drift, " (drift in summary.json)"):
             warnings.warn(warning, stacklevel=2)
         facts = {
             "rows": source.n_rows,
@@ -82,11 +80,3 @@ class PredictJob(Job):
             "drift": drift,
         }
         return sink.names, facts
-
-    def _drift(self, model: Model, encoding: Encoding, graph: Graph) -> dict[str, Any]:
-        """Compare the new rows with the training rows: columns of a table, and distances."""
-        layout = {name: value for name, value in self.reading.items() if name == "delimiter"}
-        named = self.rows.named
-        options = ReadOptions(encoding=encoding, **layout)
-        found = named.format.compare(named.files, options) if named.is_table else {}
-        return {**found, **far_rows(graph, model.report.get("usual_distance"))}

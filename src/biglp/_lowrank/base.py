@@ -74,11 +74,14 @@ class Rehearsal:
         All of them.
     fetch_seconds : float
         Time to fetch one row from anywhere.
+    quick : bool
+        Whether steps that take seconds are to be tried on less, and scaled.
     """
 
     rows: TrainingRows
     n_rows: int
     fetch_seconds: float
+    quick: bool = False
 
     @property
     def scale(self) -> float:

@@ -28,6 +28,8 @@ from biglp._lowrank.settings import GraphSettings
 
 LLOYD_SHARE = 0.85
 """Share of the k-means iterations that is usually needed."""
+QUICK_PART, QUICK_LANDMARKS = 4, 250
+"""A quick rehearsal starts k-means with a part of the landmarks, of more than so many."""
 
 
 class LandmarkFactor(Factor):
@@ -79,10 +81,13 @@ class LandmarkFactor(Factor):
         """Fit to landmarks at hand, and time one iteration of choosing them."""
         rows, source = rehearsal.rows, rehearsal.rows.source
         k = min(cls.rank_for(settings, rehearsal.n_rows, source.n_features), source.n_rows)
-        sample = to_dense(source.take(np.arange(min(source.n_rows, 10 * k))))
+        few = max(k // QUICK_PART, min(k, QUICK_LANDMARKS)) if rehearsal.quick else k
+        sample = to_dense(source.take(np.arange(min(source.n_rows, 10 * few))))
         began = time.perf_counter()
-        landmarks = kmeans_start(sample, k, settings.seed)
-        start = time.perf_counter() - began
+        landmarks = kmeans_start(sample, few, settings.seed)
+        start = (time.perf_counter() - began) * (k / few) ** 2  # as many rows a landmark
+        if few < k:
+            landmarks = choose_landmarks(rows, "random", k)
         began = time.perf_counter()
         factor = cls._tuned(rows, landmarks, settings)
         steps = {"bandwidth": time.perf_counter() - began}

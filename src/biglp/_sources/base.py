@@ -74,6 +74,16 @@ class Source(ABC):
         """Return the rows at increasing ``indices``; most sources can do better than this."""
         return np.concatenate([self.read(int(i), int(i) + 1) for i in indices])
 
+    def compare_columns(self) -> dict[str, Any]:
+        """Say how columns differ from what the encoding knows of the training rows.
+
+        Returns
+        -------
+        drift : dict
+            See :func:`~biglp._sources.tables.drift.compare_columns`; empty without named columns.
+        """
+        return {}
+
     @property
     def input_names(self) -> tuple[str, ...] | None:
         """Names of the columns that the features are made of, where the input has names."""

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import typer
+
 from biglp.cli.errors import escape, explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
 from biglp.cli.options import Debug, Inputs, Json, Machine, Method, NoProgress, Reading
 from biglp.cli.pipes import piped
 
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Try methods on more rows: sharper estimates, later."),
+]
 MOST_COLUMNS, MOST_TOLD = 12, 60
 PLAIN = "number"
 """What is done with a column that is a feature as it is."""
@@ -31,6 +37,7 @@ def inspect(
     ],
     method: Annotated[Method, only("n_landmarks")],
     machine: Annotated[Machine, only("memory", "threads")],
+    full: Full = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
     debug: Debug = False,
@@ -54,6 +61,7 @@ def inspect(
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
             threads=machine.threads,
+            full=full,
         )
         found = survey(asked, progress)
     console = results_console()
@@ -68,7 +76,10 @@ def inspect(
     _show_file(console, found)
     _show_columns(console, found)
     _show_labels(console, found)
-    _show_methods(console, found)
+    if found["problem"] is None:
+        _show_methods(console, found)
+    else:
+        console.print(f"No method can be tried: {escape(found['problem'])}")
 
 
 def _show_file(console: Any, found: dict[str, Any]) -> None:

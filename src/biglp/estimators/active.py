@@ -120,7 +120,7 @@ class ActiveLearningMixin:
         settings = Settings.without_labels(self.get_params(deep=False), sklearn=True)
         n = positive_integer("n", n)
         reading = self._reading()
-        named = label_files(X, None, self.label_column, self.id_column, reading)
+        named = label_files(X, None, self)
         source = as_source(X, **reading | ({} if named is None else named.not_features))
         with self._working() as engine:
             return Pipeline(engine, settings).typical_rows(source, n)

@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import require_device
-from biglp._core.errors import ModelFileError
+from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.progress import LogProgress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
+from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
@@ -89,6 +90,13 @@ class Estimator(BaseEstimator):
         with self._working() as engine, explained(source):
             graph = self._graph_of(engine, source)
             graph.answer(self._model.answer, sink)
+            # Not of arrays, whose rows are whatever the caller made of them.
+            table = source.encoding is not None and source.encoding.columns is not None
+            drift: dict[str, Any] = {}
+            if (table or source.from_files) and source.n_rows >= FEWEST_ROWS:
+                drift = engine.once(lambda: drift_of(graph, source, self._model.report))
+        for warning in drift_warnings(drift):
+            warn_caller(str(warning), type(warning))
 
     def _graph_of(self, engine: Engine, source: Source) -> Graph:
         """New rows, tied to the training rows."""

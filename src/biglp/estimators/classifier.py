@@ -101,6 +101,8 @@ class LowRankLabelPropagation(
         Log the progress of each sweep.
     label_column : str, optional
         Column that holds labels, where X is a table in files; no feature. y may be None then.
+    metadata : path or list of paths, optional
+        A table with a line for each row of X, whose columns ``label_column`` and ``id_column`` are.
     id_column : str, optional
         Column by which rows are known, where X is a table in files; no feature. Files of labels
         that have it, or a column "id", are joined by it.
@@ -185,6 +187,7 @@ class LowRankLabelPropagation(
         categorical: str = "auto",
         missing: str = "auto",
         text: Any = None,
+        metadata: Any = None,
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -212,6 +215,7 @@ class LowRankLabelPropagation(
         self.categorical = categorical
         self.missing = missing
         self.text = text
+        self.metadata = metadata
 
     @classmethod
     def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
@@ -267,7 +271,7 @@ class LowRankLabelPropagation(
     ) -> tuple[Settings, Source, Gathered]:
         """Check the parameters, then open rows and labels."""
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
-        named = label_files(X, y, self.label_column, self.id_column, self._reading())
+        named = label_files(X, y, self)
         no_features = {} if named is None else named.not_features
         source = self._source(X, reset=True, **no_features)
         return settings, source, read_labels(named, y, source.n_rows, sample_weight, classes)

@@ -7,25 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from biglp._core.errors import ParameterError
+from biglp._core.memory import parse_memory
 from biglp._labels.labels import encode_labels, weighted
 from biglp._labels.values import given_weights
 from biglp._sources.labels.input import Gathered, LabelInput
 
 
-def label_files(
-    X: Any, y: Any, label_column: str | None, id_column: str | None, reading: dict[str, Any]
-) -> LabelInput | None:
+def label_files(X: Any, y: Any, asked: Any) -> LabelInput | None:
     """Where labels are, when y names files or a column holds them; None when y holds them.
 
     Parameters
     ----------
     X : anything that holds rows
     y : labels, a path, a list of paths or None
-    label_column, id_column : str or None
-        Columns of the table that X names.
-    reading : dict
-        How that is read.
+    asked : estimator
+        Its ``label_column`` and ``id_column`` are columns of the table that X names, or of its
+        ``metadata``; it says how tables are read, and the memory.
     """
+    label_column, id_column, metadata = asked.label_column, asked.id_column, asked.metadata
     files = _paths(y)
     if files is None and y is not None:
         if label_column is not None:
@@ -35,15 +34,28 @@ def label_files(
             )
         files = ()
     rows = X if _paths(X) else None
+    if metadata is not None and label_column is None and id_column is None:
+        raise ParameterError(
+            f"metadata={metadata!r}: nothing says which of its columns is wanted; name it with "
+            "label_column= or id_column=."
+        )
     for option, name in (("label_column", label_column), ("id_column", id_column)):
-        if name is not None and rows is None:
+        if name is not None and rows is None and metadata is None:
             raise ParameterError(
                 f"{option}={name!r} is a column of a table in files, but X is in memory; give the "
-                "labels as y, and rows without that column."
+                "labels as y, and rows without that column, or name the table with metadata=."
             )
     if not files and label_column is None and id_column is None:
         return None
-    return LabelInput(rows, files or (), label_column, id_column=id_column, reading=reading)
+    return LabelInput(
+        rows,
+        files or (),
+        label_column,
+        id_column=id_column,
+        reading=asked._reading(),
+        metadata=metadata,
+        memory=parse_memory(asked.memory),
+    )
 
 
 def read_labels(

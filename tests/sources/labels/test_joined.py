@@ -6,6 +6,7 @@ import pytest
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._sources import as_source
+from biglp._sources.labels import joined
 from biglp._sources.labels.input import LabelInput
 
 KEYS = {
@@ -111,3 +112,29 @@ def test_labels_and_ids_in_a_table_beside_the_rows(tmp_path):
     assert shown(named.read(4)) == {0: "q", 2: "q", 3: "p"}
     assert not named.not_features
     assert named.ids.at(np.array([3, 0])) == ["d", "a"]
+
+
+def test_a_small_budget_looks_up_fewer_ids_at_once(tmp_path, monkeypatch):
+    """The labels are the same, whatever the memory."""
+    frame = pd.DataFrame({"key": [f"K-{number}" for number in range(20_000)], "x": 1.0})
+    frame["x"] = np.arange(len(frame)) % 7
+    path = save(frame, tmp_path / "rows.parquet")
+    given = pd.DataFrame({"key": ["K-17", "K-19999"], "label": ["a", "b"]})
+    file = save(given, tmp_path / "labels.csv")
+    monkeypatch.setattr(joined, "LEAST_LOOKED_UP", 1 << 10)
+    looked_up = []
+    index_in = joined.pc.index_in
+    monkeypatch.setattr(
+        joined.pc,
+        "index_in",
+        lambda ids, **more: looked_up.append(ids.nbytes) or index_in(ids, **more),
+    )
+    found = []
+    for memory in (None, 1 << 20):
+        looked_up.clear()
+        labels = LabelInput(path, (file,), id_column="key", memory=memory).read(len(frame))
+        found.append((shown(labels), len(looked_up)))
+    assert found[0] == ({17: "a", 19_999: "b"}, 1)
+    assert found[1][0] == found[0][0]
+    assert found[1][1] > 1
+    assert [joined.looked_up_bytes(n) for n in (1 << 40, 1 << 30)] == [128 << 20, 64 << 20]

@@ -56,6 +56,25 @@ def test_labels_come_from_its_column(data, metadata):
     assert json.loads(done("check", "out", "--json").output)["labelled_rows"] == 24
 
 
+@pytest.mark.parametrize("metadata", ["meta/*.parquet", "all.parquet"])
+def test_labels_come_from_its_column_in_python(data, metadata):
+    X, y = data
+    names = np.array(["a", "b", "c", ""])
+    expected = LowRankLabelPropagation(random_state=0).fit(X, np.where(y < 0, None, names[y]))
+    for rows in ("emb", X):
+        model = LowRankLabelPropagation(random_state=0, metadata=metadata, label_column="kind")
+        np.testing.assert_array_equal(model.fit(rows).transduction_, expected.transduction_)
+    assert model.n_features_in_ == 4
+    # Labels by the IDs of its rows.
+    Path("labels.csv").write_text("id,label\n3,p\n350,q\n")
+    by_id = LowRankLabelPropagation(metadata=metadata, id_column="id").fit("emb", "labels.csv")
+    assert (by_id.classes_.tolist(), by_id._problem.labels.rows.tolist()) == (["p", "q"], [3, 350])
+    with pytest.raises(ValueError, match=r"399|400"):
+        LowRankLabelPropagation(metadata=metadata, label_column="kind").fit(X[:-1])
+    with pytest.raises(ParameterError, match="nothing says which of its columns"):
+        LowRankLabelPropagation(metadata=metadata).fit(X, y)
+
+
 def test_resume_notices_a_change(data):
     fit = ("fit", "emb", "--metadata", "meta", "--label-column", "kind", "-o", "out", "-q")
     done(*fit)

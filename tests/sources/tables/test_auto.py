@@ -13,6 +13,7 @@ import pytest
 from biglp._core.errors import BadRowsError
 from biglp._sources import as_source
 from biglp._sources.tables.encoding import Encoding
+from biglp._sources.tables.levels import tally
 
 N = 300
 NUMBERS = np.arange(N)
@@ -162,9 +163,78 @@ def test_missing_beyond_the_first_look(tmp_path, monkeypatch):
     table = pa.table({"x": late, "same": [1.0] * 100 + [2.0], "c": texts, "one": [3] * 101})
     pq.write_table(table, tmp_path / "x.parquet")
     source = as_source(tmp_path / "x.parquet")
-    assert source.feature_names == ("x", "same", "c=a", "c=b")  # "one" was looked through
+    # "one" was looked through
+    assert source.feature_names == ("x", "x is missing", "same", "c=a", "c=b")
     assert source.encoding.left_out == {"one": "has one value only"}
-    np.testing.assert_array_equal(source.read(100, 101), [[2, 2, 0, 1]])
+    np.testing.assert_array_equal(source.read(100, 101), [[2, 1, 2, 0, 1]])
+
+
+def test_the_order_of_the_rows_makes_no_difference(opened, monkeypatch):
+    """Missing values that begin beyond the rows that are looked at first count like others."""
+    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    late = np.arange(N) >= 200
+    odd = NUMBERS * 37 % N
+    frame = pd.DataFrame(
+        {
+            "x": np.where(late, np.nan, odd * odd / 7),
+            "none": odd / 3,
+            "whole": pd.array(np.where(late, odd, odd % 7), dtype="Int64"),
+            "written": np.where(late & (odd % 30 == 0), "n/a", (odd % 11).astype(str)),
+            "day": (pd.Timestamp("2024-01-01") + pd.to_timedelta(odd % 40, "D"))
+            .to_series()
+            .where(~late | (odd % 2 == 0))
+            .dt.strftime("%d.%m.%Y")
+            .to_numpy(),
+            "plan": np.where(late, None, np.array(["free", "pro", "team"])[odd % 3]),
+            "same": np.where(late, 2.0, 1.0),
+        }
+    )
+    frame.loc[NUMBERS >= 250, "whole"] = None
+    first = opened(frame)
+    rows = first.read(0, N)
+    second = opened(frame.iloc[::-1])
+    assert first.feature_names == second.feature_names
+    assert first.encoding.facts == second.encoding.facts
+    fillings = [(c.name, c.fillings) for c in first.encoding.columns if c.width == 2]
+    assert fillings == [(c.name, c.fillings) for c in second.encoding.columns if c.width == 2]
+    missing = {name for name in first.feature_names if name.endswith("is missing")}
+    assert missing == {f"{n} is missing" for n in ("x", "whole", "written", "day", "plan")}
+    np.testing.assert_array_equal(rows, second.read(0, N)[::-1])
+    named = dict(zip(first.feature_names, rows.T, strict=True))
+    np.testing.assert_array_equal(named["x is missing"], late)
+    median = np.median((odd * odd / 7)[~late])
+    np.testing.assert_allclose(named["x"], np.where(late, median, odd * odd / 7), rtol=1e-6)
+
+
+def test_statistics_of_parquet_save_a_pass(tmp_path, monkeypatch):
+    """Only columns that may lack values are read twice."""
+    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(NUMBERS * 7 % 90, unit="D")
+    odd = NUMBERS * 37 % N
+    table = pa.table(
+        {
+            "day": pa.array(days.date),
+            "whole": odd % 99,
+            "flag": odd % 2 == 0,
+            "lacks": pa.array([None if n > 250 else n % 5 for n in odd]),
+            "float": odd / 3,
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=70)
+    pq.write_table(table, tmp_path / "y.parquet", row_group_size=70, write_statistics=False)
+    read = []
+    monkeypatch.setattr(
+        "biglp._sources.tables.decide.tally",
+        lambda files, texts, sums: read.append(list(sums)) or tally(files, texts, sums),
+    )
+    known = as_source(tmp_path / "x.parquet").encoding
+    assert read == [["lacks", "float"]]
+    read.clear()
+    assert as_source(tmp_path / "y.parquet").encoding == known
+    assert read == [["day", "whole", "flag", "lacks", "float"]]
+    assert known.facts["day"] == {"missing": 0, "low": 19723, "high": 19812}
 
 
 def test_nothing_left():

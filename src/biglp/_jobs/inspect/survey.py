@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import estimate, shape_of_probe
+from biglp._jobs.inspect.trial import Trials, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
@@ -24,6 +25,7 @@ from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts, peek
 from biglp._sources.stores.copies import copying_to
+from biglp._sources.tables.problems import NoFeaturesError
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("", {}),
@@ -53,6 +55,8 @@ class Survey:
     n_landmarks, memory
         As for ``fit``.
     threads : int, optional
+    full : bool
+        Whether methods are tried on more rows, which takes longer.
     """
 
     inputs: Inputs
@@ -66,12 +70,14 @@ class Survey:
     n_landmarks: int | str = "auto"
     memory: str | int = "auto"
     threads: int | None = None
+    full: bool = False
 
     @cached_property
     def label_input(self) -> LabelInput:
         """Where the labels are, if anywhere."""
         named = {name: getattr(self, name) for name in LABEL_OPTIONS}
-        return LabelInput(self.inputs.paths, **named, reading=self.reading)
+        memory = parse_memory(self.memory)
+        return LabelInput(self.inputs.paths, **named, reading=self.reading, memory=memory)
 
     def read_labels(self, facts: FileFacts) -> Gathered | None:
         """The labels, where anything says where they are."""
@@ -101,26 +107,20 @@ def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
     found = None if gathered is None else gathered.labels
     if inputs.is_table:
         reading |= asked.label_input.not_features
-    looked = probe(inputs, ReadOptions(**reading))
     engine = make_engine("threads", asked.threads)
     rows = found.n_rows if found is not None else facts.n_rows
-    looked = replace(looked, n_rows=rows)
-    methods = []
-    with (progress or Progress()).task("trying methods", len(METHODS)) as task:
-        for name, (options, parameters) in METHODS.items():
-            common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
-            settings = Settings.of({**parameters, **common})
-            methods.append(
-                {"name": name, "options": options, **_tried(engine, looked, settings, found)}
-            )
-            task.advance(1)
+    looked: Probe | NoFeaturesError
+    try:
+        looked = replace(probe(inputs, ReadOptions(**reading)), n_rows=rows)
+    except NoFeaturesError as error:  # what would be done with each column is known all the same
+        looked = error
     return {
         "name": ", ".join(inputs.names),
         "format": facts.kind,
         "size": facts.size,
         "rows": rows,
         "exact": facts.exact or found is not None,
-        "features": looked.source.n_features,
+        "features": looked.source.n_features if isinstance(looked, Probe) else 0,
         "dtype": None if facts.columns else facts.dtype,
         "converted": facts.converted,
         "columns": _columns(facts, looked, {label_column: "the label", asked.id_column: "the ID"}),
@@ -129,10 +129,27 @@ def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
         "labels": found and per_class(found.classes, dict(enumerate(found.rows_each.tolist()))),
         "told": [] if gathered is None else gathered.told,
         "warnings": [] if gathered is None else list(map(str, gathered.suspicions())),
-        "memory": settings.memory,
+        "memory": parse_memory(asked.memory),
         "threads": engine.n_threads,
-        "methods": methods,
+        "problem": None if isinstance(looked, Probe) else str(looked),
+        "methods": _methods(asked, engine, looked, found, progress or Progress())
+        if isinstance(looked, Probe)
+        else [],
     }
+
+
+def _methods(
+    asked: Survey, engine: Engine, looked: Probe, labels: Labels | None, progress: Progress
+) -> list[dict[str, Any]]:
+    """Estimates of every method."""
+    trials, methods = Trials(engine, looked, labels, quick=not asked.full), []
+    with progress.task("trying methods", len(METHODS)) as task:
+        for name, (options, parameters) in METHODS.items():
+            common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
+            settings = Settings.of({**parameters, **common})
+            methods.append({"name": name, "options": options, **_tried(trials, settings)})
+            task.advance(1)
+    return methods
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
@@ -152,7 +169,8 @@ def _plan(job: FitJob) -> dict[str, Any]:
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()
-        found = estimate(engine, looked, settings, labels, parquet=job.format != "npy")
+        trials = Trials(engine, looked, labels)
+        found = trials.estimate(settings, parquet=job.format != "npy")
     return {
         "input": ", ".join(job.inputs),
         "format": facts.kind,
@@ -181,33 +199,36 @@ def _read(source: LabelInput, facts: FileFacts) -> Gathered:
     return source.gather(facts.n_rows if facts.exact else None)
 
 
-def _columns(facts: FileFacts, looked: Probe, no_features: dict[str | None, str]) -> dict[str, Any]:
+def _columns(
+    facts: FileFacts, looked: Probe | NoFeaturesError, no_features: dict[str | None, str]
+) -> dict[str, Any]:
+    uses = looked.uses if isinstance(looked, Probe) else {}
     return {
         name: {
             "type": kind,
             "missing": looked.missing.get(name, 0),
-            "feature": name in looked.uses,
-            "use": no_features.get(name) or _use(name, looked),
+            "feature": name in uses,
+            "use": no_features.get(name) or _use(name, uses, looked.left_out),
         }
         for name, kind in facts.columns.items()
     }
 
 
-def _use(name: str, looked: Probe) -> str:
+def _use(name: str, uses: Mapping[str, str], left_out: Mapping[str, str]) -> str:
     """What is done with a column, and why."""
-    if name in looked.left_out:
-        return f"left out: {looked.left_out[name]}"
-    return looked.uses.get(name, "left out, as asked")
+    if name in left_out:
+        return f"left out: {left_out[name]}"
+    return uses.get(name, "left out, as asked")
 
 
-def _tried(
-    engine: Engine, looked: Probe, settings: Settings, labels: Labels | None
-) -> dict[str, Any]:
+def _tried(trials: Trials, settings: Settings) -> dict[str, Any]:
+    looked = trials.probe
     landmarks = _landmarks(looked, settings)
     try:
-        found = estimate(engine, looked, settings, labels, parquet=False)
+        found = trials.estimate(settings, parquet=False)
     except MemoryBudgetError:
-        least = least_memory(settings, shape_of_probe(looked, labels, settings), engine)
+        shape = shape_of_probe(looked, trials.labels, settings)
+        least = least_memory(settings, shape, trials.engine)
         return {"landmarks": landmarks, "seconds": None, "memory": least}
     return {
         "landmarks": landmarks,

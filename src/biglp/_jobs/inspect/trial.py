@@ -2,7 +2,8 @@
 
 A few blocks of the real rows go through the real steps with the real number of landmarks, and what
 they take is scaled to all rows. Steps whose cost does not depend on the rows are done once, as they
-would be. Estimates of time are meant to be within a factor of 1.5; memory is planned, not guessed.
+would be; a quick trial does those that may take seconds with fewer landmarks or labels, and scales
+them too. Estimates of time are meant to be within a factor of 1.5; memory is planned, not guessed.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from biglp._answers import METHODS
+from biglp._answers.base import Problem
 from biglp._core.arrays import to_dense
 from biglp._core.blocks import Block, Plan
 from biglp._core.errors import BigLPWarning
 from biglp._core.memory import available_memory
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
+from biglp._engines.base import FEWEST_RUNS
 from biglp._engines.local import blas_threads_for
 from biglp._fit.memory import MemoryPlan, plan_memory
 from biglp._fit.pipeline import Pipeline, learn
@@ -33,14 +37,19 @@ from biglp._lowrank.base import Rehearsal
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.rows import SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import MemoryStore
-from biglp._propagate.systems import MOST_LABELLED
+from biglp._propagate.systems import MOST_LABELLED, MOST_SOLVED, is_sparse_rank
 from biglp._sinks import NoSink
 from biglp._sources import working_dtype
+from biglp._sources.directions import PROJECT_ABOVE
 
 TRIAL_BLOCKS = 32
 """Blocks of a trial, where there are as many: whole runs for several workers."""
+QUICK_BLOCKS, QUICK_LABELS = 8, 64
+"""Blocks of a quick trial, two a worker at least; its labels where each has to be solved for."""
 ENDING_SECONDS = 0.05
 PARQUET_ROWS_PER_SECOND = 5e6
+AFTERWARDS = ("loading", "decision", "labels")
+"""Steps after the graph."""
 GUESSED_CLASSES, GUESSED_LABELS = 2, 100
 """What is assumed of labels that nobody has named."""
 
@@ -62,37 +71,55 @@ class Estimate:
     plan: MemoryPlan
 
 
-def estimate(
-    engine: Engine, probe: Probe, settings: Settings, labels: Labels | None, *, parquet: bool
-) -> Estimate:
-    """Try a method on a few rows and scale up.
+@dataclass
+class Trials:
+    """Trials of methods on the same rows.
 
     Parameters
     ----------
     engine : Engine
     probe : Probe
-        Rows to try it on.
-    settings : Settings
-        The method and the budget.
+        Rows to try them on.
     labels : Labels, optional
         Labels of the real run.
-    parquet : bool
-        Whether the answers are written as Parquet.
-
-    Raises
-    ------
-    MemoryBudgetError
-        When the method does not fit the memory.
+    quick : bool
+        Whether long steps are tried on less.
     """
-    trial = Trial(engine, probe, settings, shape_of_probe(probe, labels, settings))
-    with warnings.catch_warnings(), blas_threads_for(trial.rank):
-        warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
-        steps = {"convert": probe.convert_seconds, **trial.run()}
-    if parquet:
-        steps["table"] = probe.n_rows / PARQUET_ROWS_PER_SECOND
-    steps["ending"] = ENDING_SECONDS
-    steps = {name: seconds for name, seconds in steps.items() if seconds > 0}
-    return Estimate(sum(steps.values()), steps, trial.plan)
+
+    engine: Engine
+    probe: Probe
+    labels: Labels | None
+    quick: bool = True
+    _latest: Trial | None = None
+
+    def estimate(self, settings: Settings, *, parquet: bool) -> Estimate:
+        """Try a method on a few rows and scale up.
+
+        Parameters
+        ----------
+        settings : Settings
+            The method and the budget.
+        parquet : bool
+            Whether the answers are written as Parquet.
+
+        Raises
+        ------
+        MemoryBudgetError
+            When the method does not fit the memory.
+        """
+        trial = Trial(self, settings)
+        before, self._latest = self._latest, trial
+        with warnings.catch_warnings(), blas_threads_for(trial.rank):
+            warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
+            # Methods that differ in what they do with a graph share the trial of the graph.
+            shared = before is not None and trial.same_graph(before)
+            steps = trial.run(before if shared else None)
+        steps = {"convert": self.probe.convert_seconds, **steps}
+        if parquet:
+            steps["table"] = self.probe.n_rows / PARQUET_ROWS_PER_SECOND
+        steps["ending"] = ENDING_SECONDS
+        steps = {name: seconds for name, seconds in steps.items() if seconds > 0}
+        return Estimate(sum(steps.values()), steps, trial.plan)
 
 
 def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> Shape:
@@ -118,9 +145,11 @@ def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> S
 class Trial:
     """One method on a few blocks."""
 
-    def __init__(self, engine: Engine, probe: Probe, settings: Settings, shape: Shape) -> None:
-        self.engine, self.probe, self.shape = engine, probe, shape
-        self.plan = plan_memory(settings, shape, engine)
+    def __init__(self, trials: Trials, settings: Settings) -> None:
+        self.engine, self.probe, self.quick = trials.engine, trials.probe, trials.quick
+        self.shape = shape = shape_of_probe(trials.probe, trials.labels, settings)
+        probe = self.probe
+        self.plan = plan_memory(settings, shape, self.engine)
         graph, self.kind = settings.graph, FACTORS[settings.graph.factor]
         rank = self.kind.rank_for(graph, shape.n_rows, shape.n_features)
         if self.kind.n_landmarks_counts:
@@ -129,9 +158,27 @@ class Trial:
         self.rank, self.settings = rank, replace(settings, graph=graph)
         self.steps: dict[str, float] = {}
 
-    def run(self) -> dict[str, float]:
-        """Seconds of each step of the whole run."""
+    def run(self, like: Trial | None = None) -> dict[str, float]:
+        """Seconds of each step of the whole run; ``like`` has tried the same graph."""
         pipeline = Pipeline(self.engine, self.settings)
+        if like is None:
+            self.problem = self._tried_graph(pipeline)
+        else:
+            self.steps = {name: like.steps[name] for name in like.steps if name not in AFTERWARDS}
+            self.problem = replace(like.problem, settings=self.settings.answer)
+        if METHODS[self.settings.answer.method].extra(self.shape).sklearn:
+            with self._timed("loading"):
+                _load_sklearn()
+        with self._timed("decision"):
+            learnt = learn(self.problem)
+        self.steps["decision"] *= self._more_labels
+        reads = learnt.answer.needs_rows or not self.plan.stores_features
+        with self._swept("labels", self.scale, reads=reads):
+            pipeline.answer(self.problem, learnt, NoSink())
+        return self.steps
+
+    def _tried_graph(self, pipeline: Pipeline) -> Problem[Labels]:
+        """The graph of a few blocks with labels on it, each step timed."""
         labels = self._labels()
         with self._timed("prepare"):
             rows = pipeline.prepare(self.probe.source, labels).rows
@@ -139,30 +186,49 @@ class Trial:
         sampled = min(SAMPLE_ROWS, self.shape.n_rows)
         self.steps["prepare"] += sampled * self.probe.fetch_seconds
         rows = replace(rows, blocks=self._blocks(rows))
-        rehearsal = Rehearsal(rows, self.shape.n_rows, self.probe.fetch_seconds)
+        rehearsal = Rehearsal(rows, self.shape.n_rows, self.probe.fetch_seconds, self.quick)
         factor, steps = self.kind.rehearse(rehearsal, self.settings.graph)
         self.steps |= steps
         stored = self.plan.stores_features
         if stored and factor.overwritable:
             factor.store = MemoryStore()
-        scale = rehearsal.scale
-        with self._swept("degrees", scale):
+        with self._swept("degrees", rehearsal.scale):
             graph = Graph.of(rows, factor)
         if factor.unit_degrees:
             del self.steps["degrees"]
-        with self._swept("Gram", scale, reads=factor.unit_degrees or not stored):
-            problem = pipeline.problem(graph, labels)
-        with self._timed("decision"):
-            learnt = learn(problem)
-        with self._swept("labels", scale, reads=learnt.answer.needs_rows or not stored):
-            pipeline.answer(problem, learnt, NoSink())
-        return self.steps
+        with self._swept("Gram", rehearsal.scale, reads=factor.unit_degrees or not stored):
+            return pipeline.problem(graph, labels)
+
+    def same_graph(self, other: Trial) -> bool:
+        """Whether another trial has made the graph that this one would make."""
+        projects = self.probe.source.is_sparse or self.shape.n_features >= PROJECT_ABOVE
+        graph, made = self.settings.graph, other.settings.graph
+        return graph == (made if projects else replace(made, projected=graph.projected))
+
+    @property
+    def scale(self) -> float:
+        """Length of a sweep over all rows, counted in sweeps of the trial."""
+        swept = sum(block.n_rows for block in self.problem.graph.blocks)
+        return self.shape.n_rows / swept
+
+    @property
+    def _more_labels(self) -> float:
+        """How many times the trial's labels there are, where learning takes as much longer."""
+        if not self.quick or not is_sparse_rank(self.rank, self.shape.n_labelled):
+            return 1.0
+        solved = min(self.shape.n_labelled, MOST_SOLVED)
+        return max(solved / len(self.problem.labels.rows), 1.0)
 
     def _blocks(self, rows: TrainingRows) -> list[Block]:
         """The first blocks of the real cut."""
-        plan = Plan(-(-self.shape.n_rows // self.plan.rows_each))
+        n_blocks, most = -(-self.shape.n_rows // self.plan.rows_each), TRIAL_BLOCKS
+        if self.quick:  # and runs so short that each worker has some
+            workers = max(self.plan.workers, 1)
+            most = max(QUICK_BLOCKS, 2 * workers)
+            n_blocks = min(n_blocks, FEWEST_RUNS * max(most // (2 * workers), 1))
+        plan = Plan(n_blocks)
         each, have = self.plan.rows_each, rows.source.n_rows
-        most = max(min(TRIAL_BLOCKS, plan.n_blocks), 1)
+        most = max(min(most, plan.n_blocks), 1)
         return [
             Block(rows.source, index, index * each, min((index + 1) * each, have), plan=plan)
             for index in range(most)
@@ -172,9 +238,13 @@ class Trial:
     def _labels(self) -> Labels:
         """Made-up labels that are like real ones: each class around a row of its own."""
         source, rng = self.probe.source, np.random.default_rng(0)
-        n_rows = min(source.n_rows, TRIAL_BLOCKS * self.plan.rows_each)
+        blocks = QUICK_BLOCKS if self.quick else TRIAL_BLOCKS
+        n_rows = min(source.n_rows, blocks * self.plan.rows_each)
         c = min(self.shape.n_classes, n_rows)
-        size = min(max(self.shape.n_labelled, c), n_rows, MOST_LABELLED)
+        most = MOST_LABELLED
+        if self.quick and is_sparse_rank(self.rank, self.shape.n_labelled):
+            most = max(QUICK_LABELS, 2 * c)
+        size = min(max(self.shape.n_labelled, c), n_rows, most)
         rows = np.sort(rng.choice(n_rows, size, replace=False))
         values = np.nan_to_num(to_dense(source.take(rows)).astype(np.float64))
         centres = values[rng.choice(size, c, replace=False)]
@@ -204,3 +274,10 @@ class Trial:
         """Whether the system can keep the file in memory from one sweep to the next."""
         size = self.shape.n_rows * self.shape.values * self.probe.source.dtype.itemsize
         return size < 0.7 * available_memory()
+
+
+def _load_sklearn() -> None:
+    """Load what the committee does, so that it counts once."""
+    import sklearn.ensemble
+    import sklearn.linear_model
+    import sklearn.model_selection  # noqa: F401

@@ -38,6 +38,8 @@ class CachedSource(FileSource):
     """
 
     encoding: Encoding
+    compare: Callable[[], dict[str, Any]] | None = None
+    """Compares the original's columns with those of the training rows, where it was opened."""
 
     def __init__(
         self,
@@ -75,6 +77,10 @@ class CachedSource(FileSource):
         """Read converted rows at increasing ``indices``."""
         return self._reader().take(np.asarray(indices))
 
+    def compare_columns(self) -> dict[str, Any]:
+        """Compare the original's columns."""
+        return {} if self.compare is None else self.compare()
+
     def _reader(self) -> Any:
         self.check_unchanged()
         if self.folder.exists():
@@ -91,4 +97,4 @@ class CachedSource(FileSource):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the ownership of the folder behind, and open files."""
-        return {**self.__dict__, "_store": None, "_original": None}
+        return {**self.__dict__, "_store": None, "_original": None, "compare": None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from biglp._core.files import FileStamp
 from biglp._sources.array_names import split_inside
@@ -92,10 +92,6 @@ class Format:
         """Read some rows, to estimate how long reading all of them takes."""
         # Without options: missing="mean" would read all rows to find the means.
         return probe_rows(self.open(files, ReadOptions()), wanted_rows)
-
-    def compare(self, files: Sequence[str], options: ReadOptions) -> dict[str, Any]:
-        """Say how columns differ from those of ``options.encoding``; nothing without names."""
-        return {}
 
     def count_rows(self, files: Sequence[str]) -> list[int]:
         """Count the rows of each file."""

@@ -72,6 +72,8 @@ class LabelInput:
     metadata : path, list of paths or None
         A table beside the rows with a line for each, whose columns these are; by default they are
         columns of the rows' own table.
+    memory : int or None
+        Budget of the process, for joins by ID.
     """
 
     rows: Any
@@ -82,6 +84,7 @@ class LabelInput:
     unlabelled: Marks = None
     reading: dict[str, Any] = field(default_factory=dict)
     metadata: Any = None
+    memory: int | None = None
 
     @cached_property
     def named(self) -> Named | None:
@@ -189,7 +192,7 @@ class LabelInput:
             from biglp._sources.labels.joined import join_ids  # needs pyarrow
 
             assert self.ids is not None
-            joined = join_ids(codes, self.ids)
+            joined = join_ids(codes, self.ids, self.memory)
             parts.append(Part.of(codes, joined.rows, joined.codes, joined.weights))
             told = told_of_ids(codes.name, joined.unknown, joined.repeated)
             warnings += [LabelWarning(line) for line in told]

@@ -23,6 +23,8 @@ from biglp._sources.tables.row_columns import RowColumn
 LOOKED_UP_BYTES = 128 << 20
 """IDs that are looked up at once. Each time the labels' IDs are hashed again, which takes a second
 for a million of them."""
+LOOKED_UP_SHARE, LEAST_LOOKED_UP = 16, 8 << 20
+"""Of a small budget a part, as looking up takes two or three times the IDs; so much at least."""
 SHOWN = 5
 
 
@@ -45,10 +47,19 @@ class Joined(NamedTuple):
     repeated: list[Any]
 
 
-def join_ids(codes: LabelCodes, row_ids: RowColumn) -> Joined:
+def join_ids(codes: LabelCodes, row_ids: RowColumn, memory: int | None = None) -> Joined:
     """Find the rows of labels by their IDs.
 
     Every row that has an ID gets its labels.
+
+    Parameters
+    ----------
+    codes : LabelCodes
+        The labels, with their IDs.
+    row_ids : RowColumn
+        The IDs of the rows.
+    memory : int, optional
+        Budget of the process: of less, fewer IDs are looked up at once.
 
     Raises
     ------
@@ -61,7 +72,7 @@ def join_ids(codes: LabelCodes, row_ids: RowColumn) -> Joined:
     encoded = given.dictionary_encode().combine_chunks()
     places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     distinct = encoded.dictionary
-    rows, found = _look_up(row_ids, distinct, as_numbers)
+    rows, found = _look_up(_chunks(row_ids, as_numbers, looked_up_bytes(memory)), distinct)
     pa.default_memory_pool().release_unused()  # the fit wants it
     times = np.bincount(found, minlength=len(distinct))
     without = (places < 0) | (times[places] == 0)
@@ -89,10 +100,17 @@ def join_ids(codes: LabelCodes, row_ids: RowColumn) -> Joined:
     )
 
 
-def _look_up(row_ids: RowColumn, distinct: Any, as_numbers: bool) -> tuple[np.ndarray, np.ndarray]:
+def looked_up_bytes(memory: int | None) -> int:
+    """How many bytes of IDs are looked up at once within a budget."""
+    if memory is None:
+        return LOOKED_UP_BYTES
+    return min(LOOKED_UP_BYTES, max(memory // LOOKED_UP_SHARE, LEAST_LOOKED_UP))
+
+
+def _look_up(chunks: Iterator[Any], distinct: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows, increasing, that have one of some IDs, and the place of it."""
     rows, places, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
-    for ids in _chunks(row_ids, as_numbers):
+    for ids in chunks:
         found = pc.index_in(ids, value_set=distinct, skip_nulls=True)
         at = np.concatenate([chunk.fill_null(-1).to_numpy() for chunk in found.chunks])
         known = np.flatnonzero(at >= 0)
@@ -102,13 +120,13 @@ def _look_up(row_ids: RowColumn, distinct: Any, as_numbers: bool) -> tuple[np.nd
     return np.concatenate(rows), np.concatenate(places)
 
 
-def _chunks(row_ids: RowColumn, as_numbers: bool) -> Iterator[Any]:
-    """The rows' IDs, many at a time."""
+def _chunks(row_ids: RowColumn, as_numbers: bool, most: int) -> Iterator[Any]:
+    """The rows' IDs, about so many bytes at a time."""
     kept, size = [], 0
     for piece in row_ids.pieces():
         kept.append(_comparable(piece, as_numbers))
         size += kept[-1].nbytes
-        if size >= LOOKED_UP_BYTES:
+        if size >= most:
             yield pa.chunked_array(kept)
             kept, size = [], 0
     if kept:

@@ -18,7 +18,7 @@ from biglp._sources.tables.kinds.base import Column
 from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type
 from biglp._sources.tables.kinds.number import Number
 from biglp._sources.tables.look import first_rows
-from biglp._sources.tables.problems import refuse
+from biglp._sources.tables.problems import NoFeaturesError, refuse
 from biglp._sources.tables.table import TableFile, stream
 
 
@@ -50,11 +50,7 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         refuse(first, looks, options)
         decision = decide(files, plain, options, head, looks)
     if not decision.columns and not lists:
-        reasons = "; ".join(f"{name!r}: {why}" for name, why in decision.left_out.items())
-        raise BadRowsError(
-            f"{first.name} has no column that can be a feature: {reasons}. Name those that are "
-            "features all the same with columns= (--columns)."
-        )
+        raise NoFeaturesError.of(first, looks, decision.left_out)
     columns = _in_order([*decision.columns, *lists.values()], chosen)
     _check_files(files, columns)
     return Encoding(
@@ -62,7 +58,7 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         len(columns),
         _common_dtype(files, columns, options).str,
         left_out=decision.left_out,
-        facts=column_facts(looks, decision.columns),
+        facts=column_facts(decision.looks, decision.columns),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from biglp._core.errors import BadRowsError
 from biglp._sources.options import ReadOptions
@@ -15,8 +17,9 @@ from biglp._sources.tables.kinds.frequency import Frequency
 from biglp._sources.tables.kinds.number import Number
 from biglp._sources.tables.kinds.onehot import OneHot
 from biglp._sources.tables.kinds.words import Words
-from biglp._sources.tables.levels import Levels, tally
+from biglp._sources.tables.levels import Levels, Totals, tally
 from biglp._sources.tables.look import FirstRows, Look
+from biglp._sources.tables.median import Median
 from biglp._sources.tables.table import TableFile
 
 MOST_ONE_HOT = 40
@@ -39,10 +42,13 @@ class Decision:
         Columns that become features.
     left_out : dict of str to str
         Why the others do not.
+    looks : dict of str to Look
+        What each column holds, with the figures of all rows where these were looked at.
     """
 
     columns: list[Column] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    looks: dict[str, Look] = field(default_factory=dict)
 
 
 def decide(
@@ -64,7 +70,7 @@ def decide(
     looks : dict of str to Look
         What the first rows of each column hold.
     """
-    decision = Decision()
+    decision = Decision(looks=dict(looks))
     words: list[Column] = [Words(name) for name in options.text]
     names = [name for name in names if name not in options.text]
     asked = options.columns or ()
@@ -77,11 +83,17 @@ def decide(
     texts = [n for n in kept if looks[n].content == "text" and looks[n].date_format is None]
     constant = [n for n in kept if looks[n].constant and n not in texts and n not in asked]
     constant = constant if options.categorical == "auto" else []
-    measured = kept if options.missing == "mean" else constant
-    totalled = [n for n in measured if n not in texts and not looks[n].needs_text]
-    if head.complete and options.missing != "mean":  # the first rows are all: they have told it
-        totalled = []
-    levels, totals = tally(files, texts, totalled)
+    summed = options.missing == "mean"
+    totals = {n: Totals(_reader(looks[n]), summed) for n in kept if n not in texts}
+    if not summed:
+        # A text that is no number counts as missing, and no statistics tell that.
+        typed = {n: total for n, total in totals.items() if not looks[n].needs_text}
+        known = _known_ranges(files, typed)
+        decision.looks |= {n: replace(looks[n], low=r[0], high=r[1]) for n, r in known.items()}
+        asked_for = totals if options.missing == "auto" else constant
+        wanted = [] if head.complete else [n for n in totals if n in asked_for]
+        totals = {n: totals[n] for n in wanted if n in constant or n not in known}
+    levels = _look_through(files, texts, totals, decision.looks, options)
     for name in kept:
         if name in constant and (name not in totals or totals[name].constant):
             decision.left_out[name] = _one_value(looks[name])
@@ -89,7 +101,7 @@ def decide(
             _decide_text(decision, looks[name], levels[name], options)
         else:
             mean = totals[name].mean if name in totals else None
-            decision.columns.append(_number(looks[name], options, mean))
+            decision.columns.append(_number(decision.looks[name], options, mean))
     if options.missing == "mean":
         empty = [name for name in totals if totals[name].count == 0]
         empty = [name for name in empty if name not in decision.left_out]
@@ -100,6 +112,54 @@ def decide(
             )
     decision.columns += words  # sparse columns come last
     return decision
+
+
+def _known_ranges(
+    files: Sequence[TableFile], columns: Mapping[str, Totals]
+) -> dict[str, tuple[float, float]]:
+    """Range of each column of which no value is missing, as far as files know it by themselves."""
+    found = {}
+    for name, totals in columns.items():
+        ends = [file.extremes(name) for file in files]
+        if all(each is not None for each in ends):
+            values = np.concatenate([totals.column.numbers(each) for each in ends])
+            found[name] = (float(values.min()), float(values.max()))
+    return found
+
+
+def _look_through(
+    files: Sequence[TableFile],
+    texts: Sequence[str],
+    totals: dict[str, Totals],
+    looks: dict[str, Look],
+    options: ReadOptions,
+) -> dict[str, Levels]:
+    """Look at all rows of some columns, and put the figures of all rows in place of the first's.
+
+    Medians are found of columns that lack values. Columns whose first rows lack none are rarely
+    among them, and have a pass of their own then.
+    """
+    if options.missing == "auto":
+        for name, total in totals.items():
+            total.middle = Median() if looks[name].missing else None
+    levels = tally(files, texts, totals)
+    late = [n for n, total in totals.items() if total.missing and total.middle is None]
+    if options.missing == "auto" and late:
+        again = {name: Totals(totals[name].column, middle=Median()) for name in late}
+        tally(files, (), again)
+        totals |= again
+    for name, total in totals.items():
+        found = replace(looks[name], rows=total.count + total.missing, missing=total.missing)
+        if total.count:
+            middle = None if total.middle is None else total.middle.value
+            middle = found.median if middle is None else middle
+            found = replace(found, low=total.low, high=total.high, median=middle)
+        looks[name] = found
+    for name, level in levels.items():
+        if not level.too_many:
+            rows = level.counts.total() + level.missing
+            looks[name] = replace(looks[name], rows=rows, missing=level.missing)
+    return levels
 
 
 def _no_feature(look: Look, *, asked: bool) -> str | None:
@@ -126,6 +186,13 @@ def _decide_text(decision: Decision, look: Look, found: Levels, options: ReadOpt
         decision.columns.append(_categories(name, found, options))
 
 
+def _reader(look: Look) -> Number:
+    """The column without what becomes of missing values, which is not known yet."""
+    if look.content == "time" or look.date_format is not None:
+        return Date(look.name, format=look.date_format)
+    return Number(look.name, texts=look.written)
+
+
 def _number(look: Look, options: ReadOptions, mean: float | None) -> Column:
     filling, indicator = None, False
     if options.missing == "auto":
@@ -133,9 +200,7 @@ def _number(look: Look, options: ReadOptions, mean: float | None) -> Column:
         indicator = look.missing > 0
     elif options.missing == "mean":
         filling = mean if mean is not None else look.median
-    if look.content == "time" or look.date_format is not None:
-        return Date(look.name, filling, indicator, format=look.date_format)
-    return Number(look.name, filling, indicator, texts=look.written)
+    return replace(_reader(look), filling=filling, indicator=indicator)
 
 
 def _categories(name: str, found: Levels, options: ReadOptions) -> Column:

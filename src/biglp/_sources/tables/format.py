@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from biglp._core.errors import InputWarning, ParameterError, warn_caller
 from biglp._sources.cache.cached import CachedSource
@@ -71,13 +70,6 @@ class TableFormat(Format):
         """Decode the first rows, to estimate how long decoding all of them takes."""
         return probe_table(self.open_files(files, options), options)
 
-    def compare(self, files: Sequence[str], options: ReadOptions) -> dict[str, Any]:
-        """Compare the first rows with the training rows of a model."""
-        encoding = options.encoding
-        if encoding is None or encoding.columns is None:
-            return {}
-        return compare_columns(self.open_files(files, options), encoding)
-
     def count_rows(self, files: Sequence[str]) -> list[int]:
         """Count the rows of each file; text has to be read for that."""
         tables = self.open_files(files, ReadOptions())
@@ -129,7 +121,9 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
     if problem is not None and open_original is not None:
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
         return open_original()
-    return CachedSource(store, kind, stamps, encoding, open_original)
+    source = CachedSource(store, kind, stamps, encoding, open_original)
+    source.compare = partial(compare_columns, tables, encoding)
+    return source
 
 
 def _convert(

@@ -1,17 +1,20 @@
-"""What only a pass over all rows can tell: categories with their counts, means, constants."""
+"""What only a pass over all rows can tell: categories, means, medians, missing values."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from biglp._core.errors import BadRowsError
 from biglp._sources.tables.arrow_columns import text
-from biglp._sources.tables.kinds.date import as_numbers
+from biglp._sources.tables.kinds.number import Number
+from biglp._sources.tables.median import Median
 from biglp._sources.tables.table import TableFile, stream
 
 MOST_LEVELS = 1_000_000
@@ -54,8 +57,21 @@ class Levels:
 
 @dataclass
 class Totals:
-    """Sum and range of the numbers of one column."""
+    """Sum, range and missing values of one column of numbers or moments.
 
+    Attributes
+    ----------
+    column : Number
+        Reads the numbers.
+    summed : bool
+        Whether the mean is asked for.
+    middle : Median or None
+        Where the median is asked for.
+    """
+
+    column: Number
+    summed: bool = False
+    middle: Median | None = None
     sum: float = 0.0
     count: int = 0
     missing: int = 0
@@ -74,26 +90,46 @@ class Totals:
 
     def add(self, values: Any) -> None:
         """Add the numbers or moments of some rows."""
-        array = as_numbers(values).astype(np.float64, copy=False)
-        there = array[~np.isnan(array)]
-        self.missing += len(array) - len(there)
+        try:
+            there = self.column.numbers(values)
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise BadRowsError(
+                f"column {self.column.name!r} must hold {self.column.expects}, as its first rows "
+                f"do: {error}. Repair that row, or leave the column out (drop=, --drop)."
+            ) from error
+        low, high = there.min(), there.max()
+        if np.isnan(low):  # the least is NaN where any number is
+            given = there[~np.isnan(there)]
+            self.missing += len(there) - len(given)
+            if not len(given):
+                return
+            there, low, high = given, given.min(), given.max()
         self.count += len(there)
-        if len(there):
-            self.sum += float(there.sum())
-            self.low = min(self.low, float(there.min()))
-            self.high = max(self.high, float(there.max()))
+        self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+        if self.summed:
+            self.sum += float(there.sum(dtype=np.float64))
+        if self.middle is not None:
+            self.middle.add(there.astype(np.float64, copy=False))
 
 
 def tally(
-    files: Sequence[TableFile], texts: Sequence[str], totals: Sequence[str]
-) -> tuple[dict[str, Levels], dict[str, Totals]]:
-    """Count categories and add numbers, in one pass over the columns that need it."""
+    files: Sequence[TableFile], texts: Sequence[str], sums: Mapping[str, Totals]
+) -> dict[str, Levels]:
+    """Count categories and add numbers, in one pass over the columns that need it.
+
+    Parameters
+    ----------
+    files : sequence of TableFile
+    texts : sequence of str
+        Columns whose categories are counted.
+    sums : dict of str to Totals
+        Columns whose numbers are added, to these totals.
+    """
     levels = {column: Levels() for column in texts}
-    sums = {column: Totals() for column in totals}
-    wanted = [*texts, *totals]
+    wanted = [*texts, *sums]
     for batch in stream(files, wanted) if wanted else ():
         for column in texts:
             levels[column].add(batch.column(column))
-        for column in totals:
-            sums[column].add(batch.column(column))
-    return levels, sums
+        for column, total in sums.items():
+            total.add(batch.column(column))
+    return levels

@@ -52,6 +52,13 @@ class PartitionedTable(TableFile):
         """Return a part of the file with the further columns."""
         return self._with_values(self._file.read_part(part, self._stored(columns)), columns)
 
+    def extremes(self, column: str) -> Any | None:
+        """Least and greatest value of a column; one of a folder's name is both."""
+        value = self._values.get(column)
+        if value is None:
+            return self._file.extremes(column)
+        return pa.repeat(value, 2) if value.is_valid else None
+
     def text_example(self, column: str) -> str:
         """Say where a column holds text."""
         if column not in self._values:

@@ -12,6 +12,39 @@ from biglp._sources.tables.table import TableFile
 MOST_NAMED = 8
 
 
+class NoFeaturesError(BadRowsError):
+    """A table of which no column is a feature, though it can be read.
+
+    Attributes
+    ----------
+    left_out : dict of str to str
+        Why each column is none.
+    missing : dict of str to int
+        Missing values of each column in the first rows.
+    looked_at : int
+        How many rows these are.
+    """
+
+    left_out: Mapping[str, str]
+    missing: Mapping[str, int]
+    looked_at: int
+
+    @classmethod
+    def of(
+        cls, file: TableFile, looks: Mapping[str, Look], left_out: Mapping[str, str]
+    ) -> NoFeaturesError:
+        """Give the reasons."""
+        reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+        error = cls(
+            f"{file.name} has no column that can be a feature: {reasons}. Name those that are "
+            "features all the same with columns= (--columns)."
+        )
+        error.left_out = left_out
+        error.missing = {name: look.missing for name, look in looks.items() if look.missing}
+        error.looked_at = max((look.rows for look in looks.values()), default=0)
+        return error
+
+
 def refuse(file: TableFile, looks: Mapping[str, Look], options: ReadOptions) -> None:
     """Raise one error that names every column that cannot be used as the options say.
 

@@ -71,6 +71,16 @@ class TableFile(ABC):
         """Return one part as an Arrow table of these columns."""
         raise LookupError(f"{self.name} can only be read from its start to its end")
 
+    def extremes(self, column: str) -> Any | None:
+        """Least and greatest value of a column, where no value is missing.
+
+        Returns
+        -------
+        found : pyarrow.Array of length 2 or None
+            None when a value is missing, or when only reading the rows can tell.
+        """
+        return None
+
     def text_example(self, column: str) -> str:
         """Say where a column holds text, for formats whose columns have no declared type."""
         return ""

@@ -19,6 +19,7 @@ from biglp._core.arrays import Rows
 from biglp._sources.decoding import table_bytes
 from biglp._sources.files import FileSource
 from biglp._sources.tables.arrow_columns import encode, encode_sparse, ready_rows
+from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.embedding import Embedding
 from biglp._sources.tables.missing import MissingValues
@@ -64,6 +65,10 @@ class TabularSource(FileSource):
         if self.stamps:  # a data frame is in memory and is not decoded
             self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs)
         self._held = PartCache()
+
+    def compare_columns(self) -> dict[str, Any]:
+        """Compare the first rows with the training rows."""
+        return compare_columns(self._files, self.encoding)
 
     def read(self, start: int, stop: int) -> Rows:
         """Decode rows ``start`` to ``stop`` (exclusive)."""
