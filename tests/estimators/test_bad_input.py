@@ -185,3 +185,13 @@ class TestHardButUsable:
             np.testing.assert_allclose(
                 model().fit(rows, y).label_distributions_, expected, atol=1e-5
             )
+
+
+class TestDenseAndSparse:
+    @pytest.mark.parametrize("scaling", ["standard", "minmax", "log", "table", "auto"])
+    def test_rows_may_be_stored_otherwise_than_in_fit(self, scaling):
+        X, y, _ = blobs(n=150)
+        X = np.where(X > 0, X, 0.0)
+        for a, b in ((np.asarray, sparse.csr_matrix), (sparse.csr_matrix, np.asarray)):
+            fitted = model(scaling=scaling).fit(a(X), y)
+            np.testing.assert_array_equal(fitted.predict(b(X)), fitted.predict(a(X)))
