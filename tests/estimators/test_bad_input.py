@@ -204,7 +204,7 @@ class TestExtremes:
     @pytest.mark.parametrize("factor", ["auto", *GRAPHS])
     def test_weights_beyond_reason(self, factor):
         X, y, _ = blobs(n=80)
-        with pytest.raises(LabelError, match=r"weight 1e\+300; give finite weights from 0 .*1e\+12"):
+        with pytest.raises(LabelError, match=r"weight 1e\+300; give finite weights from 0 "):
             model(factor=factor).fit(X, y, sample_weight=np.full(80, 1e300))
 
     def test_an_alpha_that_is_one_but_for_rounding(self):

@@ -18,7 +18,6 @@ import numpy as np
 
 from biglp._core.errors import ParameterError
 
-
 LEAST_SHARE = 1e-30
 """Share of all rows below which a class is none; products of such shares are zero in float32."""
 
