@@ -253,9 +253,7 @@ def journal_entries(folder: Path) -> Iterator[tuple[int, Tally]]:
 
 
 def _load(path: Path) -> Arrays | None:
-    if not path.exists():
-        return None
-    return _read(path, _arrays_in)
+    return _read(path, _arrays_in) if path.exists() else None
 
 
 def _arrays_in(path: Path) -> Arrays:
