@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle
 import warnings
 import zipfile
@@ -144,3 +145,47 @@ class TestModelFiles:
 
     def test_a_model_file_is_small(self, whole):
         assert len(whole) < 20_000
+
+
+def changed(whole, name, change):
+    """The bytes of a model file in which one array is another."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(out, "w") as new:
+        for member in old.namelist():
+            content = old.read(member)
+            if member == name:
+                buffer = io.BytesIO()
+                np.save(buffer, change(np.load(io.BytesIO(content))))
+                content = buffer.getvalue()
+            new.writestr(member, content)
+    return out.getvalue()
+
+
+class TestHostileFiles:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_numbers_that_are_none(self, whole, bad, tmp_path):
+        def spoil(array):
+            array.flat[0] = bad
+            return array
+
+        path = tmp_path / "bad.model"
+        path.write_bytes(changed(whole, "factor.landmarks.npy", spoil))
+        with pytest.raises(ModelFileError, match=r"factor.landmarks holds NaN or infinity"):
+            LowRankLabelPropagation.load(path)
+
+    def test_an_archive_that_would_fill_the_memory(self, whole, tmp_path):
+        path = tmp_path / "bomb.model"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            with zipfile.ZipFile(io.BytesIO(whole)) as old:
+                archive.writestr("header.json", old.read("header.json"))
+            with archive.open("factor.landmarks.npy", "w") as member:
+                for _ in range(300):
+                    member.write(bytes(1 << 20))
+        with pytest.raises(ModelFileError, match=r"would take 300 MB unpacked.*at most 256 MB"):
+            LowRankLabelPropagation.load(path)
+
+    def test_a_device_and_a_pipe(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        for path in ("/dev/zero", tmp_path / "pipe", tmp_path):
+            with pytest.raises(ModelFileError, match="is no regular file"):
+                LowRankLabelPropagation.load(path)

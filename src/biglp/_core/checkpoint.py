@@ -133,7 +133,8 @@ class RunFolder(Checkpoint):
             path = self.folder / "facts.json"
             now = json.loads(json.dumps(facts))
             if path.exists():
-                _check_same(json.loads(path.read_text(encoding="utf-8")), now, self.folder)
+                before = _read(path, lambda path: dict(json.loads(path.read_text("utf-8"))))
+                _check_same(before, now, self.folder)
                 return
             with atomic_write(path) as file:
                 file.write(json.dumps(now, indent=1).encode())
@@ -239,7 +240,7 @@ def _journal_here(folder: Path, sync: Callable[[], None], token: str) -> Journal
 
 def read_identity(folder: Path) -> dict[str, Any]:
     """Return what the run in a folder is."""
-    return dict(json.loads((folder / HEADER).read_text(encoding="utf-8")))
+    return _read(folder / HEADER, lambda path: dict(json.loads(path.read_text(encoding="utf-8"))))
 
 
 def journal_entries(folder: Path) -> Iterator[tuple[int, Tally]]:
@@ -252,12 +253,18 @@ def journal_entries(folder: Path) -> Iterator[tuple[int, Tally]]:
 
 
 def _load(path: Path) -> Arrays | None:
-    if not path.exists():
-        return None
+    return _read(path, _arrays_in) if path.exists() else None
+
+
+def _arrays_in(path: Path) -> Arrays:
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def _read(path: Path, read: Callable[[Path], Any]) -> Any:
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
-    except Exception as error:  # a damaged archive can fail in any of its layers
+        return read(path)
+    except Exception as error:  # a damaged file can fail in any of its layers
         raise CheckpointError(
             f"{path} is damaged ({error}), so the run cannot be resumed; start afresh."
         ) from error

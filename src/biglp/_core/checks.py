@@ -33,13 +33,36 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
+NEAREST_TO_ONE = 1e-10
+"""The algebra loses as many digits as 1 − α has zeros, of about 16."""
+
+
 def fraction(name: str, value: Any, also: str = "") -> float:
-    """Check a number between 0 and 1, both excluded."""
+    """Check a number between 0 and 1, both excluded, from which 1 can be told."""
     if not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
         raise ParameterError(
             f"{name}={value!r} is outside (0, 1); use {also}a number between 0 and 1, "
             "both excluded (0.99 spreads far, 0.01 hardly at all)."
         )
+    if 1.0 - float(value) < NEAREST_TO_ONE:
+        raise ParameterError(
+            f"{name}={value!r} is 1 but for rounding, and nothing could be solved; use {also}a "
+            "number up to 0.999999999 (0.99 spreads far)."
+        )
+    return float(value)
+
+
+def not_negative_integer(name: str, value: Any) -> int:
+    """Check an integer of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
+        raise ParameterError(f"{name}={value!r} cannot be used; give an integer of 0 or more.")
+    return int(value)
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Check a finite number of 0 or more."""
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
+        raise ParameterError(f"{name}={value!r} cannot be used; give a finite number of 0 or more.")
     return float(value)
 
 

@@ -10,7 +10,7 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.files import atomic_write
+from biglp._core.memory import format_bytes
 from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
@@ -37,6 +38,11 @@ VERSION = 2
 """Version 1, of release 0.1, has other arrays for the committee; it can be read."""
 LOOKED_AT = 1000
 """Sparse rows that tell how many entries a row has."""
+ENDLESS = "thresholds"
+"""End of the names of arrays in which infinity means something: the leaves of trees."""
+UNPACKED_BYTES, UNPACKED_TIMES = 256 << 20, 100
+"""A model may take so much unpacked, or so many times its file, whichever is more: a file made to
+fill the memory takes a thousand times its size."""
 
 
 @dataclass
@@ -103,7 +109,7 @@ class Model:
         """
         check_columns(source, self.n_features, self.answer.kind)
         values = float(source.n_features)
-        if source.is_sparse:
+        if source.is_sparse and self.scaling.offset is None:  # centred rows are dense
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
         shape = Shape(
             n_rows=source.n_rows,
@@ -221,8 +227,11 @@ def _member(name: str) -> zipfile.ZipInfo:
 def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.exists():
         raise ModelFileError(f"there is no model file {path}; save one with model.save(path).")
+    if not path.is_file():  # a pipe or a device might never end
+        raise ModelFileError(f"{path} is no regular file; give one that model.save(path) wrote.")
     try:
         with open_binary(path) as file, zipfile.ZipFile(file) as archive:
+            _check_size(path, file, archive)
             header = json.loads(archive.read("header.json"))
             if header.get("format") != FORMAT:
                 raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
@@ -233,13 +242,35 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 )
             arrays = {
                 name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-                for name in header["arrays"]
+                for name in sorted(set(header["arrays"]))
             }
+            for name, array in arrays.items():
+                _check_numbers(name, array)
     except (ModelFileError, StoreError):
         raise
     except Exception as error:  # a damaged archive can fail in any of its layers
         raise _damaged(path, error) from error
     return header, arrays
+
+
+def _check_numbers(name: str, array: np.ndarray) -> None:
+    """Refuse numbers that are none: answers made of them would be one class, without a word."""
+    if array.dtype.kind != "f":
+        return
+    bad = np.isnan(array) if name.endswith(ENDLESS) else ~np.isfinite(array)
+    if bad.any():
+        raise ValueError(f"{name} holds NaN or infinity")
+
+
+def _check_size(path: Any, file: IO[bytes], archive: zipfile.ZipFile) -> None:
+    """Refuse an archive that would fill the memory, before anything of it is unpacked."""
+    unpacked = sum(member.file_size for member in archive.infolist())
+    allowed = max(UNPACKED_BYTES, UNPACKED_TIMES * file.seek(0, io.SEEK_END))
+    if unpacked > allowed:
+        raise ModelFileError(
+            f"{path} would take {format_bytes(unpacked)} unpacked, and a model file of its size "
+            f"takes at most {format_bytes(allowed)}; it is not one that biglp wrote."
+        )
 
 
 def _damaged(path: Any, error: Exception) -> ModelFileError:

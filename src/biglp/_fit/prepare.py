@@ -114,7 +114,22 @@ def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None
     )
     if scaling.kind == "none" and not about_distances:
         # Factors that are about the values themselves, not about distances, take them as they are.
-        scaling = replace(scaling, offset=None)
+        constants = None if FACTORS[settings.factor].is_graph else _constants(sample)
+        scaling = replace(scaling, offset=constants)
     if count == 0 or not (settings.projected or count or scaling.kind == "text"):
         return scaling
     return scaling.projected(sample, settings.seed, count)
+
+
+def _constants(sample: Rows) -> np.ndarray | None:
+    """The value of each feature that has only one, 0 for the others; None where there is none.
+
+    Such a feature tells nothing of a row, and a large one (1e12) drowns the others in products of
+    rows. Sparse rows are left alone: without their zeros they would be dense.
+    """
+    if sparse.issparse(sample):
+        return None
+    low = np.asarray(sample.min(axis=0), dtype=np.float64)
+    same = low == sample.max(axis=0)
+    found = np.where(same, low, 0.0)
+    return found if found.any() and not same.all() else None

@@ -127,6 +127,11 @@ def _joined(known: np.ndarray, given: np.ndarray) -> np.ndarray:
     if is_text == (known.dtype.kind in "US") and plain.dtype.kind != "O":
         if is_text:
             return np.concatenate([known, plain])
+        if (known.dtype.kind in "mM") != (plain.dtype.kind in "mM"):
+            raise LabelError(
+                f"the new labels are of type {plain.dtype} and the classes of type {known.dtype}; "
+                "give labels of the same kind."
+            )
         with np.errstate(invalid="ignore"):
             cast = plain.astype(known.dtype)
         return np.concatenate([known, cast if (cast == plain).all() else plain])

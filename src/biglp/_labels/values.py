@@ -15,6 +15,10 @@ PIECE_ROWS = 1 << 16
 """Rows of a table of label distributions that are looked at together."""
 
 
+MOST_WEIGHT = 1e12
+"""Heaviest label: its square, times the number of rows, must remain a number like others."""
+
+
 def unlabelled(values: np.ndarray) -> np.ndarray:
     """Tell which entries mean "no label"."""
     kind = values.dtype.kind
@@ -192,10 +196,10 @@ def given_weights(sample_weight: Any, rows: np.ndarray, n_rows: int) -> np.ndarr
 
 
 def check_weights(weights: np.ndarray, rows: np.ndarray) -> None:
-    """Refuse weights below zero, NaN and infinity."""
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    """Refuse weights below zero, NaN, infinity, and what is as good as that in sums of squares."""
+    bad = np.flatnonzero(~((weights <= MOST_WEIGHT) & (weights >= 0)))
     if len(bad):
         raise LabelError(
             f"the label of row {int(rows[bad[0]]):,} has weight {float(weights[bad[0]])}; give "
-            "finite weights of 0 or more (0 leaves the label out)."
+            f"finite weights from 0 (which leaves the label out) to {MOST_WEIGHT:g}."
         )

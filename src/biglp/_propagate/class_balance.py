@@ -18,6 +18,9 @@ import numpy as np
 
 from biglp._core.errors import ParameterError
 
+LEAST_SHARE = 1e-30
+"""Share of all rows below which a class is none; products of such shares are zero in float32."""
+
 
 def class_mass(
     totals: np.ndarray, coefficients: np.ndarray, counts: np.ndarray, alpha: float
@@ -49,4 +52,11 @@ def given_prior(prior: object, n_classes: int) -> np.ndarray:
             f"class_balance={prior!r} cannot be used; give 'auto', 'mass', 'share', 'centre', "
             f"'none', or {n_classes} positive numbers, one for each class in the order of classes_."
         )
-    return values / values.sum()
+    shares = values / values.max()  # their plain sum may be beyond all numbers
+    shares /= shares.sum()
+    if shares.min() < LEAST_SHARE:
+        raise ParameterError(
+            f"class_balance={prior!r} gives a class a share of {shares.min():.3g}; give shares of "
+            f"{LEAST_SHARE:g} or more, or leave the labels of that class out."
+        )
+    return shares

@@ -43,7 +43,7 @@ class PreparedSource(Source):
         self.dtype = dtype
         self.device = device
         self.name = inner.name
-        self.is_sparse = inner.is_sparse and not dense
+        self.is_sparse = inner.is_sparse and not dense and self.scaling.offset is None
         self.stamps = inner.stamps
         self.encoding = inner.encoding
         self.feature_names = None if dense else inner.feature_names

@@ -91,6 +91,8 @@ class Scaling:
         if self.used is not None:
             rows = self._of_used(rows)
         if self.offset is not None:
+            if sparse.issparse(rows):  # learnt from dense rows: zeros become something else
+                rows = rows.toarray()
             rows = rows - self.offset.astype(rows.dtype)
         if self.factor is not None:
             rows = _times(rows, self.factor)

@@ -1,10 +1,20 @@
 """The forest: what scikit-learn says, out of bag, at thresholds, in any cut."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from biglp._answers.committee.forest import BLUR, TREES, blurred_logits, grow_forest
+from biglp._answers.committee.forest import (
+    BLUR,
+    MOST_BYTES,
+    TREES,
+    ForestMember,
+    blurred_logits,
+    grow_forest,
+)
+from biglp._core.shape import Shape
 from helpers import threshold_table
 
 
@@ -66,3 +76,27 @@ def test_the_trees_are_copied_to_a_device_once_a_block(monkeypatch):
     grown.of(to_device(rows, "torch:cpu"))
     trees = (grown.features, grown.lefts, grown.thresholds, grown.values)
     assert all(copied.count(id(array)) == 1 for array in trees)
+
+
+@pytest.mark.parametrize("scale", [2.0**-30, 1e-6, 1e6])
+def test_the_scale_of_rows_does_not_matter(scale):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 4)).astype(np.float32)
+    codes = (rows[:, 0] + rows[:, 1] ** 2 > 0.5).astype(int)
+    scaled = (rows * np.float64(scale)).astype(np.float32)
+    plain, held_out = grow_forest(rows[:100], codes[:100], 2, seed=0)
+    other, held_out_there = grow_forest(scaled[:100], codes[:100], 2, seed=0)
+    np.testing.assert_array_equal(held_out, held_out_there)
+    assert (plain.of(rows).argmax(1) == other.of(scaled).argmax(1)).mean() > 0.99
+
+
+def test_the_memory_of_many_classes_is_in_the_plan():
+    shape = partial(Shape, n_rows=20_000, n_features=10, values=10.0, dtype=np.dtype("float32"))
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1000, 10)).astype(np.float32)
+    forest, _ = grow_forest(rows, np.arange(1000) % 100, 100, seed=0)
+    ours = sum(array.nbytes for array in vars(forest).values())
+    theirs = 2 * forest.values.nbytes
+    planned = ForestMember.extra(shape(n_classes=100, n_labelled=1000)).small
+    assert ours + theirs <= planned <= MOST_BYTES
+    assert ForestMember.extra(shape(n_classes=1000, n_labelled=10_000)).small == 0  # not grown

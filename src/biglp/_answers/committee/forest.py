@@ -10,6 +10,7 @@ then the same arithmetic for every row, leaf or not:
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._answers.base import Extra
+from biglp._answers.committee.logistic import MANY_CLASSES
 from biglp._answers.committee.member import (
     Asked,
     Evidence,
@@ -43,6 +45,11 @@ MAX_FEATURES = 1000
 """Features above which rows, which trees want dense, would take much memory."""
 NODES_PER_LABEL = 0.7
 """Nodes that a tree grows for each label, on data that is not easy."""
+FEW_CLASSES, MOST_NODES_PER_LABEL = 20, 1.3
+"""With more classes than that, leaves hold one label each: 63 % of the labels are in a tree's
+sample, and as many nodes again lie above the leaves."""
+MOST_BYTES = 1 << 30
+"""Above that, trees are not grown: a node has a number for each class, twice while they grow."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,9 @@ class ForestMember(Member):
         gain or lose less than 0.3 points at 30 to 11,401 labels, and a fit a quarter of its time.
         """
         n_labelled, n_features = evidence.rows.shape
-        fits = _fits(evidence.problem.labels.n_rows, n_labelled, n_features)
+        labels = evidence.problem.labels
+        fits = _fits(labels.n_rows, n_labelled, n_features)
+        fits = fits and _tree_bytes(len(labels.rows), labels.n_classes) <= MOST_BYTES
         return [cls()] if fits and evidence.kind == "table" else []
 
     @classmethod
@@ -121,8 +130,8 @@ class ForestMember(Member):
             return Extra()
         if shape.n_features >= PROJECT_ABOVE:
             return Extra()  # projected, most likely
-        nodes = TREES * NODES_PER_LABEL * min(shape.n_labelled, MOST_LABELLED)
-        return Extra(small=int(nodes * (84 + 12 * shape.n_classes)))
+        needed = _tree_bytes(shape.n_labelled, shape.n_classes)
+        return Extra(small=needed if needed <= MOST_BYTES else 0)
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
@@ -140,6 +149,13 @@ class ForestMember(Member):
 
 def _fits(n_rows: int, n_labelled: int, n_features: int) -> bool:
     return n_labelled >= MIN_LABELS and n_rows <= MAX_ROWS and n_features <= MAX_FEATURES
+
+
+def _tree_bytes(n_labelled: int, n_classes: int) -> int:
+    """What scikit-learn's trees and ours take together."""
+    each = NODES_PER_LABEL if n_classes <= FEW_CLASSES else MOST_NODES_PER_LABEL
+    nodes = TREES * each * min(n_labelled, MOST_LABELLED)
+    return int(nodes * (84 + 12 * n_classes))
 
 
 def blurred_logits(shares: Array) -> Array:
@@ -175,9 +191,15 @@ def grow_forest(
     """
     from sklearn.ensemble import RandomForestClassifier  # slow to load, and seldom needed
 
+    # scikit-learn takes values that differ by less than 1e-7 for equal. Powers of two bring all
+    # features to the size of 1 without touching a digit.
+    powers = _powers_of_two(rows)
+    rows = np.ldexp(rows, -powers)
     grown = RandomForestClassifier(TREES, random_state=seed % 2**32)
-    grown.fit(rows, codes, weights)
-    trees = [_packed(estimator.tree_) for estimator in grown.estimators_]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
+        grown.fit(rows, codes, weights)
+    trees = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
     sizes = [len(tree["features"]) for tree in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     values = np.zeros((sum(sizes), n_classes), dtype=np.float32)
@@ -195,7 +217,13 @@ def grow_forest(
     return forest, _out_of_bag(grown, rows, n_classes)
 
 
-def _packed(tree: Any) -> dict[str, np.ndarray]:
+def _powers_of_two(rows: np.ndarray) -> np.ndarray:
+    """Power of two next to the range of each feature; 0 for a constant one.  (m,)."""
+    ranges = np.ptp(rows.astype(np.float64), axis=0)
+    return np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
+
+
+def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
     """One of scikit-learn's trees, renumbered so that siblings are neighbours."""
     left, right = tree.children_left, tree.children_right
     order = [0]
@@ -207,10 +235,9 @@ def _packed(tree: Any) -> dict[str, np.ndarray]:
     new[old] = np.arange(len(old))
     leaf = left[old] < 0
     # Rounded down, so that float32 numbers fall on the same side as with the float64 threshold.
-    limits = tree.threshold[old].astype(np.float32)
-    limits = np.where(
-        limits > tree.threshold[old], np.nextafter(limits, np.float32(-np.inf)), limits
-    )
+    exact = np.ldexp(tree.threshold[old], powers[np.where(leaf, 0, tree.feature[old])])
+    limits = exact.astype(np.float32)
+    limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
     return {
         "features": np.where(leaf, 0, tree.feature[old]).astype(np.int64),
         "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),

@@ -19,6 +19,8 @@ FOLDS = 5
 STRENGTH = 0.1
 """C of scikit-learn's LogisticRegression: hundreds of features and tens of labels are usual."""
 ITERATIONS, TOLERANCE = 200, 1e-3
+MANY_CLASSES = "The number of unique classes is greater than"
+"""How scikit-learn begins to wonder whether labels are numbers; here they are classes."""
 
 
 class LogisticMember(Member):
@@ -73,6 +75,7 @@ def fit_logistic(
         scaled, weights = scaled[places], given[places, codes]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close is close enough here
+        warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
         fitted = LogisticRegression(C=STRENGTH, max_iter=ITERATIONS, tol=TOLERANCE)
         fitted.fit(scaled, codes, weights)
     slopes, intercepts = fitted.coef_.T, fitted.intercept_

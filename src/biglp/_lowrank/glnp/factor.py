@@ -26,7 +26,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.blocks import Block
-from biglp._core.checks import anything
+from biglp._core.checks import anything, not_negative, not_negative_integer
 from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
@@ -76,7 +76,11 @@ class GlnpFactor(Factor):
     """
 
     kind = "glnp"
-    params = {"start": anything, "max_iter": anything, "tol": anything}  # noqa: RUF012
+    params = {  # noqa: RUF012
+        "start": anything,
+        "max_iter": not_negative_integer,
+        "tol": not_negative,
+    }
     scales_features = False
     kept_with_blocks = True
     overwritable = False  # the rows of F stay with their blocks for the next sweep

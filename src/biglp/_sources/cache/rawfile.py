@@ -44,7 +44,7 @@ class RawFile:
         self.stamp = FileStamp.of(path)
         try:
             mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+        except Exception as error:  # a damaged header can fail in any layer of its parser
             raise BadRowsError(
                 f"{os.fspath(path)} cannot be read as a .npy array: {error}. "
                 "It may have been cut short; write it with numpy.save and a numeric type."
@@ -58,15 +58,14 @@ class RawFile:
         self._entry_bytes = int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
         self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
         self._handle: int | None = None
-        self._mapped: np.ndarray | None = None
         self._ends: deque[int] = deque(maxlen=32)
         self._asked = 0
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return entries ``start`` to ``stop`` (exclusive) of the first axis."""
         self.stamp.check()
-        if self._by_columns:  # a row's numbers lie far apart: only mapping can pick them
-            return np.asarray(self._map()[start:stop])
+        if self._by_columns:
+            return self._columns(start, stop)
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         first = self._offset + start * self._entry_bytes
         self._fill(out.reshape(-1).view(np.uint8).data, first)
@@ -78,7 +77,7 @@ class RawFile:
         self.stamp.check()
         indices = np.asarray(indices)
         if self._by_columns:
-            return np.asarray(self._map()[indices])
+            return self._chosen_of_columns(indices)
         out = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
         if out.size == 0:
             return out
@@ -94,6 +93,26 @@ class RawFile:
                 near = np.empty((high - low, *self.shape[1:]), dtype=self.dtype)
                 self._fill(near.reshape(-1).view(np.uint8).data, self._offset + low * size)
                 out[first:last] = near[indices[first:last] - low]
+        return out
+
+    def _columns(self, start: int, stop: int) -> np.ndarray:
+        """Entries of a file in Fortran's order, one read a column.
+
+        Mapping would end the process without a word when the file is cut short meanwhile.
+        """
+        lanes = np.empty((int(np.prod(self.shape[1:])), stop - start), dtype=self.dtype)
+        for number, lane in enumerate(lanes):
+            first = (number * self.shape[0] + start) * self.dtype.itemsize
+            self._fill(lane.view(np.uint8).data, self._offset + first)
+        return lanes.T.reshape((stop - start, *self.shape[1:]), order="F")
+
+    def _chosen_of_columns(self, indices: np.ndarray) -> np.ndarray:
+        out = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
+        if out.size == 0:
+            return out
+        bounds, lows, highs = self._runs(indices)
+        for (first, last), low, high in zip(pairwise(bounds), lows, highs, strict=True):
+            out[first:last] = self._columns(low, high)[indices[first:last] - low]
         return out
 
     def ask_for(self, start: int, stop: int) -> None:
@@ -142,15 +161,10 @@ class RawFile:
             weakref.finalize(self, os.close, handle)
         return self._handle
 
-    def _map(self) -> np.ndarray:
-        if self._mapped is None:
-            self._mapped = np.load(self.stamp.path, mmap_mode="r", allow_pickle=False)
-        return self._mapped
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave open files behind, and what was read of them."""
         ends: deque[int] = deque(maxlen=32)
-        return {**self.__dict__, "_handle": None, "_mapped": None, "_ends": ends, "_asked": 0}
+        return {**self.__dict__, "_handle": None, "_ends": ends, "_asked": 0}
 
 
 def _will_need(handle: int, position: int, length: int) -> None:

@@ -38,7 +38,9 @@ class ArrowTable(TableFile):
         if self.stamp is not None:
             self.stamp.check()
         try:
-            return self._open(columns).get_batch(part)
+            batch = self._open(columns).get_batch(part)
+            batch.validate(full=True)  # a damaged file may name places outside its buffers
+            return batch
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(error, part) from error
 

@@ -7,7 +7,9 @@ import csv
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -19,7 +21,36 @@ from biglp._sources.options import ReadOptions
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_WORDS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+class _Gzip(gzip.GzipFile):
+    """A packed file whose damage is an OSError wherever it is found, as that of a bad checksum."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read and unpack."""
+        with _explained_damage():
+            return super().read(size)
+
+    def read1(self, size: int = -1) -> bytes:
+        """Read and unpack what is there."""
+        with _explained_damage():
+            return super().read1(size)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Read and unpack a line."""
+        with _explained_damage():
+            return super().readline(size)
+
+
+@contextmanager
+def _explained_damage() -> Iterator[None]:
+    try:
+        yield
+    except zlib.error as error:
+        raise gzip.BadGzipFile(f"the packed data is damaged ({error})") from error
+
+
+PACKED: dict[str, Any] = {".gz": _Gzip, ".bz2": bz2.open}
 _LOOK_BYTES = 1 << 18
 _MOST_LOOK_BYTES = 1 << 26
 """What is read of a file with few lines: a line may be as long as that."""

@@ -222,7 +222,7 @@ class LabelCodes:
         if isinstance(value, float):
             if np.isnan(value):
                 return -1
-            if value != np.floor(value):
+            if np.isinf(value) or value != np.floor(value):
                 raise LabelError(
                     f"{self.name} holds {value}, a measurement and not a class; "
                     "labels must be integers or text."
@@ -243,9 +243,12 @@ class LabelCodes:
         return self._classes.setdefault(value, len(self._classes))
 
     def whole_numbers(self) -> list[int] | None:
-        """The classes as integers, also when they came as text; None where some are none."""
+        """The classes as integers, also when they came as text; None where some are none.
+
+        Integers that 64 bits do not hold are no numbers here: they are kept as text.
+        """
         found = [whole_number(value) if self._text else value for value in self._classes]
-        return found if all(isinstance(value, int) for value in found) else None  # type: ignore[return-value]
+        return found if all(map(_is_integer, found)) else None  # type: ignore[return-value]
 
     def classes(self, *, as_text: bool = False) -> np.ndarray:
         """Class of each code: integers where all are, unless they are wanted as text."""
@@ -254,7 +257,7 @@ class LabelCodes:
             return np.array(whole, dtype=np.int64)
         # Where -1 is a class, integers would be taken for unlabelled: such classes become text.
         out = np.empty(len(self._classes), dtype=object)
-        out[:] = [str(value) for value in (whole or self._classes)]
+        out[:] = [str(value) for value in (self._classes if whole is None else whole)]
         return out
 
     def _sorted_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -262,3 +265,7 @@ class LabelCodes:
         rows, codes, weights = np.concatenate(self._rows), self.codes, self.weights
         order = np.argsort(rows, kind="stable")
         return rows[order], codes[order], None if weights is None else weights[order]
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and -(2**63) <= value < 2**63

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ def distinct_of(column: Any) -> tuple[list[Any], np.ndarray]:
         if column.dtype.kind in "iu" and len(column):
             low, high = int(column.min()), int(column.max())
             if high - low <= MAX_CLASSES:  # counting is quicker than sorting
-                shifted = column.astype(np.int64) - low
+                wide = np.uint64 if column.dtype.kind == "u" else np.int64
+                shifted = (column.astype(wide) - wide(low)).astype(np.int64)
                 seen = np.bincount(shifted) > 0
-                return (np.flatnonzero(seen) + low).tolist(), (np.cumsum(seen) - 1)[shifted]
+                found = [low + place for place in np.flatnonzero(seen).tolist()]
+                return found, (np.cumsum(seen) - 1)[shifted]
         distinct, places = np.unique(column, return_inverse=True)
         return distinct.tolist(), places
     encoded = column.dictionary_encode()
@@ -33,6 +36,9 @@ def distinct_of(column: Any) -> tuple[list[Any], np.ndarray]:
 
 def whole_number(text: Any) -> int | None:
     """The integer that a text reads as; None where it is none."""
+    if isinstance(text, str):
+        with suppress(ValueError):
+            return int(text)  # floating-point numbers would round it beyond 2⁵³
     try:
         value = float(text)
     except ValueError:

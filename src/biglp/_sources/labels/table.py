@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._sources.formats.base import LabelColumns
@@ -37,6 +38,12 @@ def append_columns(codes: LabelCodes, tables: Sequence[TableFile], columns: Labe
             table.read_as_text(*as_written, keep_all=found.weight is None)
     name = tables[0].name
     for batch in stream(tables, found.wanted):
+        kind = batch.schema.field(found.label).type
+        if pa.types.is_nested(kind):
+            raise LabelError(
+                f"{name}: column {found.label!r} holds {kind}, and labels are integers or text; "
+                "name another column, or write one label a row."
+            )
         weights = None if found.weight is None else _numbers(batch, found.weight, name)
         rows = None if found.row is None else _row_numbers(batch, found.row, name)
         ids = None if found.id is None else batch.column(found.id)

@@ -53,6 +53,8 @@ class TableFormat(Format):
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""
         tables = self.open_files(files, options)
+        if not any(table.n_rows_guess for table in tables):
+            raise no_rows(files[0])
         words = tables[0].words
         return FileFacts(
             kind=f"{self.name} ({words})" if words else self.name,

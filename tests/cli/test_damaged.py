@@ -1,0 +1,159 @@
+"""Damaged and odd files end with exit code 3 or 5 and a reason, never with "unexpected"."""
+
+import gzip
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as parquet
+import pytest
+from typer.testing import CliRunner
+
+from biglp._core.errors import BadRowsError
+from biglp._core.files import FileStamp
+from biglp._sources import as_source
+from biglp.cli import app
+
+ROWS = np.random.default_rng(0).normal(size=(120, 4))
+LABELS = np.where(np.arange(120) < 40, (ROWS[:, 0] > 0).astype(int), -1)
+TABLE = pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1], "y": LABELS})
+
+
+def fit(folder, *arguments):
+    """Run a fit; return its exit code and what it printed, in one line."""
+    asked = ["fit", *map(str, arguments), "-o", str(folder / "out"), "--engine", "serial"]
+    result = CliRunner().invoke(app, asked)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    np.save(tmp_path / "X.npy", ROWS)
+    np.save(tmp_path / "y.npy", LABELS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
+def test_a_table_without_rows(folder, ending):
+    path = folder / f"empty.{ending}"
+    if ending == "parquet":
+        parquet.write_table(TABLE.slice(0, 0), path)
+    elif ending == "feather":
+        feather.write_feather(TABLE.slice(0, 0), path)
+    else:
+        path.write_text("a,b,y\n")
+    code, said = fit(folder, path, "--label-column", "y")
+    assert code == 3
+    assert "no rows" in said
+
+
+def test_packed_text_with_a_changed_bit(folder):
+    lines = [f"{a},{b},{y}" for a, b, y in zip(ROWS[:, 0], ROWS[:, 1], LABELS, strict=True)]
+    packed = gzip.compress("\n".join(["a,b,y", *lines]).encode())
+    for place in (12, 14, len(packed) // 2, len(packed) - 6):
+        damaged = bytearray(packed)
+        damaged[place] ^= 16
+        (folder / "rows.csv.gz").write_bytes(damaged)
+        code, said = fit(folder, folder / "rows.csv.gz", "--label-column", "y")
+        assert code == 3, said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"(120, 4)", b"(-20, 4)"), (b"(120, 4)", b"(True, 4)"), (b"{", b"(" * 90)]
+)
+def test_damaged_headers_of_arrays(folder, old, new):
+    whole = (folder / "X.npy").read_bytes()
+    damaged = whole.replace(old, new, 1)
+    (folder / "bad.npy").write_bytes(damaged[: len(whole)])
+    for rows, labels in (("bad.npy", "y.npy"), ("X.npy", "bad.npy")):
+        code, said = fit(folder, folder / rows, "--labels", folder / labels)
+        assert code == 3
+        assert "cannot be read as a .npy array" in said
+
+
+def test_infinity_is_no_label(folder):
+    labels = np.where(LABELS < 0, np.nan, LABELS)
+    labels[3] = np.inf
+    np.save(folder / "inf.npy", labels)
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "inf.npy")
+    assert code == 3
+    assert "inf, a measurement and not a class" in said
+
+
+@pytest.mark.parametrize("first", [2**53 + 1, 2**63 - 2, 2**63, 2**64])
+def test_labels_of_many_digits_keep_them(folder, first):
+    lines = ["" if label < 0 else str(first + label) for label in LABELS.tolist()]
+    (folder / "labels.csv").write_text("\n".join(["label", *lines]) + "\n")
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "labels.csv")
+    assert code == 0, said
+    assert str(first) in said
+    assert str(first + 1) in said
+
+
+def test_unsigned_labels_of_64_bits(folder):
+    labels = np.uint64(2**63) + (ROWS[:, 0] > 0).astype(np.uint64)
+    np.save(folder / "big.npy", labels)
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "big.npy")
+    assert code == 0, said
+    assert str(2**63 + 1) in said
+
+
+@pytest.mark.parametrize("column", [[[1], [2]] * 60, [{"a": 1}, {"a": 2}] * 60])
+def test_lists_are_no_labels(folder, column):
+    parquet.write_table(TABLE.set_column(2, "y", pa.array(column)), folder / "t.parquet")
+    code, said = fit(folder, folder / "t.parquet", "--label-column", "y")
+    assert code == 3
+    assert "labels are integers or text" in said
+
+
+def test_a_damaged_description_of_a_run(folder):
+    (folder / "out" / ".biglp-run").mkdir(parents=True)
+    (folder / "out" / ".biglp-run" / "run.json").write_text('{"a": ')
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "y.npy", "--resume")
+    assert code == 5
+    assert "is damaged" in said
+
+
+def test_rows_in_fortran_order_that_are_cut_short_while_they_are_read(folder, monkeypatch):
+    """In a process of its own: to touch mapped pages that are gone ends the process."""
+    rows, path = np.asfortranarray(np.tile(ROWS, (200, 1))), folder / "fortran.npy"
+    np.save(path, rows)
+    source = as_source(path)
+    np.testing.assert_array_equal(source.read(7, 5000), rows[7:5000])
+    np.testing.assert_array_equal(source.take(np.array([0, 3, 11900])), rows[[0, 3, 11900]])
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(FileStamp, "check", lambda self: None)  # it was looked at just before
+        os.truncate(path, path.stat().st_size // 2)
+        try:
+            source.read(100, 2000)
+        except BadRowsError as error:
+            os._exit(0 if "cut short" in str(error) else 2)
+        os._exit(3)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+def test_damaged_arrow_files_do_not_end_the_process(folder, compression):
+    """In a process of its own: a mistake here is a segmentation fault."""
+    words = pa.array(["red", "green", None, "blue"] * 30).dictionary_encode()
+    texts = pa.array([f"text {number % 7}" for number in range(120)])
+    table = TABLE.append_column("colour", words).append_column("text", texts)
+    path = folder / "t.feather"
+    feather.write_feather(table, path, compression=compression)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    child = os.fork()
+    if child == 0:
+        for number in range(150):
+            damaged = bytearray(whole)
+            for place in rng.integers(8, len(whole), 1 + number % 4):
+                damaged[place] = rng.integers(256)
+            path.write_bytes(damaged)
+            try:
+                source = as_source(path, drop=("y",))
+                source.read(0, source.n_rows)
+            except Exception:
+                continue
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
