@@ -19,7 +19,11 @@ def test_defaults_are_the_estimators():
 
     parameters = LowRankLabelPropagation().get_params()
     assert DEFAULTS.items() <= parameters.items()
-    places = {"label_column", "id_column"}  # options of where labels are, not of the method
+    places = {
+        "label_column",
+        "id_column",
+        "metadata",
+    }  # where labels are
     reading = {"columns", "drop", "categorical", "missing", "text"}
     assert set(parameters) - set(DEFAULTS) == {"engine", "verbose"} | places | reading
     options = inspect.signature(fit).parameters

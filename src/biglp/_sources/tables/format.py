@@ -124,7 +124,8 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
         return open_original()
     source = CachedSource(store, kind, stamps, encoding, open_original)
-    source.compare = partial(compare_columns, tables, encoding)
+    if options.encoding is not None:  # new rows, compared with the training rows
+        source.compare = partial(compare_columns, tables, encoding)
     return source
 
 
