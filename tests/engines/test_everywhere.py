@@ -7,7 +7,7 @@ from biglp._engines import SerialEngine, make_engine
 from clusters import DASK, MPIEXEC, TESTS, DaskProcesses, run_ranks
 from everywhere_program import CASES, fit_all, write_rows
 
-ENGINES = ("threads", "mpi-1", "mpi-2", "mpi-3", "mpi-5", "dask-1", "dask-3", "dask-local")
+ENGINES = ("threads", "mpi-2", "mpi-5", "dask-3", "dask-local")
 
 
 @pytest.fixture(scope="module")

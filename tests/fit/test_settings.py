@@ -101,19 +101,20 @@ class TestParameters:
 
 class TestDefaults:
     @pytest.mark.parametrize(
-        ("estimator", "missing"),
+        ("estimator", "missing", "places"),
         [
-            (LowRankLabelPropagation, set()),
-            (LowRankLabelPropagationRegressor, NOT_FOR_NUMBERS),
+            (LowRankLabelPropagation, set(), {"label_column", "id_column", "metadata"}),
+            (LowRankLabelPropagationRegressor, NOT_FOR_NUMBERS, set()),
         ],
     )
-    def test_they_are_those_of_the_signatures(self, estimator, missing):
+    def test_they_are_those_of_the_signatures(self, estimator, missing, places):
         """scikit-learn wants them there, the command line has them from here."""
         signature = inspect.signature(estimator)
         given = {name: parameter.default for name, parameter in signature.parameters.items()}
         known = {name: value for name, value in DEFAULTS.items() if name not in missing}
         assert {name: given[name] for name in known} == known
-        assert set(given) - set(known) == {"engine", "verbose"}
+        reading = {"columns", "drop", "categorical", "missing", "text"}  # options of the reader
+        assert set(given) - set(known) == {"engine", "verbose"} | reading | places
 
     def test_no_parameter_at_all_is_every_default(self):
         plain, named = Settings.of({}), settings_of(LowRankLabelPropagation())
