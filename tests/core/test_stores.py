@@ -93,7 +93,8 @@ def test_an_interrupted_upload_leaves_nothing_even_when_python_ends(store, tmp_p
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "interrupted\n"
     assert done.stderr == ""
-    assert any("uploadId" in request for request in store.asked)
+    # It was begun in parts; whether a part left before the end is up to pyarrow's own threads.
+    assert any(request.endswith("?uploads") for request in store.asked)
     assert store.names() == []
 
 
