@@ -4,7 +4,7 @@ import { classColour, dark } from "./colours.js";
 import { byId, el, number } from "./dom.js";
 import { on } from "./hub.js";
 import { answer, current, skip, undo } from "./session.js";
-import { state } from "./state.js";
+import { classesByKey, state } from "./state.js";
 import { afterPointer } from "./work.js";
 
 const buttons = new Map();
@@ -19,9 +19,6 @@ function makeButton(name) {
   return { button, parts };
 }
 
-/** Buttons stand in the order of their keys: digits, letters, then classes without a key. */
-const order = ({ key }) => (key ? key.codePointAt(0) : Infinity);
-
 /** Buttons stay the same elements, so that one with the focus keeps it. */
 function drawButtons() {
   const names = new Set(state.classes.map(({ name }) => name));
@@ -30,14 +27,12 @@ function drawButtons() {
     button.remove();
     buttons.delete(name);
   }
-  const colours = new Map(state.classes.map(({ name }, i) => [name, classColour(i)]));
-  const byKey = state.classes.toSorted((a, b) => order(a) - order(b));
-  byKey.forEach(({ name, key, labelled }, i) => {
+  classesByKey().forEach(({ name, key, labelled, index }, i) => {
     if (!buttons.has(name)) buttons.set(name, makeButton(name));
     const { button, parts } = buttons.get(name);
     parts.key.textContent = (key ?? "").toUpperCase();
     parts.key.hidden = !key;
-    parts.dot.style.setProperty("--colour", colours.get(name));
+    parts.dot.style.setProperty("--colour", classColour(index));
     parts.count.textContent = number(labelled);
     parts.count.setAttribute("aria-label", `${number(labelled)} labelled`);
     if (key) button.setAttribute("aria-keyshortcuts", key);

@@ -3,19 +3,19 @@
 import { classColour, dark } from "./colours.js";
 import { byId, el, number } from "./dom.js";
 import { on } from "./hub.js";
-import { state } from "./state.js";
+import { classesByKey, state } from "./state.js";
 
-function line({ name, labelled, found }, i, most) {
+function line({ name, labelled, found, index }, most) {
   return el("tr", {},
-    el("th", { scope: "row" }, el("span", { class: "dot", colour: classColour(i) }), name),
+    el("th", { scope: "row" }, el("span", { class: "dot", colour: classColour(index) }), name),
     el("td", {}, number(labelled)),
     el("td", {}, found === null ? "–" : number(found)),
-    el("td", { class: "share" }, el("span", { colour: classColour(i), "width%": (100 * (found ?? 0)) / most })));
+    el("td", { class: "share" }, el("span", { colour: classColour(index), "width%": (100 * (found ?? 0)) / most })));
 }
 
 function draw() {
   if (!state) return;
-  const { classes } = state;
+  const classes = classesByKey();
   if (classes.length === 0) {
     byId("counts").replaceChildren(el("p", { class: "small" }, "No classes yet: you make them by naming rows."));
     return;
@@ -26,7 +26,7 @@ function draw() {
       el("caption", { class: "unseen" }, "Rows of each class"),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Class"), el("th", { scope: "col" }, "Labelled"),
         el("th", { scope: "col" }, "Found in all"), el("td", {}))),
-      el("tbody", {}, ...classes.map((each, i) => line(each, i, most)))),
+      el("tbody", {}, ...classes.map((each) => line(each, most)))),
     el("p", { class: "small" }, `${number(state.labelled)} labelled, ${number(state.skipped)} skipped, `
       + `${number(state.rows)} rows in all`));
 }

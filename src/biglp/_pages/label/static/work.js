@@ -63,6 +63,7 @@ function showCard({ mode, card }) {
   byId("content").replaceChildren(...large(card));
   byId("think").replaceChildren(...thinking(card));
   byId("nearest").hidden = card.nearest.length === 0;
+  byId("nearest").classList.toggle("images", card.content.kind === "image");
   byId("nearest-rows").replaceChildren(...card.nearest.map(neighbour));
 }
 

@@ -4,7 +4,7 @@ import { getJSON } from "../api.js";
 import { classColour, doubtColour, unknownColour } from "../colours.js";
 import { small } from "../content.js";
 import { byId, count, el, number, percent, rowName } from "../dom.js";
-import { state } from "../state.js";
+import { classesByKey, state } from "../state.js";
 import { tally } from "./data.js";
 
 const WAIT_MS = 90;
@@ -22,7 +22,7 @@ export function drawLegend(byDoubt) {
   }
   const item = (name, colour) => el("span", {}, el("span", { class: "dot", colour }), name);
   byId("legend").replaceChildren(
-    ...state.classes.map(({ name }, i) => item(name, classColour(i))),
+    ...classesByKey().map(({ name, index }) => item(name, classColour(index))),
     ...(state.model.state === "ready" ? [] : [item("not known yet", unknownColour())]));
 }
 
