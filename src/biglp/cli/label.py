@@ -124,7 +124,7 @@ def label(
     path = local_path(answers[-1])
     job = FitJob(
         inputs=tuple(inputs),
-        output=output or path.with_name(f"{path.stem}-out"),
+        output=output or path.with_name(f"{path.stem.removesuffix('.labels')}-out"),
         reading=reading.given(),
         metadata=reading.metadata,
         cache=reading.cache,

@@ -60,6 +60,7 @@ class Answers:
         self._lock = threading.RLock()
         self._steps: list[dict[str, Any]] = []
         self._seen: set[str] = set()
+        self._unwritten = False
         self.classes: list[str] = []
         for name in classes:
             self._add_class(name)
@@ -91,6 +92,7 @@ class Answers:
         """Give rows a label; it is on disk when this returns."""
         name = class_name(name)
         with self._lock:
+            self._catch_up()
             if answer in self._seen:
                 return
             was = [self.own.get(row) for row in rows]
@@ -104,6 +106,7 @@ class Answers:
     def skip(self, row: int, answer: str) -> None:
         """Put a row aside."""
         with self._lock:
+            self._catch_up()
             if answer in self._seen:
                 return
             entry = {"do": "skip", "answer": answer, "rows": [row]}
@@ -114,6 +117,7 @@ class Answers:
     def undo(self, answer: str) -> dict[str, Any] | None:
         """Take the last step back; return its rows and the label that they had been given."""
         with self._lock:
+            self._catch_up()
             if answer in self._seen or not self._steps:
                 return None
             step = self._steps[-1]
@@ -142,6 +146,7 @@ class Answers:
         """Call a class something else, in all labels."""
         to = class_name(to)
         with self._lock:
+            self._catch_up()
             if name not in self.classes:
                 raise LabelError(f"there is no class {name!r}; it may have been renamed already.")
             if to == name:
@@ -166,14 +171,21 @@ class Answers:
 
     def _write(self, fresh: list[int] | None = None, label: str = "") -> None:
         """Bring the file of labels to what is known now: lines at its end, or all of it anew."""
+        self._unwritten = True
+        self.version += 1
         if fresh is not None:
             self._file.append(fresh, label)
         else:
             self._file.close()
             self._file.rewrite(self.own)
             self._file.open()
+        self._unwritten = False
         self._journal.done()
-        self.version += 1
+
+    def _catch_up(self) -> None:
+        """Write what could not be written before, such as on a full disk."""
+        if self._unwritten:
+            self._write()
 
     def _apply(self, entry: Mapping[str, Any]) -> None:
         """Change labels as an entry says; twice is as good as once."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -47,6 +48,10 @@ class Page:
             "/api/next": self.next,
             "/api/row/{row:int}": self.row,
             "/api/image/{row:int}": self.image,
+            "/api/map/points": self.map_points,
+            "/api/map/rows": self.map_rows,
+            "/api/map/colours": self.map_colours,
+            "/api/map/labelled": self.map_labelled,
             "/api/doubts": self.doubts,
             "/api/export": self.export,
             "/api/events": self.events,
@@ -96,6 +101,41 @@ class Page:
         if isinstance(what, Path):
             return FileResponse(what, media_type=kind, headers=headers)
         return Response(what, media_type=kind, headers=headers)
+
+    def map_points(self, request: Request) -> Response:
+        """Places of the points of the map."""
+        points = self.session.map.points
+        places = np.empty((0, 2)) if points is None else points.places
+        return _octets(places.astype("<f4"), len(places), {"x-points": str(len(places))})
+
+    def map_rows(self, request: Request) -> Response:
+        """Row numbers of the points."""
+        points = self.session.map.points
+        rows = np.empty(0) if points is None else points.rows
+        return _octets(rows.astype("<i8"), len(rows))
+
+    def map_colours(self, request: Request) -> Response:
+        """Class and doubt of each point."""
+        points, version = self.session.map.points, self.session.version
+        fit, classes = self.session.loop.fit, list(self.session.answers.classes)
+        colours = np.empty((0, 2), np.uint8) if points is None else points.colours(fit, classes)
+        return _octets(colours, len(colours), {"x-version": str(version)})
+
+    def map_labelled(self, request: Request) -> Response:
+        """Points that have a label, and their classes."""
+        points, answers = self.session.map.points, self.session.answers
+        if points is None:
+            return JSONResponse({"points": [], "classes": []})
+        labels, places = answers.labelled(), {name: i for i, name in enumerate(answers.classes)}
+        numbers = points.numbers_of(np.fromiter(labels, dtype=np.int64, count=len(labels)))
+        found = [
+            (int(number), places[label])
+            for number, label in zip(numbers, labels.values(), strict=True)
+            if number >= 0 and label in places
+        ]
+        return JSONResponse(
+            {"points": [number for number, _ in found], "classes": [key for _, key in found]}
+        )
 
     def doubts(self, request: Request) -> Response:
         """Given labels in doubt."""
@@ -218,6 +258,12 @@ def _posted(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
         return JSONResponse(await run_in_threadpool(answer, given))
 
     return respond
+
+
+def _octets(array: np.ndarray, n: int, headers: dict[str, str] | None = None) -> Response:
+    """Numbers as they lie in memory."""
+    kind = "application/octet-stream"
+    return Response(array.tobytes() if n else b"", media_type=kind, headers=headers)
 
 
 def _uuid(given: dict[str, Any]) -> str:

@@ -204,6 +204,7 @@ def state(session: Session) -> dict[str, Any]:
         },
         "history": list(loop.history),
         "next_gain": None if estimate is None else next_gain(estimate["next_labels"]),
+        "map_points": 0 if session.map.points is None else len(session.map.points.rows),
         "finish": session.finishing.state(),
     }
 

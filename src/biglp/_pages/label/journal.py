@@ -52,8 +52,12 @@ class Journal:
         self._file = held
         self.past: list[dict[str, Any]] = []
         self.pending: dict[str, Any] | None = None
-        self._read()
-        sync_folder(self.path.parent)
+        try:
+            self._read()
+            sync_folder(self.path.parent)
+        except BaseException:
+            held.close()
+            raise
 
     def _read(self) -> None:
         text = self.path.read_bytes()
@@ -84,9 +88,14 @@ class Journal:
         self._append({"do": "done"})
 
     def _append(self, entry: dict[str, Any]) -> None:
-        with explained_writing(self.path):
-            self._file.write(json.dumps(entry, ensure_ascii=True).encode() + b"\n")
-            self._file.flush()
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            with explained_writing(self.path):
+                # Without a buffer: what could not be written must not be written later.
+                os.write(self._file.fileno(), json.dumps(entry).encode() + b"\n")
+        except BaseException:
+            self._file.truncate(size)
+            raise
 
     def close(self) -> None:
         """Let another process have it."""

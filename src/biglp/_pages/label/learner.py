@@ -8,24 +8,22 @@ says what is thought of each of its rows now.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Learnt, Problem
+from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
-from biglp._core.errors import BigLPWarning
 from biglp._engines import Engine
-from biglp._fit.check import check_labels
 from biglp._fit.pipeline import Pipeline, learn
 from biglp._fit.relabel import with_only
 from biglp._fit.settings import Settings
-from biglp._fit.suggest import Pool, suggest_rows
+from biglp._fit.suggest import Pool, pool_spectrum, suggest_rows
 from biglp._fit.typical import typical_rows
+from biglp._labels.doubt import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._lowrank.graph import Graph
 from biglp._pages.label.pool import PoolSource
@@ -34,7 +32,7 @@ from biglp._sources import PreparedSource
 
 FIRST_ROWS = 20
 """Typical rows that are asked for before the model's own suggestions."""
-SUGGESTED = 40
+SUGGESTED = 20
 """Suggestions of a fit; they last until the next one is there."""
 DOUBTS = 50
 """Given labels in doubt that are listed."""
@@ -118,9 +116,8 @@ class Learner:
         nothing = np.empty(0, dtype=np.int64)
         labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
         pipeline = Pipeline(self._engine, self._settings)
-        with _quiet():
-            self.graph = pipeline.graph(pipeline.prepare(self.pool, labels))
-            first = typical_rows(self.graph, FIRST_ROWS, self.seed)
+        self.graph = pipeline.graph(pipeline.prepare(self.pool, labels))
+        first = typical_rows(self.graph, FIRST_ROWS, self.seed)
         return self.pool.rows[first]
 
     def sum(self) -> None:
@@ -128,6 +125,7 @@ class Learner:
         nothing = np.empty(0, dtype=np.int64)
         labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
         self._problem = Pipeline(self._engine, self._settings).problem(self.graph, labels)
+        self._spectrum = pool_spectrum(self.graph, self.seed)
 
     def fit(self, given: Mapping[int, str], version: int) -> Fit:
         """Learn from labels of at least two classes."""
@@ -141,14 +139,13 @@ class Learner:
         order = order[places[order] >= 0]
         values = np.array(list(given.values()))[order]
         labels = labels_from_pairs(places[order], values, self.pool.n_rows)
-        with _quiet():
-            problem = with_only(replace(self._problem, graph=self.graph), labels)
-            learnt = learn(problem)
-            sink = ArraySink(labels.classes, self.pool.n_rows, np.dtype(np.float32))
-            self.graph.answer(learnt.answer, sink, labels)
-            pool = Pool(self.graph, learnt.answer, labels)
-            chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
-            doubts = self._doubts(problem, learnt)
+        problem = with_only(replace(self._problem, graph=self.graph), labels)
+        learnt = learn(problem)
+        sink = ArraySink(labels.classes, self.pool.n_rows, np.dtype(np.float32))
+        self.graph.answer(learnt.answer, sink, labels)
+        said = sink.probabilities
+        pool = Pool(self.graph, learnt.answer, labels, said=said, spectrum=self._spectrum)
+        chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
         return Fit(
             version=version,
             n_labels=len(given),
@@ -157,12 +154,16 @@ class Learner:
             learnt=learnt,
             probabilities=sink.probabilities,
             suggested=self.pool.rows[chosen],
-            doubts=doubts,
+            doubts=self._doubts(labels, learnt.held_out),
             seconds=time.perf_counter() - began,
         )
 
-    def _doubts(self, problem: Problem[Labels], learnt: Learnt) -> list[dict[str, Any]]:
-        found = check_labels(problem, learnt.held_out).listed(problem.labels)
+    def _doubts(self, labels: Labels, held_out: HeldOut | None) -> list[dict[str, Any]]:
+        """Given labels in doubt, of those that were held out; nothing is fitted for it."""
+        if held_out is None:
+            return []
+        part = labels.take(np.searchsorted(labels.rows, held_out.rows))
+        found = find_doubts(part, held_out.shares).listed(part)
         return [
             {
                 "row": int(self.pool.rows[found.rows[place]]),
@@ -185,11 +186,3 @@ class Learner:
         source = PreparedSource(self.pool, before.dtype, before.scaling, before.device)
         block = Block(source, len(self.graph.blocks), start, self.pool.n_rows)
         self.graph = replace(self.graph, source=source, blocks=[*self.graph.blocks, block])
-
-
-class _quiet(warnings.catch_warnings):  # noqa: N801  used like a function
-    """Leave out warnings of the library: the page says what there is to say."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        warnings.simplefilter("ignore", BigLPWarning)

@@ -16,6 +16,8 @@ from biglp._pages.label.learner import Fit, Learner
 
 logger = logging.getLogger("biglp")
 
+LONGEST_STEP = 10.0
+"""Seconds that the end of the server waits for a step; nothing is lost with it."""
 WHY_FIRST = "A typical row: many others are like it."
 WHY_RANDOM = "A row drawn at random, while better ones are being looked for."
 WHY_SUGGESTED = "The model is in doubt here, and many rows are like this one."
@@ -70,7 +72,7 @@ class Loop:
         self._end.set()
         self._wake.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(LONGEST_STEP)
 
     def renamed(self, name: str, to: str) -> None:
         """Take over the new name of a class at once; the model is the same."""
@@ -106,6 +108,7 @@ class Loop:
             return
         for follow in self.after_graph:
             follow()
+        self._changed()
         while not self._end.is_set():
             self._wake.clear()
             self._fit_if_needed()

@@ -119,11 +119,14 @@ class PoolSource(Source):
 
 def fetch(source: Source, rows: np.ndarray) -> Any:
     """Rows of a source in memory, fetched a few at a time."""
-    parts = [
-        source.take(rows[start : start + FETCHED_AT_ONCE])
-        for start in range(0, len(rows), FETCHED_AT_ONCE)
-    ]
-    return _stacked(parts)
+    starts = range(0, len(rows), FETCHED_AT_ONCE)
+    parts = (source.take(rows[start : start + FETCHED_AT_ONCE]) for start in starts)
+    if source.is_sparse:
+        return _stacked(list(parts))
+    found = np.empty((len(rows), source.n_features), dtype=source.dtype)
+    for start, part in zip(starts, parts, strict=True):  # never a second copy of all of them
+        found[start : start + len(part)] = part
+    return found
 
 
 def _stacked(parts: list[Any]) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-from biglp._core.errors import MissingExtraError, ParameterError
+from biglp._core.errors import BigLPWarning, MissingExtraError, ParameterError
 from biglp._pages.label.guard import Guard, kept_token
 from biglp._pages.label.session import Session, Wanted
 
@@ -90,7 +91,11 @@ def serve(
     with address.listen() as listening:
         session = Session(wanted)
         try:
-            _run(uvicorn, session, listening, began, (address.host, *allowed))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BigLPWarning)  # the page says what there is to say
+                _run(uvicorn, session, listening, began, (address.host, *allowed))
+        except KeyboardInterrupt:  # how a server is ended: every answer is on disk
+            pass
         finally:
             session.close()
 

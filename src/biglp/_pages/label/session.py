@@ -22,6 +22,7 @@ from biglp._pages.label.journal import Journal
 from biglp._pages.label.labels_file import LabelsFile
 from biglp._pages.label.learner import Learner
 from biglp._pages.label.loop import Loop
+from biglp._pages.label.places import MapMaker
 from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, row_bytes
 from biglp._pages.label.view import View, make_view
 from biglp._sources import Source, as_source
@@ -117,6 +118,8 @@ class Session:
             parameters["n_landmarks"] = min(LANDMARKS, max(len(rows) // 4, 2))
         learner = Learner(self.engine, Settings.without_labels(parameters), pool)
         self.loop = Loop(learner, self.answers, self.changed)
+        self.map = MapMaker(learner, self.changed)
+        self.loop.after_graph.append(self.map.start)
         finishing = replace(
             job, cache=wanted.cache, parameters={**job.parameters, "memory": self.memory_left(size)}
         )
@@ -159,6 +162,7 @@ class Session:
         """End the work in the background and close the files."""
         self.finishing.stop()
         self.loop.stop()
+        self.map.stop()
         self.answers.close()
         self.engine.__exit__(None, None, None)
 

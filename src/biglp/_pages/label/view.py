@@ -156,8 +156,9 @@ def make_view(
     if beside.named_table is None:
         if show or images is not None:
             option = "show" if show else "images"
+            given = show[0] if show else str(images)
             raise ParameterError(
-                f"{option}={show[0] if show else str(images)!r} means nothing for rows without named columns; "
+                f"{option}={given!r} means nothing for rows without named columns; "
                 "leave it out, or give a table beside the rows (--metadata FILE)."
             )
         found = Shape.parse(shape, source.n_features) if shape else Shape.recognised(source)
