@@ -74,8 +74,8 @@ class Address:
 
 def serve(
     wanted: Wanted, address: Address, began: Callable[[str], None], allowed: tuple[str, ...] = ()
-) -> None:
-    """Serve the page until the process is asked to end.
+) -> int:
+    """Serve the page until the process is asked to end; return how many labels there are then.
 
     Parameters
     ----------
@@ -98,6 +98,7 @@ def serve(
             pass
         finally:
             session.close()
+    return len(session.answers.own)
 
 
 def _run(
