@@ -1,10 +1,9 @@
 """The server as a process: killed at any moment, ended by Ctrl-C, refused where it must be."""
 
+import contextlib
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 import uuid
 
@@ -16,8 +15,8 @@ from biglp._core.errors import ParameterError
 from biglp._pages.label.labels_file import LabelsFile
 from biglp._pages.label.serve import Address
 from biglp.cli.label import default_labels
-from cli_tools import failed
-from label_tools import address_in, made_rows
+from cli_tools import Process, failed
+from label_tools import made_rows, wait_for
 
 STARTED = []
 
@@ -25,42 +24,37 @@ STARTED = []
 @pytest.fixture(autouse=True)
 def no_server_is_left():
     yield
-    for process in STARTED:
-        process.kill()
-        process.wait()
+    for server in STARTED:
+        if server.process.wait(0) is None:
+            server.end(signal.SIGKILL)
     STARTED.clear()
 
 
 class Server:
-    """``biglp label`` in a process of its own."""
+    """``biglp label`` in a process of its own, always at the same address."""
 
-    def __init__(self, folder, *options):
-        self.log = open(folder / "log.txt", "w+")  # noqa: SIM115  as long as the server
-        command = [sys.executable, "-m", "biglp", "label", "rows.npy", "--no-browser"]
-        command += ["--memory", "600MB", "--labels", "answers.csv", *options]
-        self.process = subprocess.Popen(command, cwd=folder, stdout=self.log, stderr=self.log)
-        STARTED.append(self.process)
-        while "token=" not in self.text or not self.text.endswith("\n"):
-            assert self.process.poll() is None, self.text
-            time.sleep(0.05)
-        self.url = address_in(self.text)
-        base = self.url.partition("/?")[0]
-        own = {"origin": base, "x-biglp": "1"}
-        self.client = httpx.Client(base_url=base, headers=own, timeout=60)
-        assert self.client.get(self.url).status_code == 303
+    def __init__(self, folder, port):
+        options = ["--no-browser", "--port", port, "--memory", "600MB", "--labels", "answers.csv"]
+        self.process = Process(folder, "label", "rows.npy", *options)
+        STARTED.append(self)
+        base = f"http://127.0.0.1:{port}"
+        self.client = httpx.Client(
+            base_url=base, headers={"origin": base, "x-biglp": "1"}, timeout=60
+        )
+        wait_for(self._answers)
+        token = (folder / ".answers.csv.token").read_text().strip()
+        assert self.client.get(f"/?token={token}").status_code == 303
 
-    @property
-    def text(self):
-        self.log.seek(0)
-        return self.log.read()
+    def _answers(self):
+        assert self.process.wait(0) is None, self.process.stderr
+        with contextlib.suppress(httpx.TransportError):
+            return self.client.get("/").status_code == 403
+        return False
 
     def end(self, number):
-        self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.signal(number)
         self.client.close()
-        text = self.text
-        self.log.close()
-        return code, text
+        return code
 
 
 @pytest.fixture
@@ -72,14 +66,12 @@ def folder(tmp_path):
 def test_killed_at_random_moments(folder):
     """Each time answers are sent as fast as they go; benchmarks/label.py has more."""
     rng, confirmed, sent, row = random.Random(0), {}, {}, 0
-    address = set()
+    with Address().listen() as free:
+        port = free.getsockname()[1]
     for _ in range(2):
-        server = Server(
-            folder, "--port", "0" if not address else address.copy().pop().split(":")[1]
-        )
-        address.add(server.client.base_url.netloc.decode())
-        names = server.client.get("/api/state").json()
-        assert names["labelled"] in (len(confirmed), len(confirmed) + 1)
+        server = Server(folder, port)
+        state = server.client.get("/api/state").json()
+        assert state["labelled"] in (len(confirmed), len(confirmed) + 1)
         # What had no answer is sent again, as the page does.
         for again in sent.values():
             assert server.client.post("/api/answer", json=again).json()["saved"]
@@ -98,16 +90,14 @@ def test_killed_at_random_moments(folder):
             except httpx.TransportError:
                 break
             confirmed[what["row"]] = sent.pop(what["answer"])["label"]
-        assert server.end(signal.SIGKILL)[0] == -signal.SIGKILL
-    assert len(address) == 1  # an open page goes on
+        assert server.process.wait() == -signal.SIGKILL
+        server.client.close()
     lines = LabelsFile(folder / "answers.csv", "row", lambda rows: []).read()
     found = [int(key) for key, _ in lines]
     assert len(found) == len(set(found))
     assert len(confirmed) > 10
-    assert {**dict(zip(found, (label for _, label in lines), strict=True))}.items() >= (
-        confirmed.items()
-    )
-    server = Server(folder)
+    assert {int(key): label for key, label in lines}.items() >= confirmed.items()
+    server = Server(folder, port)
     for again in sent.values():
         server.client.post("/api/answer", json=again)
         confirmed[again["row"]] = again["label"]
@@ -121,11 +111,11 @@ def test_killed_at_random_moments(folder):
     with server.client.stream("GET", "/api/events") as stream:
         lines = stream.iter_lines()
         assert next(lines).startswith("data: ")
-        server.process.send_signal(signal.SIGINT)
+        os.kill(server.process.pid, signal.SIGINT)
         assert [line for line in lines if line.startswith("event")] == []  # it ends
-    code, text = server.end(signal.SIGINT)
-    assert (code, "Traceback" in text) == (0, False)
-    assert f"{len(confirmed)} labels" in text
+    assert server.process.wait(60) == 0
+    assert server.process.stderr == ""
+    server.client.close()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org"])
