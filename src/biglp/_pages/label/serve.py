@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from biglp._pages.label.session import Session, Wanted
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 """Names of this machine for itself."""
+SWITCH_SECONDS = 0.001
+"""How long Python lets a fit go on while a request waits."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,12 @@ def _run(
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    Server(config).run(sockets=[listening])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        Server(config).run(sockets=[listening])
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def _uvicorn() -> Any:
