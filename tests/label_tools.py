@@ -1,12 +1,13 @@
 """A labelling session on small rows, and a client that is let in."""
 
+import asyncio
 import re
 import time
 import uuid
 from pathlib import Path
 
+import httpx
 import numpy as np
-from starlette.testclient import TestClient
 
 from biglp._jobs.fit import FitJob
 from biglp._pages.label.app import Page
@@ -40,10 +41,35 @@ def wanted(folder, inputs, **options):
     return Wanted(job, **page)
 
 
+class Client:
+    """Asks an application, without a network; keeps cookies and follows no redirections."""
+
+    def __init__(self, app, headers=None):
+        self.app, self.headers, self.cookies = app, headers or {}, httpx.Cookies()
+
+    def request(self, method, path, **more):
+        async def ask():
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            base = f"http://{HOST}"
+            async with httpx.AsyncClient(
+                transport=transport, base_url=base, headers=self.headers, cookies=self.cookies
+            ) as client:
+                reply = await client.request(method, path, **more)
+                self.cookies = client.cookies
+                return reply
+
+        return asyncio.run(ask())
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, **more):
+        return self.request("POST", path, **more)
+
+
 def client_of(session):
     """A client with the cookie, of a guarded page."""
-    app = Guard(Page(session).app(), TOKEN, (HOST,))
-    client = TestClient(app, base_url=f"http://{HOST}", headers=OWN, raise_server_exceptions=False)
+    client = Client(Guard(Page(session).app(), TOKEN, (HOST,)), OWN)
     client.cookies.set("biglp", TOKEN)
     return client
 

@@ -1,6 +1,7 @@
 """Answers on disk: nothing confirmed is lost, nothing counts twice, at whatever moment it ends."""
 
 import json
+import os
 
 import pytest
 
@@ -29,8 +30,13 @@ OPEN = []
 
 
 @pytest.fixture(autouse=True)
-def closed_at_the_end():
-    yield
+def synced(monkeypatch):
+    """Files that were forced to disk; the disk itself would take most of the time."""
+    found = []
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: found.append(os.readlink(f"/proc/self/fd/{handle}"))
+    )
+    yield found
     while OPEN:
         OPEN.pop().close()
 
@@ -64,6 +70,17 @@ def test_an_answer_is_a_line(path):
     answers.label([3, 5], "dog", "b")
     assert path.read_text() == "row,label\n7,cat\n3,dog\n5,dog\n"
     assert answers.classes == ["cat", "dog"]
+
+
+def test_an_answer_is_forced_to_disk_journal_first(path, synced):
+    answers = start(path)
+    synced.clear()
+    answers.label([7], "cat", "a")
+    assert synced == [f"{path}.journal", str(path)]
+    synced.clear()
+    answers.label([7], "dog", "b")  # the file is written anew
+    assert synced[0] == f"{path}.journal"
+    assert synced[-1] == str(path.parent)
 
 
 def test_the_same_answer_twice_counts_once(path):
@@ -141,6 +158,25 @@ def test_classes_keep_their_order(path):
     answers.add_class("a")
     answers.close()
     assert start(path, classes=["c", "b"]).classes == ["c", "b", "a"]
+
+
+def test_keys_are_the_names_where_they_can_be_and_stay_as_they_are(path):
+    answers = start(path, known={1: "7", 2: "dog"}, classes=["0", "u", "B", "cat"])
+    expected = {"0": "0", "u": "1", "B": "b", "cat": "2", "7": "7", "dog": "3"}
+    assert answers.keys == expected
+    answers.rename("cat", "1")
+    answers.label([2], "cow", "a")
+    expected = {"1" if name == "cat" else name: key for name, key in expected.items()}
+    assert answers.keys == {**expected, "cow": "4"}
+    answers.close()
+    again = start(path, known={1: "7", 2: "dog"}, classes=["0", "u", "B", "cat"])
+    assert list(again.keys.items())[:7] == [*expected.items(), ("cow", "4")]
+
+
+def test_keys_run_out(path):
+    keys = start(path, classes=[f"class {number}" for number in range(40)]).keys
+    assert list(keys.values())[25:28] == ["z", None, None]
+    assert len({key for key in keys.values() if key}) == 26
 
 
 @pytest.mark.parametrize("name", ["", "  ", "-1", "-1.0", "NA", "null", "?", "a\nb", "x" * 300, 3])

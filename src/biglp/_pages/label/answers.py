@@ -7,7 +7,7 @@ the reply. A change says which rows get which labels, so that doing it twice is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from biglp._core.errors import LabelError
@@ -17,6 +17,8 @@ from biglp._sources.formats.numerals import MISSING_TEXTS
 from biglp._sources.labels.distinct import whole_number
 
 MOST_LETTERS = 200
+DIGITS, LETTERS = "123456789", "abeghijkopqtvwxyz"
+"""Keys of classes; the other letters mean something else on the page."""
 REMEMBERED = 10_000
 """Steps that can be undone."""
 
@@ -38,7 +40,8 @@ class Answers:
     Attributes
     ----------
     own : dict of int to str
-    classes : list of str
+    keys : dict of str to str or None
+        The classes in order, and the key of each, which stays the same when a class is renamed.
     skipped : dict of int to None
     version : int
         Grows with every change of a label.
@@ -61,18 +64,21 @@ class Answers:
         self._steps: list[dict[str, Any]] = []
         self._seen: set[str] = set()
         self._unwritten = False
-        self.classes: list[str] = []
-        for name in classes:
-            self._add_class(name)
+        self.keys: dict[str, str | None] = {}
         for entry in journal.past:
             self._remember(entry)
-        for name in dict.fromkeys([*known.values(), *self.own.values()]):
-            self._add_class(name)
         if journal.pending is not None:
             self._apply(journal.pending)
             self._file.rewrite(self.own)
             journal.done()
         self._file.open()
+        for name in dict.fromkeys([*classes, *self.labelled().values()]):
+            self.add_class(name)
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, in the order of their keys."""
+        return list(self.keys)
 
     def label_of(self, row: int) -> str | None:
         """The label of a row, if it has one."""
@@ -222,16 +228,24 @@ class Answers:
             self._steps = [*self._steps[1 - REMEMBERED :], entry]
 
     def _add_class(self, name: str) -> None:
-        if name not in self.classes:
-            self.classes.append(name)
+        if name not in self.keys:
+            self.keys[name] = free_key(name, self.keys.values())
 
     def _rename_class(self, name: str, to: str) -> None:
-        self.classes = [to if each == name else each for each in self.classes]
+        self.keys = {to if each == name else each: key for each, key in self.keys.items()}
         for step in self._steps:  # what a step back restores has the new name too
             if "was" in step:
                 step["was"] = [to if label == name else label for label in step["was"]]
             if step.get("label") == name:
                 step["label"] = to
+
+
+def free_key(name: str, taken: Iterable[str | None]) -> str | None:
+    """The key of a new class: its own name where that is a key, else the first that is free."""
+    free = [key for key in (*DIGITS, *LETTERS) if key not in set(taken)]
+    if name.lower() in free or name == "0":
+        return name.lower()
+    return next(iter(free), None)
 
 
 def class_name(name: Any) -> str:

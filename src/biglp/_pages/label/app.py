@@ -66,7 +66,7 @@ class Page:
         }
         routes = [Route(path, answer, methods=["GET"]) for path, answer in get.items()]
         routes += [Route(path, _posted(answer), methods=["POST"]) for path, answer in post.items()]
-        mounted = Mount("/static", _Static(directory=STATIC, check_dir=False))
+        mounted = Mount("/static", _Static(directory=STATIC))
         return Starlette(
             routes=[*routes, mounted],
             exception_handlers={BigLPError: _told, OSError: _told, Exception: _unexpected},

@@ -19,8 +19,6 @@ MOST_CARDS = 20
 PROBABILITIES, NEAREST = 6, 4
 COMPARED = 2000
 """Labelled rows among which the nearest are looked for: the latest ones."""
-KEYS = "123456789abcdefghijklmnopqrtvwxyz"
-"""Keys of the classes; U, S and ? have a meaning of their own."""
 
 
 class Cards:
@@ -167,7 +165,6 @@ def state(session: Session) -> dict[str, Any]:
     counts = Counter(labels.values())
     found = {} if fit is None else found_rows(fit, session.source.n_rows)
     estimate = None if fit is None or fit.estimate is None else fit.estimate
-    names = list(answers.classes)
     return {
         "server": session.id,
         "version": session.version,
@@ -179,11 +176,11 @@ def state(session: Session) -> dict[str, Any]:
         "classes": [
             {
                 "name": name,
-                "key": KEYS[place] if place < len(KEYS) else "",
+                "key": key,
                 "labelled": counts[name],
                 "found": found.get(name) if fit is not None else None,
             }
-            for place, name in enumerate(names)
+            for name, key in list(answers.keys.items())
         ],
         "labelled": len(labels),
         "skipped": len(answers.skipped),
