@@ -86,7 +86,9 @@ function resize() {
 }
 
 async function load() {
-  ({ points: scene.points, rows, at } = await readPoints());
+  const found = await readPoints();
+  if (found.rows.length === 0 && rows.length > 0) return;
+  ({ points: scene.points, rows, at } = found);
   grid = new Grid(scene.points);
   byId("map").setAttribute("aria-label", `Map of ${number(rows.length)} rows`);
   await recolour();
@@ -235,7 +237,8 @@ export function startMap() {
   dark.addEventListener("change", () => { if (state) toggleColour(byDoubt); });
   on("current", point);
   on("state", ({ before }) => {
-    if (!before || state.server !== before.server) load().catch(failed);
+    // The server may still be at work on the places when the page opens.
+    if (!before || state.server !== before.server || rows.length === 0) load().catch(failed);
     else if (looks(state) !== looks(before)) recolour().catch(failed);
   });
 }

@@ -39,6 +39,10 @@ const inWords = (found) => found.slice(0, 3).map(([name, n]) => `${name} (${numb
 /** One sentence for those who do not see the map. */
 export function describe(scene, pairs) {
   const n = scene.points.length / 2;
+  if (n === 0) {
+    byId("map-text").textContent = "The map is being drawn up.";
+    return;
+  }
   const found = inWords(largest(pairs));
   const part = n < state.rows ? `${number(n)} of ${count(state.rows, "row")}` : count(n, "row");
   const rest = found ? `; most are ${found}` : "";
