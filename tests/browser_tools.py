@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from cli_tools import PRELOADED, Process
@@ -21,6 +21,9 @@ ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-background-ne
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PATIENCE = 30_000
 """Milliseconds until something that must happen counts as missing; machines may be busy."""
+SCRIPT = "<script>window.hacked = 1</script>"
+IMAGE = '"><img src=x onerror="window.hacked = 1">'
+"""Text that would act if it were taken for HTML."""
 PRELOADED.extend(["starlette.applications", "uvicorn", "biglp._pages.label.serve"])
 
 
@@ -70,9 +73,12 @@ class Served:
         for _ in range(600):
             try:
                 urlopen(f"{self.origin}/", timeout=5).close()
-            except URLError as error:
-                if getattr(error, "code", None) == 403:  # it wants a token: it is there
-                    return
+            except HTTPError as error:  # it wants a token: it is there
+                assert error.code == 403
+                error.close()
+                return
+            except OSError:
+                pass
             assert self.process.wait(0.1) is None, self.process.stderr
         raise AssertionError("the server did not start")
 
@@ -112,6 +118,18 @@ class Labelling:
         self.page.goto(url)
         self.expect("#think").not_to_be_empty()
         return self
+
+    def violations(self, place: str = "html") -> list[tuple[str, list[str], str]]:
+        """What axe-core finds serious or critical: rule, place, and what to do."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page, context=place).response["violations"]
+        return [
+            (each["id"], node["target"], node["failureSummary"])
+            for each in found
+            if each["impact"] in ("serious", "critical")
+            for node in each["nodes"]
+        ]
 
     def expect(self, place: str) -> Any:
         """What must become true of an element."""
@@ -159,7 +177,7 @@ class Labelling:
             self.page.keyboard.type(name)
             self.press("Enter")
         self.expect("#saved").to_have_text(f"✓ Saved row {row:,} as {name}")
-        self.expect(f'#classes button[title="{name}"] kbd').not_to_be_empty()
+        wait_for(lambda: self.key(name))
         return row
 
 

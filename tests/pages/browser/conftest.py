@@ -1,4 +1,4 @@
-"""One browser and two servers for all tests of the page: one with images, one with hostile text."""
+"""One browser and three servers for all tests of the page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import csv
 import numpy as np
 import pytest
 
-from browser_tools import DESKTOP, Labelling, Served, browser, why_no_browser
+from browser_tools import DESKTOP, IMAGE, SCRIPT, Labelling, Served, browser, why_no_browser
 
-SCRIPT = "<script>window.hacked = 1</script>"
-IMAGE = '"><img src=x onerror="window.hacked = 1">'
 TOPICS = ("the goal, the match and the team", "the market, the price and the bank")
 
 
@@ -66,11 +64,26 @@ def shapes():
 
 @pytest.fixture(scope="session")
 def images(shapes, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    np.save(folder / "shapes.npy", shapes[0])
-    served = Served(folder, "shapes.npy")
-    yield served
-    served.stop()
+    """A page with images and no labels."""
+    yield from served(tmp_path_factory.mktemp("images"), shapes[0])
+
+
+@pytest.fixture(scope="session")
+def known(shapes, tmp_path_factory):
+    """A page with images and labels, one of them wrong."""
+    folder = tmp_path_factory.mktemp("known")
+    rows, names = shapes
+    lines = [f"{row},{name}" for row, name in enumerate(names[:15])]
+    lines[0] = f"0,{next(name for name in names if name != names[0])}"
+    (folder / "answers.csv").write_text("\n".join(["row,label", *lines]) + "\n")
+    yield from served(folder, rows)
+
+
+def served(folder, rows):
+    np.save(folder / "shapes.npy", rows)
+    made = Served(folder, "shapes.npy")
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +94,7 @@ def topics():
 
 @pytest.fixture(scope="session")
 def table(topics, tmp_path_factory):
-    """Texts, IDs and a column that all look like HTML; the first rows have labels."""
+    """A page with texts, IDs and a column that all look like HTML, and no labels."""
     folder = tmp_path_factory.mktemp("table")
     rng = np.random.default_rng(7)
     with (folder / "mails.csv").open("w", newline="", encoding="utf-8") as file:
@@ -90,6 +103,6 @@ def table(topics, tmp_path_factory):
         for row, topic in enumerate(topics):
             words = rng.permutation(TOPICS[topic].split())
             out.writerow([f"{row}{IMAGE}", f"{SCRIPT} {' '.join(words)}", rng.normal(topic, 1)])
-    served = Served(folder, "mails.csv", "--id-column", "key", "--text", "body")
-    yield served
-    served.stop()
+    made = Served(folder, "mails.csv", "--id-column", "key", "--text", "body")
+    yield made
+    made.stop()
