@@ -1,7 +1,6 @@
 """A labelling session on small rows, and a client that is let in."""
 
 import asyncio
-import re
 import time
 import uuid
 from pathlib import Path
@@ -87,11 +86,6 @@ def wait_for(condition, seconds=60.0):
     while not condition():
         assert time.monotonic() < end, "it never came"
         time.sleep(0.01)
-
-
-def address_in(text):
-    """The URL that a server has printed."""
-    return re.search(r"http://\S+\?token=\S+", text)[0]
 
 
 def opened(want):

@@ -142,11 +142,17 @@ def label(
             )
             console.print(f"Label at {escape(url)}", soft_wrap=True)
         if not no_browser:
+            import threading
             import webbrowser
 
-            webbrowser.open(url)
+            # Browsers in a terminal come back when they are closed.
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
-    serve(wanted, Address(host, port, i_know), began, tuple(allow_host or ()))
+    n_labels = serve(wanted, Address(host, port, i_know), began, tuple(allow_host or ()))
+    if not printing.quiet:
+        results_console().print(
+            f"Ended. {escape(str(path))} holds {n_labels:,} labels; the same command goes on."
+        )
 
 
 def default_labels(first: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from biglp._pages.label.session import Session, Wanted
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 """Names of this machine for itself."""
+SWITCH_SECONDS = 0.001
+"""How long Python lets a fit go on while a request waits."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,8 @@ class Address:
 
 def serve(
     wanted: Wanted, address: Address, began: Callable[[str], None], allowed: tuple[str, ...] = ()
-) -> None:
-    """Serve the page until the process is asked to end.
+) -> int:
+    """Serve the page until the process is asked to end; return how many labels there are then.
 
     Parameters
     ----------
@@ -98,6 +101,7 @@ def serve(
             pass
         finally:
             session.close()
+    return len(session.answers.own)
 
 
 def _run(
@@ -138,7 +142,12 @@ def _run(
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    Server(config).run(sockets=[listening])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        Server(config).run(sockets=[listening])
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def _uvicorn() -> Any:

@@ -16,7 +16,7 @@ from biglp._core.memory import parse_memory
 from biglp._engines import make_engine
 from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob
-from biglp._pages.label.answers import Answers
+from biglp._pages.label.answers import Answers, class_name
 from biglp._pages.label.finish import Finishing
 from biglp._pages.label.journal import Journal
 from biglp._pages.label.labels_file import LabelsFile
@@ -92,6 +92,7 @@ class Session:
 
     def _open(self, journal: Journal) -> None:
         wanted, job = self.wanted, self.wanted.job
+        classes = [class_name(name) for name in wanted.classes]
         self.memory = parse_memory(job.memory_given)
         beside = replace(job, labels=job.labels[:-1]).label_input
         reading = {**job.reading, **beside.not_features, "cache": wanted.cache}
@@ -109,7 +110,7 @@ class Session:
         seed = int(job.parameters.get("random_state") or 0)
         rows = draw_pool(self.source.n_rows, size, [*known, *own], seed)
         self.view.hold(rows)
-        self.answers = Answers(file, own, journal, known=known, classes=wanted.classes)
+        self.answers = Answers(file, own, journal, known=known, classes=classes)
         pool = PoolSource(self.source, rows)
         self.engine = make_engine("threads", job.threads)
         self.engine.__enter__()
