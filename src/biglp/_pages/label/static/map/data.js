@@ -3,7 +3,7 @@
 import { getBytes, getJSON } from "../api.js";
 import { classColour, doubtColour, parts, unknownColour } from "../colours.js";
 
-const UNKNOWN = 255;
+export const UNKNOWN = 255;
 const ALPHA = 205;
 
 /** Places and row numbers of the points. */

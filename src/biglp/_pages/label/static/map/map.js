@@ -108,7 +108,7 @@ async function recolour() {
       stale = false;
       ({ pairs, marks: scene.marks } = await readColours());
       if (pairs.length === 2 * rows.length) fillPainter();
-      drawLegend(byDoubt);
+      drawLegend(byDoubt, pairs);
       describe(scene, pairs);
     } while (stale);
   } finally {
@@ -207,7 +207,7 @@ export function toggleColour(wish) {
   byId("by-class").setAttribute("aria-pressed", String(!byDoubt));
   byId("by-doubt").setAttribute("aria-pressed", String(byDoubt));
   fillPainter();
-  drawLegend(byDoubt);
+  drawLegend(byDoubt, pairs);
 }
 
 /** Go to the map by keyboard: the circle starts at the current row. */
