@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from browser_tools import IMAGE, SCRIPT
 
 CLASSES = ("<i>sport</i>", '"money" & <script>window.hacked = 2</script>')
@@ -52,11 +50,10 @@ def test_a_session_on_text_that_looks_like_html(table, topics, visit):
     assert table.answers() == expected
 
 
-def test_two_windows_agree(table, topics, visit):
-    first, second = visit(table), visit(table)
+def test_two_windows_agree(known, shapes, visit):
+    first, second = visit(known), visit(known)
     before = int(first.text("#counts .small").split(" ")[0])
-    row = first.answer(CLASSES[topics[first.row]])
-    second.expect("#counts .small").to_contain_text(f"{before + 1} labelled")
-    first.expect("#work-title").not_to_contain_text(f"Row {row} ")
-    second.expect("#work-title").not_to_contain_text(f"Row {row} ")
-    assert np.isin(second.row, np.arange(len(topics)))
+    row = first.answer(str(shapes[1][first.row]))
+    for page in (first, second):
+        page.expect("#counts .small").to_contain_text(f"{before + 1} labelled")
+        page.expect("#work-title").not_to_have_text(f"Row {row}")

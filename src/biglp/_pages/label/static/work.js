@@ -99,6 +99,7 @@ async function showMany(shown) {
   const sample = el("div", { class: state.kind === "image" ? "sample" : "sample wide" });
   byId("content").replaceChildren(el("h3", {}, "Some of them"), sample);
   byId("think").replaceChildren(el("h3", {}, "The model thinks"), el("ul", { class: "bars" },
+    ...(tally.length > 0 ? [] : [el("li", { class: "small" }, "No guess yet.")]),
     ...tally.slice(0, 8).map(([name, n]) => bar(name, n / rows.length, number(n)))));
   const cards = await Promise.all(spread(rows, SAMPLE)
     .map((row) => getJSON(`/api/row/${row}`).catch(() => null)));
