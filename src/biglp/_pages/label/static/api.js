@@ -19,6 +19,7 @@ async function ask(path, options = {}) {
   }
   if (response.status === 401 || response.status === 403) throw new Refused("403");
   if (!response.ok) {
+    if (response.status === 413) throw new Answered("These are too many rows at once; select fewer.", 413);
     const found = await response.json().catch(() => ({}));
     throw new Answered(found.error ?? `The server answered ${response.status}.`, response.status);
   }

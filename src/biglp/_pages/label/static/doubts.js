@@ -36,12 +36,14 @@ async function draw() {
     if (!noticeFailure(error)) emit("problem", error.message);
     return;
   }
-  const key = JSON.stringify(found);
+  const key = JSON.stringify([found, state.labelled === 0]);
   if (key === shown) return;
   shown = key;
   const had = byId("doubt-rows").contains(document.activeElement);
   byId("doubt-rows").replaceChildren(found.length === 0
-    ? el("p", { class: "small" }, "None: the model agrees with every label you gave.")
+    ? el("p", { class: "small" }, state.labelled === 0
+      ? "Labels that the model would not have given will be listed here."
+      : "None: the model agrees with every label you gave.")
     : el("ul", { class: "doubt-list", tabindex: 0, role: "list", "aria-labelledby": "doubts-title" }, ...found.map(line)));
   if (had) byId("doubts-title").focus({ preventScroll: true });
 }

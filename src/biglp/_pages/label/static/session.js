@@ -135,14 +135,19 @@ export function back() {
   if (current.mode === "look" || current.mode === "many") advance();
 }
 
-/** Somebody else may have answered the row shown here. */
+/** Somebody else may have answered the row shown here, or the model has its first guess for it.
+ *  A guess that is shown stays: it must not change under the finger that accepts it. */
 async function checkShown() {
-  if (current.mode !== "next" || isUnsent(current.card.row)) return;
-  const shown = current.card;
+  const { card: shown, mode } = current;
+  if (!shown || isUnsent(shown.row)) return;
   const found = await getJSON(`/api/row/${shown.row}`).catch(() => null);
-  if (!found || current.card !== shown || found.label === null || found.label === shown.label) return;
-  emit("problem", `Row ${shown.row} was labelled “${found.label}” in another window.`);
-  advance();
+  if (!found || current.card !== shown) return;
+  if (mode === "next" && found.label !== null && found.label !== shown.label) {
+    emit("problem", `Row ${shown.row} was labelled “${found.label}” in another window.`);
+    advance();
+  } else if (!shown.guess && found.guess) {
+    show(mode, { ...found, picture: shown.picture });
+  }
 }
 
 /** Follow the server: its next rows after every answer, and changes made elsewhere. */
@@ -164,7 +169,8 @@ export function startSession() {
   on("state", ({ before }) => {
     const fitted = before && state.model.labels !== before.model.labels;
     if (!before || fitted || state.server !== before.server) refill();
-    if (before && state.labelled !== before.labelled) checkShown();
+    const elsewhere = before && state.labelled !== before.labelled;
+    if (elsewhere || (state.model.state === "ready" && current.card && !current.card.guess)) checkShown();
   });
   on("connection", (connection) => { if (connection === "open") refill(); });
 }

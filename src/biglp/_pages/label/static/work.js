@@ -22,11 +22,18 @@ const bar = (name, share, text) => el("li", { colour: colourOf(name) },
   el("span", { class: "number" }, text),
   el("span", { class: "track" }, el("span", { "width%": 100 * share })));
 
+function noGuess() {
+  if (state.model.problem) return state.model.problem;
+  if (state.labelled === 0) return "No guess yet: it learns from your first labels.";
+  const labelled = state.classes.filter((each) => each.labelled > 0).length;
+  return labelled < 2 ? "No guess yet: it needs labelled rows of two classes."
+    : "No guess yet: it is learning from your labels. It will guess the next rows.";
+}
+
 function thinking(card) {
   if (!card.guess) {
     return [el("h3", {}, "The model"), el("p", { class: "small" },
-      state.labelled === 0 ? "No guess yet: it learns from your first labels."
-        : "No guess yet: it needs labelled rows of two classes.")];
+      noGuess())];
   }
   const bars = card.probabilities
     .map(({ label, probability }) => bar(label, probability, percent(probability)));
@@ -92,6 +99,7 @@ async function showMany(shown) {
   const sample = el("div", { class: state.kind === "image" ? "sample" : "sample wide" });
   byId("content").replaceChildren(el("h3", {}, "Some of them"), sample);
   byId("think").replaceChildren(el("h3", {}, "The model thinks"), el("ul", { class: "bars" },
+    ...(tally.length > 0 ? [] : [el("li", { class: "small" }, "No guess yet.")]),
     ...tally.slice(0, 8).map(([name, n]) => bar(name, n / rows.length, number(n)))));
   const cards = await Promise.all(spread(rows, SAMPLE)
     .map((row) => getJSON(`/api/row/${row}`).catch(() => null)));

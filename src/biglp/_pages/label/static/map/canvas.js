@@ -1,7 +1,5 @@
 // Points drawn without WebGL, pixel by pixel. The same interface as webgl.js.
 
-const LITTLE = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
-
 export class CanvasPainter {
   constructor(canvas) {
     this.canvas = canvas;
@@ -19,25 +17,23 @@ export class CanvasPainter {
   }
 
   /** Squares of whole pixels, without blending: a million points take some hundredths of a second. */
-  paint(view, ratio) {
+  paint(view, ratio, step = 1) {
     const { width, height } = this.canvas;
     const image = this.context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
     const n = this.points.length / 2;
     const colours = new Uint32Array(this.colours.buffer, this.colours.byteOffset, n);
-    const opaque = LITTLE ? 0xff000000 : 0x000000ff;
     const side = Math.max(1, Math.round(view.pointSize(n) * ratio * 0.85));
     const kx = view.scaleX * ratio;
     const ky = view.scaleY * ratio;
     const left = width / 2 - view.x * kx - side / 2;
     const top = height / 2 + view.y * ky - side / 2;
-    for (let i = 0; i < n; i += 1) {
+    for (let i = 0; i < n; i += step) {
       const x = Math.round(left + this.points[2 * i] * kx);
       const y = Math.round(top - this.points[2 * i + 1] * ky);
       if (x < 0 || y < 0 || x + side > width || y + side > height) continue;
-      const colour = colours[i] | opaque;
       for (let row = y; row < y + side; row += 1) {
-        pixels.fill(colour, row * width + x, row * width + x + side);
+        pixels.fill(colours[i], row * width + x, row * width + x + side);
       }
     }
     this.context.putImageData(image, 0, 0);

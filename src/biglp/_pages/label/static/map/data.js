@@ -3,8 +3,7 @@
 import { getBytes, getJSON } from "../api.js";
 import { classColour, doubtColour, parts, unknownColour } from "../colours.js";
 
-const UNKNOWN = 255;
-const ALPHA = 205;
+export const UNKNOWN = 255;
 
 /** Places and row numbers of the points. */
 export async function readPoints() {
@@ -27,7 +26,7 @@ export function paintColours(pairs, byDoubt) {
   const table = new Uint8Array(4 * 256);
   for (let value = 0; value < 256; value += 1) {
     const named = value === UNKNOWN ? unknownColour() : classColour(value);
-    table.set([...(byDoubt ? doubtColour(value) : parts(named)), ALPHA], 4 * value);
+    table.set([...(byDoubt ? doubtColour(value) : parts(named)), 255], 4 * value);
   }
   const quick = new Uint32Array(table.buffer);
   const found = new Uint32Array(pairs.length / 2);

@@ -16,6 +16,9 @@ import { WebGLPainter } from "./webgl.js";
 import { describe, describeCircle, drawLegend, largest, showHover } from "./words.js";
 
 const NEAR_PX = 12;
+const SLOW_MS = 90;
+const REST_MS = 200;
+const COARSEST = 16;
 const view = new View();
 const scene = {
   points: new Float32Array(0), marks: { points: [], classes: [] }, selected: [],
@@ -30,7 +33,9 @@ let over = null;
 let ratio = 1;
 let byDoubt = false;
 let drag = false;
-let waiting = { paint: false, overlay: false };
+let coarse = 1;
+let resting = null;
+let waiting = { paint: false, overlay: false, step: 1 };
 
 /** WebGL where there is any, else a plain canvas; also when the graphics card gives up later. */
 function makePainter() {
@@ -63,15 +68,30 @@ function fillPainter() {
 }
 
 /** Paint in the next frame; moving the pointer needs the overlay only. */
-function draw(points = true) {
+function draw(points = true, step = 1) {
   const idle = !waiting.paint && !waiting.overlay;
-  waiting = { paint: waiting.paint || points, overlay: true };
+  waiting = { paint: waiting.paint || points, overlay: true, step };
   if (!idle) return;
-  requestAnimationFrame(() => {
-    if (waiting.paint && scene.points.length > 0) painter.paint(view, ratio);
+  requestAnimationFrame((began) => {
+    if (waiting.paint && scene.points.length > 0) {
+      painter.paint(view, ratio, waiting.step);
+      if (waiting.step > 1) settle();
+      requestAnimationFrame((ended) => measure(ended - began));
+    }
     drawOverlay(over, view, ratio, scene);
-    waiting = { paint: false, overlay: false };
+    waiting = { paint: false, overlay: false, step: 1 };
   });
+}
+
+/** Where painting is slow, fewer points are drawn while the map moves, and all when it rests. */
+function measure(took) {
+  if (took > SLOW_MS) coarse = Math.min(COARSEST, coarse * 2);
+  else if (took < SLOW_MS / 3) coarse = Math.max(1, coarse / 2);
+}
+
+function settle() {
+  clearTimeout(resting);
+  resting = setTimeout(draw, REST_MS);
 }
 
 function resize() {
@@ -86,7 +106,9 @@ function resize() {
 }
 
 async function load() {
-  ({ points: scene.points, rows, at } = await readPoints());
+  const found = await readPoints();
+  if (found.rows.length === 0 && rows.length > 0) return;
+  ({ points: scene.points, rows, at } = found);
   grid = new Grid(scene.points);
   byId("map").setAttribute("aria-label", `Map of ${number(rows.length)} rows`);
   await recolour();
@@ -106,7 +128,7 @@ async function recolour() {
       stale = false;
       ({ pairs, marks: scene.marks } = await readColours());
       if (pairs.length === 2 * rows.length) fillPainter();
-      drawLegend(byDoubt);
+      drawLegend(byDoubt, pairs);
       describe(scene, pairs);
     } while (stale);
   } finally {
@@ -149,8 +171,8 @@ function startBrush() {
 const circle = ({ x, y, radius }) => grid.inEllipse(x, y, radius / view.scaleX, radius / view.scaleY);
 
 const act = {
-  move(dx, dy) { view.pan(dx, dy); draw(); },
-  zoom(factor, px, py) { view.zoomAt(factor, px, py); draw(); },
+  move(dx, dy) { view.pan(dx, dy); draw(true, coarse); },
+  zoom(factor, px, py) { view.zoomAt(factor, px, py); draw(true, coarse); },
   zoomKey(factor) {
     const { x, y } = startBrush();
     act.zoom(factor, ...view.toScreen(x, y));
@@ -205,7 +227,7 @@ export function toggleColour(wish) {
   byId("by-class").setAttribute("aria-pressed", String(!byDoubt));
   byId("by-doubt").setAttribute("aria-pressed", String(byDoubt));
   fillPainter();
-  drawLegend(byDoubt);
+  drawLegend(byDoubt, pairs);
 }
 
 /** Go to the map by keyboard: the circle starts at the current row. */
@@ -214,7 +236,7 @@ export function focusMap() {
   const [x, y] = scene.current < 0 ? [view.x, view.y]
     : [scene.points[2 * scene.current], scene.points[2 * scene.current + 1]];
   scene.brush = { x, y, radius: 40 };
-  draw(false);
+  act.brush(0, 0);
 }
 
 /** What the colours depend on; a version of the state may change for other reasons. */
@@ -235,7 +257,8 @@ export function startMap() {
   dark.addEventListener("change", () => { if (state) toggleColour(byDoubt); });
   on("current", point);
   on("state", ({ before }) => {
-    if (!before || state.server !== before.server) load().catch(failed);
+    // The server may still be at work on the places when the page opens.
+    if (!before || state.server !== before.server || rows.length === 0) load().catch(failed);
     else if (looks(state) !== looks(before)) recolour().catch(failed);
   });
 }

@@ -51,6 +51,11 @@ export class View {
     this.y = Math.min(free, Math.max(-free, this.y));
   }
 
+  /** How much a point covers: many points show by their density where they are many. */
+  opacity(n) {
+    return Math.min(0.85, 0.85 * (20000 / Math.max(1, n)) ** 0.25 * this.zoom ** 0.5);
+  }
+
   /** Width of a point in pixels: small when there are many, larger when few are seen. */
   pointSize(n) {
     const base = Math.sqrt((this.width * this.height) / Math.max(1, n));

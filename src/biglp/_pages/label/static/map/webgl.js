@@ -17,11 +17,12 @@ void main() {
 const FRAGMENT = `
 precision mediump float;
 uniform mediump float size;
+uniform mediump float opacity;
 varying vec4 shade;
 void main() {
   float off = length(gl_PointCoord - 0.5) * size;
   float cover = size < 2.5 ? 1.0 : clamp(size / 2.0 - off + 0.5, 0.0, 1.0);
-  gl_FragColor = vec4(shade.rgb, 1.0) * shade.a * cover;
+  gl_FragColor = vec4(shade.rgb, 1.0) * opacity * cover;
 }`;
 
 function shader(gl, kind, text) {
@@ -47,21 +48,18 @@ export class WebGLPainter {
     gl.useProgram(program);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-    this.uniforms = Object.fromEntries(["middle", "scale", "size"]
+    this.uniforms = Object.fromEntries(["middle", "scale", "size", "opacity"]
       .map((name) => [name, gl.getUniformLocation(program, name)]));
-    this.places = this.attribute(program, "place", 2, gl.FLOAT);
-    this.colours = this.attribute(program, "colour", 4, gl.UNSIGNED_BYTE);
+    this.places = this.attribute(program, "place", 2, gl.FLOAT, 8);
+    this.colours = this.attribute(program, "colour", 4, gl.UNSIGNED_BYTE, 4);
     this.n = 0;
   }
 
-  attribute(program, name, width, type) {
+  attribute(program, name, width, type, bytes) {
     const { gl } = this;
-    const buffer = gl.createBuffer();
     const at = gl.getAttribLocation(program, name);
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.enableVertexAttribArray(at);
-    gl.vertexAttribPointer(at, width, type, type === gl.UNSIGNED_BYTE, 0, 0);
-    return buffer;
+    return { buffer: gl.createBuffer(), at, width, type, bytes };
   }
 
   setPoints(points) {
@@ -74,19 +72,25 @@ export class WebGLPainter {
     this.fill(this.colours, colours);
   }
 
-  fill(buffer, values) {
+  fill({ buffer }, values) {
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, buffer);
     this.gl.bufferData(this.gl.ARRAY_BUFFER, values, this.gl.STATIC_DRAW);
   }
 
-  paint(view, ratio) {
+  /** Paint every `step`-th point (at most 31: a stride has 255 bytes). */
+  paint(view, ratio, step = 1) {
     const { gl, canvas, uniforms } = this;
+    for (const { buffer, at, width, type, bytes } of [this.places, this.colours]) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.vertexAttribPointer(at, width, type, type === gl.UNSIGNED_BYTE, bytes * step, 0);
+    }
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
     gl.uniform2f(uniforms.middle, view.x, view.y);
     gl.uniform2f(uniforms.scale, view.scaleX / (view.width / 2), view.scaleY / (view.height / 2));
     gl.uniform1f(uniforms.size, view.pointSize(this.n) * ratio);
-    gl.drawArrays(gl.POINTS, 0, this.n);
+    gl.uniform1f(uniforms.opacity, view.opacity(this.n));
+    gl.drawArrays(gl.POINTS, 0, Math.ceil(this.n / step));
   }
 }

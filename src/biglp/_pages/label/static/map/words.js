@@ -5,14 +5,14 @@ import { classColour, doubtColour, unknownColour } from "../colours.js";
 import { small } from "../content.js";
 import { byId, count, el, number, percent, rowName } from "../dom.js";
 import { classesByKey, state } from "../state.js";
-import { tally } from "./data.js";
+import { UNKNOWN, tally } from "./data.js";
 
 const WAIT_MS = 90;
 let timer = null;
 let hovered = -1;
 
 /** Names and colours under the map. */
-export function drawLegend(byDoubt) {
+export function drawLegend(byDoubt, pairs) {
   const rgb = (doubt) => `rgb(${doubtColour(doubt).join(" ")})`;
   if (byDoubt) {
     const ramp = el("span", { class: "ramp" });
@@ -23,7 +23,7 @@ export function drawLegend(byDoubt) {
   const item = (name, colour) => el("span", {}, el("span", { class: "dot", colour }), name);
   byId("legend").replaceChildren(
     ...classesByKey().map(({ name, index }) => item(name, classColour(index))),
-    ...(state.model.state === "ready" ? [] : [item("not known yet", unknownColour())]));
+    ...(tally(pairs)[UNKNOWN] > 0 ? [item("not known yet", unknownColour())] : []));
 }
 
 /** [class, number] of some points, or of all, the largest first. */
@@ -39,6 +39,10 @@ const inWords = (found) => found.slice(0, 3).map(([name, n]) => `${name} (${numb
 /** One sentence for those who do not see the map. */
 export function describe(scene, pairs) {
   const n = scene.points.length / 2;
+  if (n === 0) {
+    byId("map-text").textContent = "The map is being drawn up.";
+    return;
+  }
   const found = inWords(largest(pairs));
   const part = n < state.rows ? `${number(n)} of ${count(state.rows, "row")}` : count(n, "row");
   const rest = found ? `; most are ${found}` : "";
