@@ -3,11 +3,14 @@
 import json
 import os
 
+import numpy as np
 import pytest
 
 from biglp._core.errors import LabelError, OutputError, ParameterError
-from biglp._pages.label.answers import Answers, class_name
+from biglp._pages.label.answers import Answers
+from biglp._pages.label.classes import class_name
 from biglp._pages.label.journal import Journal
+from biglp._pages.label.known import Known
 from biglp._pages.label.labels_file import LabelsFile
 from biglp._sources.labels.input import LabelInput
 
@@ -48,7 +51,11 @@ def start(path, known=(), classes=()):
     file = LabelsFile(path, "row", lambda rows: [str(row) for row in rows])
     lines = file.read(torn=journal.pending is not None)
     own = {int(key): label for key, label in lines}
-    OPEN.append(Answers(file, own, journal, known=dict(known), classes=classes))
+    given = dict(known)
+    there = Known(
+        np.array(list(given), dtype=np.int64), np.array(list(given.values()), dtype=object)
+    )
+    OPEN.append(Answers(file, own, journal, known=there, pool=np.arange(50), classes=classes))
     return OPEN[-1]
 
 
@@ -151,6 +158,20 @@ def test_labels_from_elsewhere_are_overruled_and_come_back(path):
     answers.rename("dog", "wolf")
     assert answers.labelled() == {1: "cat", 2: "wolf"}
     assert on_disk(path) == [(2, "wolf")]
+
+
+def test_labels_outside_the_pool_count_but_are_not_learnt(path):
+    answers = start(path, known={1: "cat", 70: "dog", 80: "dog"})
+    assert answers.labelled() == {1: "cat"}
+    assert answers.counts() == {"cat": 1, "dog": 2}
+    assert answers.label_of(70) == "dog"
+    answers.label([70], "cat", "a")
+    assert answers.labelled() == {1: "cat", 70: "cat"}
+    assert answers.counts() == {"cat": 2, "dog": 1}
+    answers.label([80], "cat", "b")
+    assert answers.counts() == {"cat": 3}
+    answers.rename("cat", "lion")
+    assert dict(answers.all_labels()) == {1: "lion", 70: "lion", 80: "lion"}
 
 
 def test_classes_keep_their_order(path):

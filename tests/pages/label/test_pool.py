@@ -4,37 +4,41 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._pages.label.pool import PoolSource, draw_pool, pool_size
+from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, stored_bytes
 from biglp._sources import as_source
 
 
 def test_small_data_is_all_in_the_pool():
-    np.testing.assert_array_equal(draw_pool(10, 100, [3], 0), np.arange(10))
+    np.testing.assert_array_equal(draw_pool(10, 100, np.array([3]), 0), np.arange(10))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_draw_has_the_labelled_rows_and_depends_on_the_seed(seed):
-    rows = draw_pool(10_000, 500, [7, 9_999, 7], seed)
+    rows = draw_pool(10_000, 500, np.array([7, 9_999, 7]), seed)
     assert len(rows) == len(set(rows.tolist())) == 500
     assert (np.diff(rows) > 0).all()
     assert {7, 9_999} <= set(rows.tolist())
-    np.testing.assert_array_equal(rows, draw_pool(10_000, 500, [7, 9_999], seed))
-    assert (rows != draw_pool(10_000, 500, [7, 9_999], 5)).any()
+    np.testing.assert_array_equal(rows, draw_pool(10_000, 500, np.array([7, 9_999]), seed))
+    assert (rows != draw_pool(10_000, 500, np.array([7, 9_999]), 5)).any()
 
 
 def test_of_very_many_labels_a_part_is_taken():
-    rows = draw_pool(10_000, 500, range(0, 10_000, 2), 0)
+    rows = draw_pool(10_000, 500, np.arange(0, 10_000, 2), 0)
     assert len(rows) == 500
     assert np.mean(rows % 2) > 0.2
 
 
 def test_memory_bounds_the_pool():
-    source = as_source(np.zeros((300_000, 100), dtype=np.float32))
-    assert pool_size(source, 4 << 30) == 100_000
-    assert pool_size(source, 80 << 20) == (20 << 20) // 400
-    assert pool_size(source, 1 << 20) == 1000
+    assert pool_size(300_000, 400.0, 4 << 30) == 100_000
+    assert pool_size(300_000, 400.0, 80 << 20) == (20 << 20) // 400
+    assert pool_size(300_000, 400.0, 1 << 20) == 1000
+    assert pool_size(300, 400.0, 4 << 30) == 300
+
+
+def test_rows_in_memory():
+    assert stored_bytes(as_source(np.zeros((5, 100), dtype=np.float32))) == 400
     matrix = sparse.random(5000, 1000, 0.01, format="csr", dtype=np.float32, random_state=0)
-    assert pool_size(as_source(matrix), 1 << 20) > 1500
+    assert 60 < stored_bytes(as_source(matrix)) < 130
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

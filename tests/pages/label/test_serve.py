@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import signal
+import sys
 import time
 import uuid
 
@@ -153,6 +154,14 @@ def test_options_that_are_refused(folder, options, message):
     assert message in failed(
         3 if "--classes" in options else 2, "label", rows, "--labels", labels, *options
     )
+
+
+@pytest.mark.parametrize("package", ["uvicorn", "starlette"])
+def test_without_the_extra(folder, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    message = failed(6, "label", folder / "rows.npy", "--labels", folder / "a.csv")
+    assert 'pip install "biglp[label]"' in message
+    assert not (folder / "a.csv").exists()
 
 
 @pytest.mark.parametrize(

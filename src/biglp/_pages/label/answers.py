@@ -7,18 +7,18 @@ the reply. A change says which rows get which labels, so that doing it twice is 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from biglp._core.errors import LabelError
-from biglp._pages.label.journal import Journal
-from biglp._pages.label.labels_file import LabelsFile
-from biglp._sources.formats.numerals import MISSING_TEXTS
-from biglp._sources.labels.distinct import whole_number
+import numpy as np
 
-MOST_LETTERS = 200
-DIGITS, LETTERS = "123456789", "abeghijkopqtvwxyz"
-"""Keys of classes; the other letters mean something else on the page."""
+from biglp._core.errors import LabelError
+from biglp._pages.label.classes import class_name, free_key
+from biglp._pages.label.journal import Journal
+from biglp._pages.label.known import Known
+from biglp._pages.label.labels_file import LabelsFile
+
 REMEMBERED = 10_000
 """Steps that can be undone."""
 
@@ -32,8 +32,10 @@ class Answers:
     own : mapping of int to str
         Labels that the file holds, by row.
     journal : Journal
-    known : mapping of int to str
+    known : Known
         Labels from elsewhere, which an answer overrules.
+    pool : ndarray
+        Rows of which labels from elsewhere are learnt, increasing.
     classes : sequence of str
         Classes that are known from the start, in order.
 
@@ -53,10 +55,12 @@ class Answers:
         own: Mapping[int, str],
         journal: Journal,
         *,
-        known: Mapping[int, str],
+        known: Known,
+        pool: np.ndarray,
         classes: Sequence[str] = (),
     ) -> None:
         self._file, self._journal, self.known = file, journal, known
+        self._learnt = known.among(pool)
         self.own: dict[int, str] = dict(own)
         self.skipped: dict[int, None] = {}
         self.version = 0
@@ -72,7 +76,7 @@ class Answers:
             self._file.rewrite(self.own)
             journal.done()
         self._file.open()
-        for name in dict.fromkeys([*classes, *self.labelled().values()]):
+        for name in dict.fromkeys([*classes, *self.counts()]):
             self.add_class(name)
 
     @property
@@ -85,9 +89,26 @@ class Answers:
         return self.own.get(row) or self.known.get(row)
 
     def labelled(self) -> dict[int, str]:
-        """All labels, the answers over those from elsewhere."""
+        """Labels to learn from: all answers, over those from elsewhere that are in the pool."""
         with self._lock:
-            return {**self.known, **self.own}
+            return {**self._learnt, **self.own}
+
+    def counts(self) -> Counter[str]:
+        """Rows of each class that there are, in all data."""
+        with self._lock:
+            found = self.known.counts()
+            found.subtract(label for row in self.own if (label := self.known.get(row)) is not None)
+            found.update(self.own.values())
+        return +found
+
+    def all_labels(self) -> Iterator[tuple[int, str]]:
+        """All labels, the answers first."""
+        with self._lock:
+            own = dict(self.own)
+        yield from own.items()
+        for row in self.known.rows.tolist():
+            if row not in own:
+                yield row, self.known.get(row) or ""
 
     @property
     def can_undo(self) -> bool:
@@ -162,7 +183,8 @@ class Answers:
                     f"there is a class {to!r} already; choose another name, or give the rows of "
                     f"{name!r} that label."
                 )
-            rows = [row for row, label in self.labelled().items() if label == name]
+            rows = [row for row, label in self.own.items() if label == name]
+            rows += [row for row in self.known.rows_called(name) if row not in self.own]
             entry = {"do": "rename", "name": name, "label": to, "rows": rows}
             self._journal.begin(entry)
             self._remember(entry)
@@ -238,38 +260,3 @@ class Answers:
                 step["was"] = [to if label == name else label for label in step["was"]]
             if step.get("label") == name:
                 step["label"] = to
-
-
-def free_key(name: str, taken: Iterable[str | None]) -> str | None:
-    """The key of a new class: its own name where that is a key, else the first that is free."""
-    free = [key for key in (*DIGITS, *LETTERS) if key not in set(taken)]
-    if name.lower() in free or name == "0":
-        return name.lower()
-    return next(iter(free), None)
-
-
-def class_name(name: Any) -> str:
-    """Check the name of a class, which must come back from a file of labels as it is.
-
-    Raises
-    ------
-    LabelError
-    """
-    if not isinstance(name, str):
-        raise LabelError("the name of a class must be text.")
-    name = name.strip()
-    if not name or name in MISSING_TEXTS or whole_number(name) == -1:
-        raise LabelError(
-            f"a class cannot be called {name!r}: in files that means a row without a label. "
-            "Give it another name."
-        )
-    if len(name) > MOST_LETTERS or not name.isprintable():
-        raise LabelError(
-            f"the name of a class is one line of at most {MOST_LETTERS} letters; "
-            f"this one has {len(name)}, or characters that cannot be seen."
-        )
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise LabelError("the name of a class must be text in Unicode.") from error
-    return name

@@ -150,7 +150,7 @@ class Page:
 
     def export(self, request: Request) -> Response:
         """All labels, as a file."""
-        labels, view = self.session.answers.labelled(), self.session.view
+        labels, view = dict(self.session.answers.all_labels()), self.session.view
         rows = list(labels)
         columns = ["row", "label"] if view.id_column is None else ["row", view.id_column, "label"]
         keys = [[]] * len(rows) if view.id_column is None else [[key] for key in view.keys(rows)]
@@ -202,7 +202,7 @@ class Page:
 
     def finish(self, given: dict[str, Any]) -> dict[str, Any]:
         """Fit all rows."""
-        if len(set(self.session.answers.labelled().values())) < 2:
+        if len(self.session.answers.counts()) < 2:
             raise LabelError("all rows can be labelled when rows of two classes have labels.")
         self.session.finishing.start()
         return {"version": self.session.version}

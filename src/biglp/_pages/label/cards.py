@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -161,8 +160,7 @@ def ranked(classes: Sequence[str], shares: np.ndarray) -> list[dict[str, Any]]:
 def state(session: Session) -> dict[str, Any]:
     """The state of a session."""
     answers, loop, view = session.answers, session.loop, session.view
-    fit, labels = loop.fit, answers.labelled()
-    counts = Counter(labels.values())
+    fit, counts = loop.fit, answers.counts()
     found = {} if fit is None else found_rows(fit, session.source.n_rows)
     estimate = None if fit is None or fit.estimate is None else fit.estimate
     return {
@@ -182,7 +180,7 @@ def state(session: Session) -> dict[str, Any]:
             }
             for name, key in list(answers.keys.items())
         ],
-        "labelled": len(labels),
+        "labelled": counts.total(),
         "skipped": len(answers.skipped),
         "can_undo": answers.can_undo,
         "labels_file": str(session.wanted.path),

@@ -27,13 +27,13 @@ LABELLED_SHARE = 0.5
 FETCHED_AT_ONCE = 10_000
 
 
-def pool_size(source: Source, memory: int) -> int:
+def pool_size(n_rows: int, row_bytes: float, memory: int) -> int:
     """Rows that there is room for."""
-    fitting = int(MEMORY_SHARE * memory / row_bytes(source))
-    return min(source.n_rows, POOL_ROWS, max(fitting, LEAST_ROWS))
+    fitting = int(MEMORY_SHARE * memory / row_bytes)
+    return min(n_rows, POOL_ROWS, max(fitting, LEAST_ROWS))
 
 
-def row_bytes(source: Source) -> float:
+def stored_bytes(source: Source) -> float:
     """Memory of a row, as it is stored."""
     if not source.is_sparse:
         return source.n_features * source.dtype.itemsize
@@ -41,11 +41,11 @@ def row_bytes(source: Source) -> float:
     return (some.data.nbytes + some.indices.nbytes) / some.shape[0] + some.indptr.itemsize
 
 
-def draw_pool(n_rows: int, size: int, labelled: Iterable[int], seed: int) -> np.ndarray:
+def draw_pool(n_rows: int, size: int, labelled: np.ndarray, seed: int) -> np.ndarray:
     """Row numbers of the pool, increasing: the labelled rows, and others by lot."""
     if size >= n_rows:
         return np.arange(n_rows)
-    known = np.unique(np.fromiter(labelled, dtype=np.int64))
+    known = np.unique(labelled)
     most = int(LABELLED_SHARE * size)
     if len(known) > most:
         known = known[sample_indices(len(known), most, seed)]

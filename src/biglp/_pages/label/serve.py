@@ -156,6 +156,7 @@ def _uvicorn() -> Any:
         import uvicorn
     except ImportError as error:
         raise MissingExtraError(
-            "biglp label needs Starlette and uvicorn; install them with pip install 'biglp[label]'."
+            "biglp label needs Starlette and uvicorn, which are not installed; install them with: "
+            'pip install "biglp[label]"'
         ) from error
     return uvicorn

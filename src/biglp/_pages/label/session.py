@@ -16,14 +16,16 @@ from biglp._core.memory import parse_memory
 from biglp._engines import make_engine
 from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob
-from biglp._pages.label.answers import Answers, class_name
+from biglp._pages.label.answers import Answers
+from biglp._pages.label.classes import class_name
 from biglp._pages.label.finish import Finishing
 from biglp._pages.label.journal import Journal
+from biglp._pages.label.known import Known
 from biglp._pages.label.labels_file import LabelsFile
 from biglp._pages.label.learner import Learner
 from biglp._pages.label.loop import Loop
 from biglp._pages.label.places import MapMaker
-from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, row_bytes
+from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, stored_bytes
 from biglp._pages.label.view import View, make_view
 from biglp._sources import Source, as_source
 
@@ -97,39 +99,36 @@ class Session:
         beside = replace(job, labels=job.labels[:-1]).label_input
         reading = {**job.reading, **beside.not_features, "cache": wanted.cache}
         self.source: Source = as_source(job.rows.paths, **reading)
-        known: dict[int, str] = {}
+        known = Known()
         if job.labels[:-1] or job.label_column is not None:
             merged = beside.pairs(self.source.n_rows)[0]
-            known = dict(zip(merged.rows.tolist(), map(str, merged.values.tolist()), strict=True))
+            known = Known(merged.rows, merged.values)
         self.view: View = make_view(
             self.source, beside, show=wanted.show, images=wanted.images, shape=wanted.shape
         )
         file = LabelsFile(wanted.path, job.id_column or "row", self.view.keys)
         own = self._rows_of(file.read(torn=journal.pending is not None))
-        size = pool_size(self.source, self.memory)
+        row_bytes = stored_bytes(self.source) + self.view.row_bytes
+        size = pool_size(self.source.n_rows, row_bytes, self.memory)
+        # What the server itself holds, the rows of the pool among it.
+        left = max(self.memory - SERVER_BYTES - int(size * row_bytes), 1 << 20)
         seed = int(job.parameters.get("random_state") or 0)
-        rows = draw_pool(self.source.n_rows, size, [*known, *own], seed)
+        labelled = np.concatenate([known.rows, np.fromiter(own, dtype=np.int64)])
+        rows = draw_pool(self.source.n_rows, size, labelled, seed)
         self.view.hold(rows)
-        self.answers = Answers(file, own, journal, known=known, classes=classes)
+        self.answers = Answers(file, own, journal, known=known, pool=rows, classes=classes)
         pool = PoolSource(self.source, rows)
         self.engine = make_engine("threads", job.threads)
         self.engine.__enter__()
-        parameters = {**job.parameters, "memory": self.memory_left(size)}
+        parameters = {**job.parameters, "memory": left}
         if parameters.get("n_landmarks", "auto") == "auto":
             parameters["n_landmarks"] = min(LANDMARKS, max(len(rows) // 4, 2))
         learner = Learner(self.engine, Settings.without_labels(parameters), pool)
         self.loop = Loop(learner, self.answers, self.changed)
         self.map = MapMaker(learner, self.changed)
         self.loop.after_graph.append(self.map.start)
-        finishing = replace(
-            job, cache=wanted.cache, parameters={**job.parameters, "memory": self.memory_left(size)}
-        )
+        finishing = replace(job, cache=wanted.cache, parameters={**job.parameters, "memory": left})
         self.finishing = Finishing(finishing, self.changed)
-
-    def memory_left(self, pool_rows: int) -> int:
-        """The budget without what the server itself holds."""
-        held = SERVER_BYTES + int(pool_rows * row_bytes(self.source))
-        return max(self.memory - held, 1 << 20)
 
     def _rows_of(self, lines: list[tuple[str, str]]) -> dict[int, str]:
         """Labels of the file of answers, by row."""

@@ -20,6 +20,8 @@ LOOKED_AT = 100
 TEXT_LETTERS, TEXT_WORDS = 40, 5
 """A column whose entries have so many letters and words on average is text to read."""
 MOST_VALUES = 40
+ENTRY_BYTES = 200
+"""What Python takes to find a row's columns."""
 SHORT = 200
 """Letters of a text that is shown beside another row."""
 
@@ -38,6 +40,8 @@ class View:
     pictures : Pictures or None
     texts, show, columns : tuples of str
         Columns that are read, that are shown beside, and whose values are shown.
+    row_bytes : float
+        What the columns of a row take in memory.
     """
 
     source: Source
@@ -48,6 +52,7 @@ class View:
     texts: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    row_bytes: float = 0.0
     _held: Any = field(default=None, repr=False)
     _places: dict[int, int] = field(default_factory=dict, repr=False)
 
@@ -171,6 +176,7 @@ def make_view(
     texts = tuple(beside.reading.get("text") or _text_columns(some))
     columns = tuple(name for name in names if name not in texts)[:MOST_VALUES]
     view = View(source, beside, "text", texts=texts, show=tuple(show), columns=columns)
+    view.row_bytes = ENTRY_BYTES + some.nbytes / max(some.num_rows, 1)
     if images is not None:
         found_in = Pictures.find(images, some.to_pydict())
         columns = tuple(name for name in columns if name != found_in.column)
