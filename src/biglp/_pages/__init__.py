@@ -1,0 +1,1 @@
+"""HTML: a report for people."""
