@@ -24,7 +24,7 @@ from biglp._labels.labels import Labels
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.sampling import sample_indices
 
-SAMPLE, LEAST_SAMPLE = 20_000, 500
+SAMPLE, LEAST_SAMPLE = 10_000, 500
 """Rows that are looked at, and those that are even where memory is short or rows are wide."""
 READ_BYTES = 128 << 20
 """What is read in all: of wide rows fewer are looked at."""
@@ -99,9 +99,9 @@ class Look:
 
     @classmethod
     def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> Look:
-        """Look at the rows of a fit, within the memory that its blocks no longer need."""
+        """Look at the rows of a fit, within the memory that nothing needs after its last sweep."""
         problem, plan = fitted.problem, fitted.plan
-        memory = plan.blocks + (0 if plan.stores_features else plan.stored)
+        memory = plan.blocks + plan.stored - (plan.wanted if plan.stores_features else 0)
         seed = problem.settings.seed
         answer = fitted.model.answer
         return cls(problem.graph, answer, problem.labels, doubts, seed, min(memory, MEMORY))

@@ -22,7 +22,7 @@ PARTS = ("typical", "doubtful", "suspicious")
 """What a row is an example of."""
 MOST_CLASSES, EACH = 20, 6
 """Classes that are shown, the largest, and rows of each part of each."""
-CLASS_ROWS = 400
+CLASS_ROWS = 200
 """Rows of a class that typical ones are chosen from."""
 ENTRIES = 16
 """Largest entries that are kept of a sparse row."""
@@ -153,7 +153,7 @@ def _typical(sampled: Sampled, own: np.ndarray, seed: int) -> np.ndarray:
     if len(own) > CLASS_ROWS:
         own = np.sort(np.random.default_rng(seed).choice(own, CLASS_ROWS, replace=False))
     vectors = sampled.units[own].astype(np.float64)
-    clusters, squared = clustered(vectors, EACH, seed)
+    clusters, squared = clustered(vectors, EACH, seed, starts=1)
     sizes = np.bincount(clusters)
     order = [cluster for cluster in np.argsort(-sizes, kind="stable") if sizes[cluster]]
     members = (np.flatnonzero(clusters == cluster) for cluster in order)

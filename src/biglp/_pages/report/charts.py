@@ -9,8 +9,8 @@ import numpy as np
 
 from biglp._pages.report.words import about_member
 
-WIDTH, HEIGHT = 360, 220
-LEFT, RIGHT, TOP, BOTTOM = 40, 20, 12, 38
+WIDTH, HEIGHT = 360, 232
+LEFT, RIGHT, TOP, BOTTOM = 40, 20, 24, 38
 """Chart and its margins."""
 BINS = 20
 TAILS = 1.645
@@ -104,16 +104,20 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 def members(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The members of the committee and their shares of the weight, the heaviest first."""
     every = settings.get("members") or []
-    total = sum(item["weight"] for item in every) or 1.0
-    return [
+    # Members of a regression have a weight and an error for each target.
+    weights = [float(np.mean(item["weight"])) for item in every]
+    total = sum(weights) or 1.0
+    found = [
         {
             "name": item["member"],
             "what": about_member(item["member"]),
-            "share": item["weight"] / total,
+            "share": weight / total,
             "accuracy": item.get("accuracy"),
+            "error": ", ".join(f"{error:.3g}" for error in item.get("error", ())),
         }
-        for item in sorted(every, key=lambda item: -item["weight"])
+        for item, weight in zip(every, weights, strict=True)
     ]
+    return sorted(found, key=lambda member: -member["share"])
 
 
 def interval(estimate: Mapping[str, Any]) -> dict[str, float]:

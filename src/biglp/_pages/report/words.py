@@ -67,6 +67,8 @@ def _committee(settings: Mapping[str, Any]) -> list[str]:
     if settings.get("graph_share") is not None:
         together += f"; the graph carries {settings['graph_share']:.0%} of the weight"
     told = [f"{together}."]
+    if "held_out_error" in settings:
+        return told
     found, alone = settings.get("held_out_accuracy"), settings.get("supervised_accuracy")
     if found is None:
         return [
