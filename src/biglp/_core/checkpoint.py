@@ -126,10 +126,6 @@ class RunFolder(Checkpoint):
 
         return self._once(save)  # one process's arrays for all: processors round differently
 
-    def kept(self, name: str) -> Arrays | None:
-        """Arrays of a step that has ended, for one process; None where there is none."""
-        return _load(self.folder / f"{name}.npz")
-
     def confirm(self, facts: Mapping[str, Any]) -> None:
         """Add what has been found out about the run; a resumed run must find the same."""
 

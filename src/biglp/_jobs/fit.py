@@ -37,6 +37,7 @@ from biglp._jobs.showing import (
     ShownRows,
     doubtful_lines,
     evidence_state,
+    kept_evidence,
     page,
 )
 from biglp._lowrank.landmarks import STRATEGIES
@@ -160,7 +161,7 @@ class FitJob(Job):
         """Stage the report."""
         if not self.report:
             return
-        state = run.kept(EVIDENCE)
+        state = kept_evidence(run)
         html = page(summary, self.output, state, () if state else (OWN_GRAPH,))
         with atomic_write(run.folder / STAGE / REPORT) as file:
             file.write(html)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.checkpoint import RunFolder
 from biglp._core.places import as_place
 from biglp._fit.evidence import Evidence, Look
 from biglp._fit.examples import Examples
@@ -119,6 +120,15 @@ def evidence_state(look: Look, rows: ShownRows) -> dict[str, np.ndarray]:
     names, beside = rows.source.feature_names, once(lambda: rows.beside(evidence.examples))
     known = {"beside": beside, "names": names and list(names[:MOST_NAMES])}
     return {**evidence.state(), KNOWN: np.array(json.dumps(known))}
+
+
+def kept_evidence(run: RunFolder) -> dict[str, np.ndarray] | None:
+    """What a run folder has kept of it, for one process; None where nothing was looked at."""
+    path = run.folder / f"{EVIDENCE}.npz"
+    if not path.exists():
+        return None
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
 
 
 def page(

@@ -69,10 +69,6 @@ def show_summary(summary: dict[str, Any]) -> None:
     if "settings" in summary:
         files.append(str(as_place(files[0]).with_name("summary.json")))
     console.print(f"Written: {', '.join(files)}", soft_wrap=True)
-    if "report" in summary["files"]:
-        console.print(
-            f"The report, to open in a browser: {summary['files']['report']}", soft_wrap=True
-        )
 
 
 def show_told(summary: dict[str, Any]) -> None:

@@ -51,6 +51,8 @@ class Pictures:
     def of(cls, rows: np.ndarray) -> Pictures | None:
         """Say how rows are pictures; None where they are none."""
         rows = rows[:LOOKED_AT]
+        if not len(rows) or not _one_scale(rows):
+            return None
         trials = []
         for channels in (1, 3):
             side = side_of(rows.shape[1], channels)
@@ -59,10 +61,8 @@ class Pictures:
             for planar in (True, False)[: 1 if channels == 1 else 2]:
                 found = cls(side, channels, planar, 0.0, 1.0)
                 trials.append((found._roughness(rows), found))
-        if not len(rows) or not trials or not _one_scale(rows):
-            return None
-        roughness, best = min(trials, key=lambda trial: trial[0])
-        if not roughness <= ALIKE:
+        roughness, best = min(trials, key=lambda trial: trial[0], default=(np.inf, None))
+        if best is None or roughness > ALIKE:
             return None
         low, high = float(rows.min()), float(rows.max())
         return cls(best.side, best.channels, best.planar, low, high)
