@@ -40,7 +40,7 @@ def found(case):
 
 
 def test_the_sample_is_that_of_the_answers(case, found):
-    X, y, truth = case
+    _, y, truth = case
     evidence, _ = found
     unlabelled = np.flatnonzero(y == -1)
     assert len(evidence.codes) == len(unlabelled)
@@ -64,7 +64,7 @@ def test_kept_and_read_back(found):
 
 
 def test_examples_are_what_they_are_called(case, found):
-    X, y, truth = case
+    X, y, _ = case
     examples = found[0].examples
     np.testing.assert_allclose(examples.values, X[examples.rows], rtol=1e-6)
     for code in range(3):
