@@ -16,6 +16,7 @@ import { WebGLPainter } from "./webgl.js";
 import { describe, describeCircle, drawLegend, largest, showHover } from "./words.js";
 
 const NEAR_PX = 12;
+const MOST_ROWS = 1e6;
 const SLOW_MS = 90;
 const REST_MS = 200;
 const COARSEST = 16;
@@ -105,12 +106,19 @@ function resize() {
   draw();
 }
 
-async function load() {
+/** Read the places; colours that came before them are read again when they do not fit. */
+async function readPlaces() {
   const found = await readPoints();
-  if (found.rows.length === 0 && rows.length > 0) return;
+  if (found.rows.length < rows.length) return;
   ({ points: scene.points, rows, at } = found);
   grid = new Grid(scene.points);
   byId("map").setAttribute("aria-label", `Map of ${number(rows.length)} rows`);
+  if (pairs.length === 2 * rows.length) fillPainter();
+  else stale = true;
+}
+
+async function load() {
+  await readPlaces();
   await recolour();
   point();
 }
@@ -128,6 +136,7 @@ async function recolour() {
       stale = false;
       ({ pairs, marks: scene.marks } = await readColours());
       if (pairs.length === 2 * rows.length) fillPainter();
+      else if (pairs.length > 2 * rows.length) await readPlaces();
       drawLegend(byDoubt, pairs);
       describe(scene, pairs);
     } while (stale);
@@ -257,8 +266,9 @@ export function startMap() {
   dark.addEventListener("change", () => { if (state) toggleColour(byDoubt); });
   on("current", point);
   on("state", ({ before }) => {
-    // The server may still be at work on the places when the page opens.
+    // The server places rows of its pool first and the others later; the colours tell how many.
+    const growing = rows.length < Math.min(state.rows, MOST_ROWS);
     if (!before || state.server !== before.server || rows.length === 0) load().catch(failed);
-    else if (looks(state) !== looks(before)) recolour().catch(failed);
+    else if (growing || looks(state) !== looks(before)) recolour().catch(failed);
   });
 }
