@@ -228,7 +228,7 @@ def refit(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     cluster = rng.integers(0, 2 * CLASSES, args.pool)
     rows = (centres[cluster] + 1.3 * rng.normal(size=(args.pool, 64))).astype(np.float32)
     parameters = {"memory": args.memory, "random_state": args.seed, "n_landmarks": LANDMARKS}
-    clock, processor, labels = [], [], {}
+    clock, processor, labels, fit = [], [], {}, None
     with make_engine("threads", None) as engine:
         pool = PoolSource(as_source(rows), np.arange(args.pool))
         learner = Learner(engine, Settings.without_labels(parameters), pool)
@@ -238,7 +238,7 @@ def refit(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
             for row in chosen[: 20 if not labels else 4]:
                 labels[int(row)] = f"class {cluster[row] % CLASSES}"
             began = time.process_time()
-            fit = learner.fit(labels, len(labels))
+            fit = learner.fit(labels, len(labels), fit)
             processor.append(time.process_time() - began)
             clock.append(fit.seconds)
             chosen = fit.suggested
