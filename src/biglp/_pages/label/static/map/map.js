@@ -16,7 +16,6 @@ import { WebGLPainter } from "./webgl.js";
 import { describe, describeCircle, drawLegend, largest, showHover } from "./words.js";
 
 const NEAR_PX = 12;
-const MOST_ROWS = 1e6;
 const SLOW_MS = 90;
 const REST_MS = 200;
 const COARSEST = 16;
@@ -62,7 +61,9 @@ function makePainter() {
   }
 }
 
+/** Give the painter places and colours, once both are there. */
 function fillPainter() {
+  if (pairs.length !== scene.points.length) return;
   painter.setPoints(scene.points);
   painter.setColours(paintColours(pairs, byDoubt));
   draw();
@@ -106,19 +107,10 @@ function resize() {
   draw();
 }
 
-/** Read the places; colours that came before them are read again when they do not fit. */
-async function readPlaces() {
-  const found = await readPoints();
-  if (found.rows.length < rows.length) return;
-  ({ points: scene.points, rows, at } = found);
+async function load() {
+  ({ points: scene.points, rows, at } = await readPoints());
   grid = new Grid(scene.points);
   byId("map").setAttribute("aria-label", `Map of ${number(rows.length)} rows`);
-  if (pairs.length === 2 * rows.length) fillPainter();
-  else stale = true;
-}
-
-async function load() {
-  await readPlaces();
   await recolour();
   point();
 }
@@ -135,8 +127,7 @@ async function recolour() {
     do {
       stale = false;
       ({ pairs, marks: scene.marks } = await readColours());
-      if (pairs.length === 2 * rows.length) fillPainter();
-      else if (pairs.length > 2 * rows.length) await readPlaces();
+      fillPainter();
       drawLegend(byDoubt, pairs);
       describe(scene, pairs);
     } while (stale);
@@ -266,9 +257,9 @@ export function startMap() {
   dark.addEventListener("change", () => { if (state) toggleColour(byDoubt); });
   on("current", point);
   on("state", ({ before }) => {
-    // The server places rows of its pool first and the others later; the colours tell how many.
-    const growing = rows.length < Math.min(state.rows, MOST_ROWS);
-    if (!before || state.server !== before.server || rows.length === 0) load().catch(failed);
-    else if (growing || looks(state) !== looks(before)) recolour().catch(failed);
+    // The server places rows of its pool first and the others later.
+    const grown = state.map_points !== before?.map_points || state.server !== before?.server;
+    if (grown) load().catch(failed);
+    else if (looks(state) !== looks(before)) recolour().catch(failed);
   });
 }
