@@ -14,7 +14,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from cli_tools import PRELOADED, Process
+from cli_tools import Process
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking")
@@ -26,7 +26,6 @@ KEY_OF = """(name) => [...document.querySelectorAll("#classes button")]
 SCRIPT = "<script>window.hacked = 1</script>"
 IMAGE = '"><img src=x onerror="window.hacked = 1">'
 """Text that would act if it were taken for HTML."""
-PRELOADED.extend(["starlette.applications", "uvicorn", "biglp._pages.label.serve"])
 
 
 def why_no_browser() -> str:
