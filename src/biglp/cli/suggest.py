@@ -19,6 +19,7 @@ from biglp.cli.options import (
     Printing,
     Reading,
     Results,
+    option,
     output_to,
 )
 from biglp.cli.pipes import piped
@@ -74,7 +75,7 @@ def suggest(
     ] = None,
     task_format: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--format",
             metavar="csv|jsonl|label-studio|argilla",
             help="Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "

@@ -26,6 +26,12 @@ def auto_or(kind: type) -> Callable[[str], Any]:
     return read
 
 
+def alternatives(metavar: str) -> list[str]:
+    """Words that an option takes, of those that its metavar names; N and FILE stand for others."""
+    words = metavar.split("|")
+    return [word for word in words if word.islower()] if len(words) > 1 else []
+
+
 def balance(text: str) -> Any:
     """Read a class balance: a word, or the classes' shares."""
     if "," not in text:
