@@ -14,24 +14,16 @@ import typer
 
 from biglp._lowrank import FACTORS
 from biglp.cli.values import (
-    alternatives,
     auto_or,
     balance,
     delimiter,
     named_values,
     names,
+    option,
     whole_or_text,
 )
 
 READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
-
-
-def option(*flags: str, **about: Any) -> Any:
-    """Declare an option; a shell completes the words of its metavar, such as "auto|mean|N"."""
-    words = alternatives(about.get("metavar", ""))
-    return typer.Option(*flags, autocompletion=(lambda: words) if words else None, **about)
-
-
 _reading = partial(option, rich_help_panel=READING)
 _method = partial(option, rich_help_panel=METHOD)
 _machine = partial(option, rich_help_panel=MACHINE)

@@ -19,11 +19,10 @@ from biglp.cli.options import (
     Printing,
     Reading,
     Results,
-    option,
     output_to,
 )
 from biglp.cli.pipes import piped
-from biglp.cli.values import names
+from biglp.cli.values import names, option
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""

@@ -32,6 +32,12 @@ def alternatives(metavar: str) -> list[str]:
     return [word for word in words if word.islower()] if len(words) > 1 else []
 
 
+def option(*flags: str, **about: Any) -> Any:
+    """Declare an option; a shell completes the words of its metavar, such as "auto|mean|N"."""
+    words = alternatives(about.get("metavar", ""))
+    return typer.Option(*flags, autocompletion=(lambda: words) if words else None, **about)
+
+
 def balance(text: str) -> Any:
     """Read a class balance: a word, or the classes' shares."""
     if "," not in text:
