@@ -156,8 +156,9 @@ class Transfer:
         if needed + RESERVE_BYTES > free:
             raise OutputError(
                 f"{self.url} cannot be fetched: {format_bytes(needed)} are needed in "
-                f"{self.part.parent} and {format_bytes(free)} are free. Make room, or name a "
-                "folder on another disk in BIGLP_CACHE."
+                f"{self.part.parent}, besides {format_bytes(RESERVE_BYTES)} that are left to other "
+                f"programs, and {format_bytes(free)} are free. Make room, or name a folder on "
+                "another disk in BIGLP_CACHE."
             )
 
     def _append(self, answer: Any, task: Task) -> None:
