@@ -27,14 +27,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first case of each kind")
     parser.add_argument("--jobs", type=int, default=2, help="cases at once (2)")
     parser.add_argument("--kinds", help=f"some of {','.join(KINDS)}")
+    parser.add_argument("--quick", action="store_true", help="the few small cases that CI runs")
     parser.add_argument("--replay", metavar="KIND:SEED", help="run one case again, and show it")
     parser.add_argument("-o", "--output", type=Path, default=Path("campaign-out"))
     options = parser.parse_args()
+    if options.quick:
+        os.environ["BIGLP_CAMPAIGN_QUICK"] = "1"
     if options.replay:
         return replay(options.replay, options.output)
     chosen = options.kinds.split(",") if options.kinds else list(KINDS)
     campaign = Campaign([KINDS[name] for name in chosen], options.seed, options.output)
-    campaign.run(options.jobs, options.minutes * 60, options.cases)
+    cases = dict.fromkeys(chosen, options.cases) if options.cases else None
+    if options.quick:
+        cases = {name: KINDS[name].quick for name in chosen}
+    campaign.run(options.jobs, options.minutes * 60, cases)
     print(campaign.report())
     return 1 if campaign.failures else 0
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BigLPError, BigLPWarning
+from campaign.processes import QUICK
 from strategies import arrays, labels, parameters, weights
 
-EXAMPLES = 60
-DEFAULT_SHARE = 0.05
+EXAMPLES = 25 if QUICK else 60
+DEFAULT_SHARE = 0.0 if QUICK else 0.05
 """Share of problems for the default committee, which takes a hundred times as long as a graph."""
 
 

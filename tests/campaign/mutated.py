@@ -21,9 +21,9 @@ import array_files
 import cli_tools
 import row_files
 from campaign.mutations import mutated
-from campaign.processes import ENDINGS
+from campaign.processes import ENDINGS, QUICK
 
-FILES_EACH, MODELS_EACH = 60, 60
+FILES_EACH, MODELS_EACH = (3, 12) if QUICK else (60, 60)
 SECONDS_EACH = 60
 ADDRESSES = 12 << 30
 TABLES = ("csv", "csv.gz", "tsv", "parquet", "feather", "arrow-lz4", "jsonl", "libsvm", "libsvm.bz2")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import row_files
+from campaign.processes import QUICK
 
 FACTORS = {
     "anchors": ("--factor", "anchors", "-k", "40"),
@@ -21,7 +22,7 @@ FACTORS = {
 def write_problem(choose: random.Random, folder: Path, rows: int | None = None) -> list[str]:
     """Write rows and labels into a folder; return the arguments of ``biglp fit`` for them."""
     rng = np.random.default_rng(choose.getrandbits(32))
-    n = rows or choose.randrange(3000, 40_000)
+    n = rows or choose.randrange(3000, 6000 if QUICK else 40_000)
     classes, features = choose.randint(2, 5), choose.randint(3, 20)
     truth = rng.integers(0, classes, n)
     values = rng.normal(size=(n, features)).astype(choose.choice([np.float32, np.float64]))

@@ -17,6 +17,10 @@ ENDINGS = {0, 2, 3, 4, 5, 6, 7, 8}
 """Exit codes that say what is wrong; 1 is a bug, 128 and more a crash."""
 
 
+QUICK = bool(os.environ.get("BIGLP_CAMPAIGN_QUICK"))
+"""Whether this is the part that CI runs."""
+
+
 class Forked:
     """A command in a process that was forked from this one.
 

@@ -61,7 +61,7 @@ class Campaign:
     failures: list[dict[str, object]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
-    def run(self, jobs: int, seconds: float, cases: int | None = None) -> None:
+    def run(self, jobs: int, seconds: float, cases: dict[str, int] | None = None) -> None:
         """Run until the time is over, or so many cases of each kind are done."""
         for name in LOADED:
             importlib.import_module(name)
@@ -76,12 +76,16 @@ class Campaign:
                 shutil.rmtree(one.folder, ignore_errors=True)
 
     def _run(
-        self, running: dict[int, Running], jobs: int, seconds: float, cases: int | None
+        self, running: dict[int, Running], jobs: int, seconds: float, cases: dict[str, int] | None
     ) -> None:
         used: Counter[str] = Counter()
         started: Counter[str] = Counter()
         while True:
-            waiting = [kind for kind in self.kinds if cases is None or started[kind.name] < cases]
+            waiting = [
+                kind
+                for kind in self.kinds
+                if cases is None or started[kind.name] < cases[kind.name]
+            ]
             over = cases is None and time.monotonic() - self.began > seconds
             if waiting and not over and len(running) < jobs:
                 now = time.monotonic()
