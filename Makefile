@@ -8,7 +8,7 @@ READY_TESTS := $(VENV)/.ready-tests
 # Tests run in so many processes; a file's tests stay together, because they share clusters.
 JOBS ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench campaign clean
 
 demo: $(READY)
 	$(BIN)/biglp demo
@@ -29,8 +29,14 @@ bench: $(READY_TESTS)
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB
 
+# An hour of attacks at random; docs/trust.md says what they are. MINUTES=5 SEED=7 for another one.
+MINUTES ?= 60
+SEED    ?= 0
+campaign: $(READY_TESTS)
+	$(BIN)/python tests/campaign --minutes $(MINUTES) --seed $(SEED) -o campaign-out
+
 clean:
-	rm -rf $(VENV) build dist bench-out demo-out reproduce-out
+	rm -rf $(VENV) build dist bench-out demo-out reproduce-out campaign-out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
