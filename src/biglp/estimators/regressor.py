@@ -84,7 +84,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         for each target, and their errors on labels that were left out.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, where it has names: a data frame or a file of a table.
 
     Examples
