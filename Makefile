@@ -34,6 +34,11 @@ bench: $(READY_TESTS)
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors --keep
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB --keep
 
+# Wheel and sdist: built twice, compared, and tried in an empty environment.
+dist: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python packaging/try_dist.py dist
+
 clean:
 	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api bench-out demo-out reproduce-out
 

@@ -14,26 +14,37 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from distributed import Client
 
-ROWS, FEATURES = 40_000, 20
+from biglp import LowRankLabelPropagation
+
+ROWS, FEATURES, LANDMARKS = 10_000, 20, 200
 folder = tempfile.TemporaryDirectory()
 here = Path(folder.name)
-biglp = [sys.executable, "-m", "biglp"]
+rng = np.random.default_rng(0)
+truth = rng.integers(3, size=ROWS)
+rows = (rng.normal(size=(ROWS, FEATURES)) + 2 * rng.normal(size=(3, FEATURES))[truth]).astype("f4")
+labels = np.where(rng.random(ROWS) < 0.01, truth, -1)
+np.save(here / "rows.npy", rows)
+np.save(here / "labels.npy", labels)
 
+# %%
+# Three ways to share out the work. MPI ranks are started by ``mpiexec``, as on a cluster:
 
-def run(*words, launcher=()):
-    """Run the command line, and stop where it fails."""
-    subprocess.run([*launcher, *biglp, *words, "--quiet"], cwd=here, check=True, timeout=300)
+settings = {"factor": "anchors", "n_landmarks": LANDMARKS}
+threads = LowRankLabelPropagation(**settings).fit(rows, labels)
+with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    dask = LowRankLabelPropagation(**settings, engine=client).fit(here / "rows.npy", labels)
+command = [Path(sys.executable).parent / "mpiexec", "-n", "2", sys.executable, "-m", "biglp", "fit"]
+command += ["rows.npy", "--labels", "labels.npy", "--factor", "anchors", "-o", "mpi", "--quiet"]
+command += ["-k", str(LANDMARKS), "--threads", "1"]
+subprocess.run([*command, "--engine", "mpi", "--probabilities"], cwd=here, check=True, timeout=300)
 
-
-run("simulate", str(ROWS), str(FEATURES), "-o", "sim.npy")
-fit = ["fit", "sim.npy", "--labels", "sim.labels.npy", "--factor", "anchors", "--probabilities"]
-mpiexec = [str(Path(sys.executable).parent / "mpiexec"), "-n", "2"]
-run(*fit, "-o", "threads")
-run(*fit, "-o", "mpi", "--engine", "mpi", launcher=mpiexec)
-run(*fit, "-o", "dask", "--engine", "dask", "--threads", "2")
-answers = {each: here / each for each in ("threads", "mpi", "dask")}
-shares = {each: np.load(path / "probabilities.npy") for each, path in answers.items()}
+shares = {
+    "threads": threads.label_distributions_,
+    "2 Dask workers": dask.label_distributions_,
+    "2 MPI ranks": np.load(here / "mpi" / "probabilities.npy"),
+}
 differ = {each: int((found != shares["threads"]).sum()) for each, found in shares.items()}
 print("probabilities that differ from those of threads:", differ)
 
@@ -41,7 +52,6 @@ print("probabilities that differ from those of threads:", differ)
 # The same Gram matrix from plain float32 sums, the rows shared out among 1 to 12 processes. The largest
 # difference to one process, beside that of biglp, which is zero and has no place on this axis:
 
-rows = np.load(here / "sim.npy")
 one = rows.T @ rows
 counts = np.arange(2, 13)
 errors = []
@@ -55,7 +65,9 @@ left.set(xlabel="processes", ylabel="largest relative difference", title="plain 
 bars = right.bar(list(differ), list(differ.values()), color="#d1495b")
 right.bar_label(bars, [f"{count}" for count in differ.values()])
 right.set(
-    ylim=(0, 1), yticks=[], title=f"biglp: of {shares['mpi'].size:,} probabilities, different"
+    ylim=(0, 1),
+    yticks=[],
+    title=f"biglp: of {threads.label_distributions_.size:,} probabilities, different",
 )
 for axes in (left, right):
     axes.spines[["top", "right"]].set_visible(False)
