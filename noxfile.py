@@ -50,14 +50,8 @@ def lowest_versions(session: nox.Session) -> None:
     extras = PROJECT["optional-dependencies"]
     exact = lowest(PROJECT["dependencies"] + extras["plot"] + extras["hdf5"] + extras["zarr"])
     # typer 0.16 warns of nothing with the click of its time only.
-    session.install(
-        *exact,
-        "click==8.2.0",
-        "pytest==8.3.5",
-        "pytest-timeout",
-        "hypothesis",
-        *lowest(["pandas>=2.1"]),
-    )
+    tools = ["click==8.2.0", "pytest==8.3.5", "pytest-timeout", "hypothesis", "pandas==2.1.0"]
+    session.install(*exact, *tools)
     session.install("--no-deps", "-e", ".")
     session.run("python", "-m", "pytest", *(session.posargs or [f"tests/{r}" for r in ROOMS]))
 
