@@ -44,12 +44,13 @@ autosummary_generate = True
 templates_path = ["_templates"]
 autodoc_typehints = "none"  # numpydoc's types say more: shapes, and values that are allowed
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = {
     "of", "or", "shape", "optional", "n_rows", "n_classes", "n_features", "n_features_in_",
     "default", "type", "that", "prints", "as", "a", "few", "lines", "CSR", "matrix", "data",
-    "frame", "path", "paths", "query", "anything", "holds", "rows",
+    "frame", "path", "paths", "query", "anything", "holds", "rows", "k", "q", "n", "m", "side", "uint8", "URI", "labels", "n_targets",
 }  # fmt: skip
 numpydoc_xref_aliases = {
     "ndarray": "numpy.ndarray",
@@ -59,6 +60,12 @@ numpydoc_xref_aliases = {
     "DataFrame": "pandas.DataFrame",
     "Path": "pathlib.Path",
     "bool": "bool",
+    "int": "int",
+    "float": "float",
+    "str": "str",
+    "dict": "dict",
+    "list": "list",
+    "tuple": "tuple",
 }
 PROJECTS = {
     "python": "https://docs.python.org/3/",
