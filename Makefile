@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 READY       := $(VENV)/.ready
 READY_TESTS := $(VENV)/.ready-tests
 READY_DOCS  := $(VENV)/.ready-docs
+# Tests run in so many processes; a file's tests stay together, because they share clusters.
+JOBS ?= 2
 
 .PHONY: demo test lint docs bench dist clean
 
@@ -13,7 +15,7 @@ demo: $(READY)
 	$(BIN)/biglp demo
 
 test: $(READY_TESTS)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 lint: $(READY_TESTS)
 	$(BIN)/ruff check .
@@ -51,7 +53,7 @@ $(READY): pyproject.toml | $(VENV)/bin/python
 
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake]"
+	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label]"
 	@touch $@
 
 $(READY_DOCS): pyproject.toml constraints.txt $(READY)
