@@ -39,5 +39,5 @@ $(READY): pyproject.toml | $(VENV)/bin/python
 
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake]"
+	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,fast,hdf5,zarr,lake]"
 	@touch $@

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,8 @@ from biglp._answers.committee.member import (
     Opinion,
     everywhere,
 )
-from biglp._core.arrays import Array, Rows, beside, namespace
+from biglp._answers.committee.walks import COMPILED_BYTES, MANY, Walk, has_compiled
+from biglp._core.arrays import Array, Rows, beside, is_torch, namespace
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
@@ -39,8 +41,6 @@ CHUNK = 4096
 """Rows that go down the trees together, so that their nodes stay in the processor's cache."""
 MIN_LABELS = 6
 """Labels below which trees have nothing to add."""
-MAX_ROWS = 1_000_000
-"""Rows above which asking the trees would take longer than all the sweeps."""
 MAX_FEATURES = 1000
 """Features above which rows, which trees want dense, would take much memory."""
 NODES_PER_LABEL = 0.7
@@ -76,6 +76,15 @@ class Forest(Opinion):
         """Ask the trees about the rows."""
         return self.of(asked.rows)
 
+    @cached_property
+    def walk(self) -> Walk:
+        """The way down the trees on a processor, which becomes quicker with the rows asked."""
+        return Walk(**self.state())
+
+    def __getstate__(self) -> dict[str, np.ndarray]:
+        """Its arrays: other processes find their own way."""
+        return self.state()
+
     def of(self, rows: Rows) -> Array:
         """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
         # On a GPU the trees are copied once for all parts.
@@ -89,6 +98,10 @@ class Forest(Opinion):
         return blurred_logits(shares)
 
     def _mean(self, rows: Array, trees: tuple[Array, ...]) -> Array:
+        if not is_torch(rows):
+            found = self.walk.means(rows)
+            if found is not None:
+                return found
         xp = namespace(rows)
         features, lefts, thresholds, values = trees
         flat = rows.reshape(-1)
@@ -103,7 +116,7 @@ class Forest(Opinion):
 
 
 class ForestMember(Member):
-    """A random forest, where rows are a table and not too many."""
+    """A random forest, where rows are a table."""
 
     name, worth = "forest", 0.02
     starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
@@ -119,19 +132,21 @@ class ForestMember(Member):
         """
         n_labelled, n_features = evidence.rows.shape
         labels = evidence.problem.labels
-        fits = _fits(labels.n_rows, n_labelled, n_features)
+        fits = n_labelled >= MIN_LABELS and n_features <= MAX_FEATURES
         fits = fits and _tree_bytes(len(labels.rows), labels.n_classes) <= MOST_BYTES
         return [cls()] if fits and evidence.kind == "table" else []
 
     @classmethod
     def extra(cls, shape: Shape) -> Extra:
-        """scikit-learn's trees and ours."""
-        if not _fits(shape.n_rows, shape.n_labelled, min(shape.n_features, MAX_FEATURES)):
+        """scikit-learn's trees and ours, and what walks down them."""
+        if shape.n_labelled < MIN_LABELS:
             return Extra()
         if shape.n_features >= PROJECT_ABOVE:
             return Extra()  # projected, most likely
         needed = _tree_bytes(shape.n_labelled, shape.n_classes)
-        return Extra(small=needed if needed <= MOST_BYTES else 0)
+        if needed > MOST_BYTES:
+            return Extra()
+        return Extra(small=needed + COMPILED_BYTES * (shape.n_rows > MANY and has_compiled()))
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
@@ -145,10 +160,6 @@ class ForestMember(Member):
         )
         held_out[evidence.lone] = np.nan
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
-
-
-def _fits(n_rows: int, n_labelled: int, n_features: int) -> bool:
-    return n_labelled >= MIN_LABELS and n_rows <= MAX_ROWS and n_features <= MAX_FEATURES
 
 
 def _tree_bytes(n_labelled: int, n_classes: int) -> int:
