@@ -30,15 +30,19 @@ from biglp._answers.committee.member import (
 )
 from biglp._answers.committee.walks import COMPILED_BYTES, MANY, Walk, has_compiled
 from biglp._core.arrays import Array, Rows, beside, is_torch, namespace
+from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
 
-TREES = 64
 BLUR = 0.02
 """Share of every answer that is spread evenly: a few trees that agree are not certain."""
 CHUNK = 4096
 """Rows that go down the trees together, so that their nodes stay in the processor's cache."""
+MOST_TREES = EFFORTS["best"].trees
+USUAL_DEPTH, TREE_POINTS = 15, 10.0
+"""Steps down a tree, and points of accuracy that an endless number of trees gains over one, divided
+among so many: the variance that is left."""
 MIN_LABELS = 6
 """Labels below which trees have nothing to add."""
 MAX_FEATURES = 1000
@@ -80,6 +84,11 @@ class Forest(Opinion):
     def walk(self) -> Walk:
         """The way down the trees on a processor, which becomes quicker with the rows asked."""
         return Walk(**self.state())
+
+    @property
+    def row_seconds(self) -> float:
+        """That of a step, as many times as trees are deep."""
+        return TREE_STEP * float(self.depths.sum())
 
     def __getstate__(self) -> dict[str, np.ndarray]:
         """Its arrays: other processes find their own way."""
@@ -133,7 +142,8 @@ class ForestMember(Member):
         n_labelled, n_features = evidence.rows.shape
         labels = evidence.problem.labels
         fits = n_labelled >= MIN_LABELS and n_features <= MAX_FEATURES
-        fits = fits and _tree_bytes(len(labels.rows), labels.n_classes) <= MOST_BYTES
+        trees = EFFORTS[evidence.problem.settings.effort].trees
+        fits = fits and _tree_bytes(trees, len(labels.rows), labels.n_classes) <= MOST_BYTES
         return [cls()] if fits and evidence.kind == "table" else []
 
     @classmethod
@@ -143,29 +153,40 @@ class ForestMember(Member):
             return Extra()
         if shape.n_features >= PROJECT_ABOVE:
             return Extra()  # projected, most likely
-        needed = _tree_bytes(shape.n_labelled, shape.n_classes)
+        trees = EFFORTS[shape.effort].trees
+        needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
         if needed > MOST_BYTES:
             return Extra()
         return Extra(small=needed + COMPILED_BYTES * (shape.n_rows > MANY and has_compiled()))
 
+    @classmethod
+    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+        """Trees that a larger effort would grow."""
+        taken, most = EFFORTS[evidence.problem.settings.effort].trees, MOST_TREES
+        if taken == most or not cls.candidates(evidence):
+            return []
+        more = TREE_STEP * USUAL_DEPTH * (most - taken) * evidence.problem.labels.n_rows
+        return [left_out("trees", taken, most, more, TREE_POINTS * (1 / taken - 1 / most))]
+
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
-        given, rows = evidence.labelled.given, evidence.rows
+        given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
         forest, held_out = grow_forest(
             rows.toarray() if sparse.issparse(rows) else rows,
             evidence.labelled.codes,
             len(evidence.log_prior),
-            evidence.problem.settings.seed,
+            settings.seed,
             None if given is None else given.sum(axis=1),
+            EFFORTS[settings.effort].trees,
         )
         held_out[evidence.lone] = np.nan
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
 
 
-def _tree_bytes(n_labelled: int, n_classes: int) -> int:
+def _tree_bytes(trees: int, n_labelled: int, n_classes: int) -> int:
     """What scikit-learn's trees and ours take together."""
     each = NODES_PER_LABEL if n_classes <= FEW_CLASSES else MOST_NODES_PER_LABEL
-    nodes = TREES * each * min(n_labelled, MOST_LABELLED)
+    nodes = trees * each * min(n_labelled, MOST_LABELLED)
     return int(nodes * (84 + 12 * n_classes))
 
 
@@ -180,6 +201,7 @@ def grow_forest(
     n_classes: int,
     seed: int,
     weights: np.ndarray | None = None,
+    trees: int = EFFORTS[DEFAULT_EFFORT].trees,
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest; also what the trees that did not see a labelled row say of it.
 
@@ -193,6 +215,7 @@ def grow_forest(
     seed : int
     weights : ndarray of shape (l,), optional
         How much each label counts; of a distribution, trees take the largest share for the label.
+    trees : int
 
     Returns
     -------
@@ -206,20 +229,20 @@ def grow_forest(
     # features to the size of 1 without touching a digit.
     powers = _powers_of_two(rows)
     rows = np.ldexp(rows, -powers)
-    grown = RandomForestClassifier(TREES, random_state=seed % 2**32)
+    grown = RandomForestClassifier(trees, random_state=seed % 2**32)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
         grown.fit(rows, codes, weights)
-    trees = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
-    sizes = [len(tree["features"]) for tree in trees]
+    packed = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
+    sizes = [len(tree["features"]) for tree in packed]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     values = np.zeros((sum(sizes), n_classes), dtype=np.float32)
-    values[:, grown.classes_] = np.concatenate([tree["values"] for tree in trees])
+    values[:, grown.classes_] = np.concatenate([tree["values"] for tree in packed])
     forest = Forest(
-        features=np.concatenate([tree["features"] for tree in trees]),
-        thresholds=np.concatenate([tree["thresholds"] for tree in trees]),
+        features=np.concatenate([tree["features"] for tree in packed]),
+        thresholds=np.concatenate([tree["thresholds"] for tree in packed]),
         lefts=np.concatenate(
-            [tree["lefts"] + root for tree, root in zip(trees, roots, strict=True)]
+            [tree["lefts"] + root for tree, root in zip(packed, roots, strict=True)]
         ),
         values=values,
         roots=roots,
