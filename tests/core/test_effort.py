@@ -42,7 +42,7 @@ def test_more_effort_is_never_less():
 
 
 def test_small_problems_keep_the_landmarks_of_earlier_releases():
-    known = {100: 50, 1500: 750, 6000: 2000, 20_000: 2000, 30_000: 3000, 100_000: 4000}
+    known = {100: 50, 1500: 750, 6000: 2000, 20_000: 2000, 30_000: 3000, 60_000: 4000}
     assert {n: AnchorFactor.default_landmarks(n) for n in known} == known
 
 

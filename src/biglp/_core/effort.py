@@ -64,7 +64,7 @@ EFFORTS = {
     "fast": Effort(
         fine=1000,
         landmarks=(500, 1000),
-        landmark_pairs=125_000_000,
+        landmark_pairs=60_000_000,
         voter_pairs=75_000_000,
         trees=16,
         worth=4.0,
@@ -72,7 +72,7 @@ EFFORTS = {
     "balanced": Effort(
         fine=2000,
         landmarks=(1000, 4000),
-        landmark_pairs=500_000_000,
+        landmark_pairs=250_000_000,
         voter_pairs=300_000_000,
         trees=64,
         worth=1.0,
@@ -80,7 +80,7 @@ EFFORTS = {
     "best": Effort(
         fine=4000,
         landmarks=(2000, 8000),
-        landmark_pairs=4_000_000_000,
+        landmark_pairs=1_000_000_000,
         voter_pairs=2_400_000_000,
         trees=128,
         worth=0.0,
