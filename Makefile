@@ -23,6 +23,8 @@ lint: $(READY_TESTS)
 bench: $(READY_TESTS)
 	$(BIN)/biglp reproduce all --quick -o bench-out
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/sizes.py shapes,small
+	test -z "$$BIGLP_DATA" || $(BIN)/python benchmarks/sizes.py line
 	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB

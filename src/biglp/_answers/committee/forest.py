@@ -40,9 +40,8 @@ BLUR = 0.02
 CHUNK = 4096
 """Rows that go down the trees together, so that their nodes stay in the processor's cache."""
 MOST_TREES = EFFORTS["best"].trees
-USUAL_DEPTH, TREE_POINTS = 15, 10.0
-"""Steps down a tree, and points of accuracy that an endless number of trees gains over one, divided
-among so many: the variance that is left."""
+USUAL_DEPTH = 15
+"""Steps down a tree."""
 MIN_LABELS = 6
 """Labels below which trees have nothing to add."""
 MAX_FEATURES = 1000
@@ -166,7 +165,7 @@ class ForestMember(Member):
         if taken == most or not cls.candidates(evidence):
             return []
         more = TREE_STEP * USUAL_DEPTH * (most - taken) * evidence.problem.labels.n_rows
-        return [left_out("trees", taken, most, more, TREE_POINTS * (1 / taken - 1 / most))]
+        return [left_out("trees", taken, most, more, None)]
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""

@@ -19,7 +19,7 @@ import numpy as np
 
 FEW = 10_000
 """Rows up to which loading scikit-learn for them takes longer than NumPy does."""
-MANY = 250_000
+MANY = 500_000
 """Rows from which on the compiled walk is worth loading."""
 COMPILED_BYTES = 64 << 20
 """What numba and the compiled walk take of memory."""
