@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # One stamp file a set of extras, renewed when the project's requirements change.
 READY       := $(VENV)/.ready
 READY_TESTS := $(VENV)/.ready-tests
+# Tests run in so many processes; a file's tests stay together, because they share clusters.
+JOBS ?= 2
 
 .PHONY: demo test lint bench clean
 
@@ -12,7 +14,7 @@ demo: $(READY)
 	$(BIN)/biglp demo
 
 test: $(READY_TESTS)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 lint: $(READY_TESTS)
 	$(BIN)/ruff check .
@@ -41,5 +43,6 @@ $(READY): pyproject.toml | $(VENV)/bin/python
 
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,fast,hdf5,zarr,lake]"
+	    --constraint constraints.txt \
+	    --editable ".[test,lint,plot,mpich,dask,gpu,fast,hdf5,zarr,lake,label]"
 	@touch $@

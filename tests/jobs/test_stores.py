@@ -110,6 +110,7 @@ def test_resuming(here, store, rows):
     assert [name for name in store.names() if name.startswith("out/")] == [
         "out/labels.npy",
         "out/model.biglp",
+        "out/report.html",
         "out/summary.json",
     ]
     assert "already ended" in done(*command, "--resume").output
@@ -163,7 +164,8 @@ def test_faults(here, store, rows, seed):
     store.faults = []
     written = [name for name in store.names() if name.startswith("out/")]
     for name in written:
-        if not name.endswith(("summary.json", ".biglp-run")):  # which name the input and the time
+        # The others name the input and the time.
+        if not name.endswith(("summary.json", "report.html", ".biglp-run")):
             assert store.get(name) == Path("local", Path(name).name).read_bytes()
     if result.exit_code != 0:
         assert result.exit_code == STORE_FAILED, result.output

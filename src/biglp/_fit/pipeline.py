@@ -32,6 +32,7 @@ from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.prepare import Prepared, prepare
+from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.settings import Settings
@@ -162,6 +163,7 @@ class Pipeline:
         facts = {
             **graph.factor.describe(),
             **learnt.report,
+            **reliability(labels, learnt.held_out),
             **graph.source.scaling.describe(),
             "left_out": graph.factor.left_out(self.settings.graph, source.n_rows)
             + learnt.report.get("left_out", []),

@@ -24,12 +24,13 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
 from biglp._sinks import Sink
 from biglp._sources import Source, as_source
+from biglp.estimators.showing import ReportMixin
 
 READING = ("columns", "drop", "categorical", "missing", "text")
 """Parameters that say how the columns of a table become features."""
 
 
-class Estimator(BaseEstimator):
+class Estimator(ReportMixin, BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted.
 
     Attributes
