@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,12 @@ class FitJob(Job):
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
         facts = peek(self.rows.paths, **layout)
         chosen = self.reading.get("columns") or facts.columns
-        plan_memory(settings, table_shape(facts.n_rows, len(chosen)), engine)
+        least = table_shape(facts.n_rows, len(chosen))
+        plan_memory(settings, least, engine, likely=replace(least, **LIKELY))
+
+
+LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
+"""What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
 def table_shape(n_rows: int, n_columns: int) -> Shape:

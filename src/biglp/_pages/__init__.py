@@ -1,1 +1,1 @@
-"""HTML: a report for people."""
+"""Pages for people: what a browser shows of rows, labels and models."""
