@@ -144,7 +144,7 @@ class LowRankLabelPropagation(
         Iterations of the solver; 1 for the closed form.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, where it has names: a data frame or a file of a table.
 
     Examples
@@ -157,6 +157,8 @@ class LowRankLabelPropagation(
     >>> model = LowRankLabelPropagation(random_state=0).fit(X, y)
     >>> bool((model.transduction_ == truth).mean() > 0.9)
     True
+    >>> LowRankLabelPropagation.paper("nystrom-kmeans", k=50).n_landmarks
+    50
     """
 
     _answers: ClassVar[tuple[str, ...]] = ("spreading", "committee")
