@@ -9,7 +9,7 @@ READY_DOCS  := $(VENV)/.ready-docs
 # Tests run in so many processes; a file's tests stay together, because they share clusters.
 JOBS ?= 2
 
-.PHONY: demo test lint docs bench dist clean
+.PHONY: demo test lint docs bench campaign dist clean
 
 demo: $(READY)
 	$(BIN)/biglp demo
@@ -41,8 +41,15 @@ dist: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	$(BIN)/python packaging/try_dist.py dist
 
+# An hour of attacks at random; docs/trust.md says what they are. MINUTES=5 SEED=7 for another one.
+MINUTES ?= 60
+SEED    ?= 0
+campaign: $(READY_TESTS)
+	$(BIN)/python tests/campaign --minutes $(MINUTES) --seed $(SEED) -o campaign-out
+
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api bench-out demo-out reproduce-out
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api bench-out demo-out reproduce-out \
+	    campaign-out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -8,6 +8,7 @@ at the end.
 Run with:  BIGLP_DATA=folder python benchmarks/label.py mnist          20,000 images
            BIGLP_DATA=folder python benchmarks/label.py text           8,000 news, by their words
            python benchmarks/label.py big [--rows 10000000]            rows × 64 numbers in a file
+           python benchmarks/label.py refit [--pool 100000]            fits alone, wall and CPU
            python benchmarks/label.py kills [--kills 30]               kill -9 at random moments
 """
 
@@ -90,9 +91,9 @@ class Server:
 
 def session(server: Server, truth: Callable[[int], str], n: int, pace: float) -> dict[str, Any]:
     """Label n rows."""
-    latencies, fits, slowest = [], {}, []
+    latencies, fits = [], {}
     cards = server.client.get("/api/next").json()["cards"]
-    for number in range(n):
+    for _ in range(n):
         row = cards[0]["row"]
         began = time.perf_counter()
         cards = server.post("/api/answer", row=row, label=truth(row))["next"]
@@ -103,7 +104,6 @@ def session(server: Server, truth: Callable[[int], str], n: int, pace: float) ->
         model = server.state["model"]
         if model["seconds"] is not None:
             fits[model["labels"]] = model["seconds"]
-        slowest.append((latencies[-1], number))
     while (model := server.state["model"])["labels"] < n:
         if model["problem"]:
             raise SystemExit(model["problem"])
@@ -214,6 +214,46 @@ def big(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     return measured(server, truth, args)
 
 
+def refit(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Fits of the loop's model without a server: seconds on the clock and of the processor."""
+    from biglp._engines import make_engine
+    from biglp._fit.settings import Settings
+    from biglp._pages.label.learner import Learner
+    from biglp._pages.label.pool import PoolSource
+    from biglp._pages.label.session import LANDMARKS
+    from biglp._sources import as_source
+
+    rng = np.random.default_rng(args.seed)
+    centres = rng.normal(size=(2 * CLASSES, 64))
+    cluster = rng.integers(0, 2 * CLASSES, args.pool)
+    rows = (centres[cluster] + 1.3 * rng.normal(size=(args.pool, 64))).astype(np.float32)
+    parameters = {"memory": args.memory, "random_state": args.seed, "n_landmarks": LANDMARKS}
+    clock, processor, labels, fit = [], [], {}, None
+    with make_engine("threads", None) as engine:
+        pool = PoolSource(as_source(rows), np.arange(args.pool))
+        learner = Learner(engine, Settings.without_labels(parameters), pool)
+        chosen = learner.prepare()
+        learner.sum()
+        while len(labels) < args.labels:
+            for row in chosen[: 20 if not labels else 4]:
+                labels[int(row)] = f"class {cluster[row] % CLASSES}"
+            began = time.process_time()
+            fit = learner.fit(labels, len(labels), fit)
+            processor.append(time.process_time() - began)
+            clock.append(fit.seconds)
+            chosen = fit.suggested
+    return {
+        "pool": args.pool,
+        "fits": len(clock),
+        "seconds": {"median": round(float(np.median(clock)), 2), "most": round(max(clock), 2)},
+        "cpu_seconds": {
+            "median": round(float(np.median(processor)), 2),
+            "most": round(max(processor), 2),
+        },
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
 def kills(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Kill the server at random moments while answers come; the page sends again what it must."""
     rng = random.Random(args.seed)
@@ -291,13 +331,14 @@ def _done(path: str, given: dict[str, Any], expected: dict[int, str], steps: lis
 
 def main() -> None:
     """Run one of the sessions."""
-    sessions = {"mnist": mnist, "text": text, "big": big, "kills": kills}
+    sessions = {"mnist": mnist, "text": text, "big": big, "refit": refit, "kills": kills}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("session", choices=list(sessions))
     parser.add_argument("--labels", type=int, default=60)
     parser.add_argument("--pace", type=float, default=0.5, help="seconds to look at a card")
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--pool", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-finish", action="store_true", help="leave the fit of all rows out")

@@ -63,7 +63,7 @@ def test_labels_are_those_of_local_files(here, store, rows, kind):
     model = store.get("out/model.biglp")
     assert model == Path("local/model.biglp").read_bytes()
     names = [name for name in store.names() if name.startswith("out")]
-    assert len(names) == 3
+    assert len(names) == 4
     assert not list(Path("../cache/runs").iterdir())  # nothing is left of the work
     facts = json.loads(store.get("out/summary.json"))["run"]["input"]
     assert all("ETag" in fact for fact in facts.values())

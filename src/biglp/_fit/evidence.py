@@ -19,6 +19,7 @@ from biglp._fit.examples import Examples, Sampled, choose_examples
 from biglp._fit.pipeline import Fitted
 from biglp._fit.row_map import SAMPLE as MAP_SAMPLE
 from biglp._fit.row_map import RowMap, map_bytes, unit_vectors
+from biglp._fit.sample_graph import DENSE_RANK, ROWS_PER_GROUP
 from biglp._labels.doubt import LabelDoubts
 from biglp._labels.labels import Labels
 from biglp._lowrank.graph import Graph
@@ -32,6 +33,8 @@ PIECE_BYTES, PIECE_ROWS = 8 << 20, 2000
 """What is read at once."""
 MOST_LABELLED = 1000
 """Labelled rows that are marked on the map; a random part of more."""
+COMMITTEE = "committee"
+"""The answer whose members have loaded scikit-learn."""
 MEMORY = 256 << 20
 """What may be taken where nobody says so."""
 
@@ -159,6 +162,10 @@ class Look:
     def _map(self) -> RowMap | None:
         """The map, from as many rows as memory allows; None where that is too few."""
         rank, size = self.graph.factor.rank, MAP_SAMPLE
+        if self.answer.kind != COMMITTEE:  # the large decomposition would load it
+            size = ROWS_PER_GROUP * DENSE_RANK
+            if rank > DENSE_RANK and not self.graph.factor.unit_degrees:
+                return None
         while map_bytes(rank, 1, size) > self.memory and size > LEAST_SAMPLE:
             size //= 2
         if map_bytes(rank, 1, size) > self.memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.settings import GraphSettings
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
+from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.mixed import mixed_scaling, stored_scaling
 
 
@@ -74,7 +76,7 @@ def prepare(
         n_labelled=len(labels.rows),
         values=float(found["values"]),
         dtype=dtype,
-        decoding=source.decoding_bytes,
+        decoding=engine.once(lambda: decoding_bytes(source)),
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
@@ -85,6 +87,11 @@ def prepare(
     prepared = PreparedSource(source, dtype, scaling, settings.graph.device)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
+
+
+def decoding_bytes(source: Source) -> int:
+    """What decoding takes of memory; labels in a table load pyarrow though the rows do not."""
+    return max(source.decoding_bytes, DECODED_BYTES if "pyarrow" in sys.modules else 0)
 
 
 def directions_of(source: Source, scaling: Scaling) -> int:

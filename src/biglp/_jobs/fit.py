@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import Look
 from biglp._fit.memory import plan_memory
+from biglp._fit.outline import REPORT as REPORT_STEP
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import DEFAULTS, Settings
 from biglp._jobs.base import Job
@@ -123,6 +124,8 @@ class FitJob(Job):
         for suspicion in gathered.suspicions():
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
+        if self.report:
+            engine.progress.expect(REPORT_STEP)
         prepared = pipeline.prepare(source, labels, places=self.map)
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
         sink = self.open_sink(engine, run, labels.classes, source.n_rows)
@@ -154,7 +157,7 @@ class FitJob(Job):
         """Look at the rows for the report; a graph has none that could be looked at."""
         if not look.graph.factor.is_graph:
             rows = ShownRows(self.label_input, source)
-            with explained(source):
+            with explained(source), look.graph.engine.progress.step("report"):
                 run.step(EVIDENCE, lambda: evidence_state(look, rows))
 
     def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:
@@ -173,7 +176,12 @@ class FitJob(Job):
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
         facts = peek(self.rows.paths, **layout)
         chosen = self.reading.get("columns") or facts.columns
-        plan_memory(settings, table_shape(facts.n_rows, len(chosen)), engine)
+        least = table_shape(facts.n_rows, len(chosen))
+        plan_memory(settings, least, engine, likely=replace(least, **LIKELY))
+
+
+LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
+"""What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
 def table_shape(n_rows: int, n_columns: int) -> Shape:

@@ -52,7 +52,7 @@ def label(
     shape: Annotated[
         str | None,
         typer.Option(
-            metavar="HxW|HxWx3",
+            metavar="HxW|HxWx3|3xHxW",
             help="Shape of pictures whose pixels are the features; square ones are recognised.",
             rich_help_panel=PAGE,
         ),

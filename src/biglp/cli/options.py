@@ -13,13 +13,21 @@ from typing import Annotated, Any
 import typer
 
 from biglp._lowrank import FACTORS
-from biglp.cli.values import auto_or, balance, delimiter, named_values, names, whole_or_text
+from biglp.cli.values import (
+    auto_or,
+    balance,
+    delimiter,
+    named_values,
+    names,
+    option,
+    whole_or_text,
+)
 
 READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
-_reading = partial(typer.Option, rich_help_panel=READING)
-_method = partial(typer.Option, rich_help_panel=METHOD)
-_machine = partial(typer.Option, rich_help_panel=MACHINE)
-_output = partial(typer.Option, rich_help_panel=OUTPUT)
+_reading = partial(option, rich_help_panel=READING)
+_method = partial(option, rich_help_panel=METHOD)
+_machine = partial(option, rich_help_panel=MACHINE)
+_output = partial(option, rich_help_panel=OUTPUT)
 output_to = partial(_output, "--output", "-o")
 """Declare ``--output``, which every command that writes has, with a help text of its own."""
 

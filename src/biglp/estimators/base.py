@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from biglp._core.arrays import require_device
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
-from biglp._core.progress import LogProgress
+from biglp._core.notebook import shown_progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
@@ -124,9 +124,10 @@ class Estimator(ReportMixin, BaseEstimator):
         """Yield the engine, closed afterwards unless the caller made it."""
         engine = make_engine(self.engine)
         if self.verbose:
-            engine.progress = LogProgress()
+            engine.progress = shown_progress()
         try:
             yield engine
+            engine.progress.close()
         finally:
             if engine is not self.engine:
                 engine.close()

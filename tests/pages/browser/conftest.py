@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"browser tests skipped: {reason}"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop must not run on under tests of other rooms
 def chromium():
     with browser() as made:
         yield made

@@ -49,3 +49,16 @@ def test_answers_wait_for_a_server_that_is_gone(revived, visit):
     page.expect("#think").not_to_be_empty()
     row = page.answer(name)
     assert revived.answers() == {**before, rows[0]: name, str(row): name}
+
+
+def test_an_unsent_answer_outlives_a_reload(known, visit):
+    page = visit(known)
+    page.page.route("**/api/answer", lambda route: route.abort())
+    row = page.row
+    page.press(page.key("pole"))
+    page.expect("#banner").to_contain_text("1 answer not saved yet")
+    assert str(row) not in known.answers()
+    page.page.unroute("**/api/answer")
+    page.page.reload()
+    wait_for(lambda: known.answers().get(str(row)) == "pole")
+    page.expect("#banner").to_be_hidden()

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_digits
 
 from biglp._core.errors import ParameterError
 from biglp._pages.label.content import Pictures, Shape, pixels, readable
@@ -35,19 +36,25 @@ def test_shares_of_brightness_sparse_rows_and_scaled_values():
     assert decoded(pixels(np.array([[np.nan, 1.0]]), shape)).ravel().tolist() == [0, 255]
 
 
-@pytest.mark.parametrize(
-    ("n_features", "expected"),
-    [
-        (784, Shape(28, 28, 1)),
-        (3072, Shape(32, 32, 3)),
-        (64, Shape(8, 8, 1)),
-        (65, None),
-        (4, None),
-    ],
-)
-def test_square_pictures_are_recognised(n_features, expected):
-    rows = np.random.default_rng(0).integers(0, 256, (10, n_features)).astype(np.uint8)
-    assert Shape.recognised(as_source(rows)) == expected
+def test_square_pictures_are_recognised():
+    grey = np.kron(load_digits().images[:100], np.ones((1, 3, 3)))
+    colours = np.random.default_rng(0).uniform(0.3, 1, (100, 1, 1, 3))
+    coloured = grey[:, :, :, None] * colours
+    planar = np.moveaxis(coloured, 3, 1)
+    for images, shape in (
+        (grey, Shape(24, 24, 1)),
+        (coloured, Shape(24, 24, 3)),
+        (planar, Shape(24, 24, 3, planar=True)),
+        (grey[:, 1:], None),
+    ):
+        assert Shape.recognised(as_source(images.reshape(100, -1))) == shape
+
+
+def test_colours_one_after_the_other():
+    image = np.arange(12).reshape(2, 2, 3).astype(np.uint8)
+    planar = np.moveaxis(image, 2, 0).reshape(1, -1)
+    found = decoded(pixels(planar, Shape.parse("3x2x2", 12)))
+    np.testing.assert_array_equal(found, image)
 
 
 def test_measurements_are_no_pictures():
@@ -58,6 +65,7 @@ def test_measurements_are_no_pictures():
 def test_a_shape_that_is_given():
     assert Shape.parse("10x20", 200) == Shape(10, 20, 1)
     assert Shape.parse("10X20x3", 600) == Shape(10, 20, 3)
+    assert Shape.parse("3x10x20", 600) == Shape(10, 20, 3, planar=True)
     for text in ("10", "axb", "10x20x4", "0x5", "10x20x3x1", ""):
         with pytest.raises(ParameterError, match="no shape of a picture"):
             Shape.parse(text, 200)

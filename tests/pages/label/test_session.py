@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._pages.label import pool as pools
@@ -143,8 +144,8 @@ def test_pictures_of_a_column(tmp_path, begin):
 
 
 def test_pixels_with_a_table_beside(tmp_path, begin):
-    rng = np.random.default_rng(0)
-    np.save(tmp_path / "digits.npy", rng.integers(0, 17, (60, 64)).astype(np.uint8))
+    digits = load_digits().data[:60].astype(np.uint8)
+    np.save(tmp_path / "digits.npy", digits)
     write_table(tmp_path / "about.csv", {"who": [f"w{number}" for number in range(60)]})
     about = {"metadata": str(tmp_path / "about.csv"), "show": ("who",)}
     session = begin(tmp_path, tmp_path / "digits.npy", **about)

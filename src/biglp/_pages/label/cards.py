@@ -170,7 +170,7 @@ def state(session: Session) -> dict[str, Any]:
         "rows": session.source.n_rows,
         "pool_rows": loop.learner.pool.n_rows,
         "kind": view.kind,
-        "image": None if view.shape is None else vars(view.shape),
+        "image": None if view.shape is None else view.shape.facts(),
         "classes": [
             {
                 "name": name,

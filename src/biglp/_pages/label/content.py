@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import mimetypes
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,94 +12,86 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.errors import ParameterError
+from biglp._pages.report.pictures import LOOKED_AT
+from biglp._pages.report.pictures import Pictures as SquarePictures
+from biglp._pages.report.png import png
 from biglp._sources import Source
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif")
 """Pictures that a browser shows and that hold no script, as SVG may."""
-LEAST_SIDE, MOST_SIDE = 8, 512
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of pictures whose pixels are the features."""
+    """Size of pictures whose pixels are the features.
+
+    Attributes
+    ----------
+    height, width, channels : int
+    planar : bool
+        Whether colours come one after the other, and not pixel by pixel.
+    """
 
     height: int
     width: int
     channels: int
+    planar: bool = False
 
     @classmethod
     def parse(cls, text: str, n_features: int) -> Shape:
-        """Read ``28x28`` or ``28x28x3``."""
+        """Read ``28x28``, ``28x28x3`` or ``3x28x28``."""
         try:
             numbers = [int(part) for part in text.lower().split("x")]
         except ValueError:
             numbers = []
+        planar = len(numbers) == 3 and numbers[0] == 3 != numbers[2]
+        numbers = numbers[1:] + numbers[:1] if planar else numbers
         height, width, channels = (*numbers, 1) if len(numbers) == 2 else (*numbers, 0, 0, 0)[:3]
         if len(numbers) not in (2, 3) or channels not in (1, 3) or min(numbers) < 1:
             raise ParameterError(
-                f"shape={text!r} is no shape of a picture; give HEIGHTxWIDTH or HEIGHTxWIDTHx3, "
-                "such as 28x28."
+                f"shape={text!r} is no shape of a picture; give HEIGHTxWIDTH, HEIGHTxWIDTHx3 or "
+                "3xHEIGHTxWIDTH, such as 28x28."
             )
         if height * width * channels != n_features:
             raise ParameterError(
                 f"shape={text!r} has {height * width * channels:,} pixels, but rows have "
                 f"{n_features:,} features; give a shape of as many."
             )
-        return cls(height, width, channels)
+        return cls(height, width, channels, planar)
 
     @classmethod
     def recognised(cls, source: Source) -> Shape | None:
-        """The shape of square pictures, where the rows can be such; None where they cannot."""
-        if source.feature_names is not None and source.encoding is not None:
+        """The shape of square pictures, where the rows look like such; None where they do not."""
+        some = source.read(0, min(source.n_rows, LOOKED_AT))
+        rows = some.toarray() if sparse.issparse(some) else np.asarray(some)
+        found = SquarePictures.of(rows)
+        if found is None:
             return None
-        for channels in (1, 3):
-            side = isqrt(source.n_features // channels)
-            square = side * side * channels == source.n_features
-            if square and LEAST_SIDE <= side <= MOST_SIDE and _like_pixels(source):
-                return cls(side, side, channels)
-        return None
+        planar = found.planar and found.channels > 1
+        return cls(found.side, found.side, found.channels, planar)
 
-
-def _like_pixels(source: Source) -> bool:
-    """Whether values are whole numbers of a byte, or shares from 0 to 1, as pixels are."""
-    some = source.read(0, min(source.n_rows, 100))
-    values = some.data if sparse.issparse(some) else np.asarray(some)
-    if not values.size or values.min() < 0 or values.max() > 255:
-        return False
-    return bool(values.max() <= 1.0 or (values == np.floor(values)).all())
+    def facts(self) -> dict[str, int]:
+        """The size, for the page."""
+        return {"height": self.height, "width": self.width, "channels": self.channels}
 
 
 def pixels(row: Any, shape: Shape) -> bytes:
     """A PNG file of a row of pixels.
 
-    Values up to 1 are shares of full brightness; others are bytes.
+    Values up to 1 are shares of full brightness, others are bytes; of values that can be neither
+    the smallest is black and the largest white.
     """
     values = row.toarray() if sparse.issparse(row) else np.asarray(row)
     values = np.nan_to_num(values.reshape(-1).astype(np.float64))
-    scale = 255.0 if values.max(initial=0.0) <= 1.0 else 1.0
-    if values.min(initial=0.0) < 0 or values.max(initial=0.0) > 255:  # scaled: what it spans
-        low, high = values.min(), values.max()
-        values, scale = values - low, 255.0 / max(high - low, 1e-12)
-    image = np.clip(np.rint(values * scale), 0, 255).astype(np.uint8)
-    return png(image.reshape(shape.height, shape.width * shape.channels), shape)
-
-
-def png(lines: np.ndarray, shape: Shape) -> bytes:
-    """Write pixels as PNG: a header, the lines (each after its filter, none), an end."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        check = zlib.crc32(kind + data)
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
-
-    colour = 0 if shape.channels == 1 else 2
-    header = struct.pack(">IIBBBBB", shape.width, shape.height, 8, colour, 0, 0, 0)
-    data = np.pad(lines, ((0, 0), (1, 0))).tobytes()
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(data, 6))
-        + chunk(b"IEND", b"")
-    )
+    low, high = values.min(initial=0.0), values.max(initial=0.0)
+    scale = 255.0 if high <= 1.0 else 1.0
+    if low < 0 or high > 255:
+        values, scale = values - low, 255.0 / (high - low)
+    image = np.clip(np.rint(values * scale), 0, 255)
+    if shape.planar:
+        planes = image.reshape(shape.channels, shape.height, shape.width)
+        return png(np.moveaxis(planes, 0, 2))
+    return png(image.reshape(shape.height, shape.width, shape.channels))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,15 @@
 """The model of the labelling loop: a graph of the pool once, then a small fit for each few labels.
 
 The sums over the pool do not depend on labels, and those over labelled rows are small
-(:mod:`biglp._fit.relabel`). A new fit therefore costs the algebra, and one sweep over the pool that
-says what is thought of each of its rows now.
+(:mod:`biglp._fit.relabel`). A new fit therefore costs the algebra, and asking what is thought of
+rows now: of a quarter of a large pool at once, a different one each time, and of the others when
+there is nothing more urgent to do.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +35,9 @@ FIRST_ROWS = 20
 """Typical rows that are asked for before the model's own suggestions."""
 SUGGESTED = 20
 """Suggestions of a fit; they last until the next one is there."""
+PARTS, WHOLE_ROWS = 4, 20_000
+"""A fit asks one block in so many, except in pools of no more rows than these."""
+BLOCKS_AT_ONCE = 8
 DOUBTS = 50
 """Given labels in doubt that are listed."""
 
@@ -58,6 +62,10 @@ class Fit:
         Given labels that the rest contradicts, the most doubtful first.
     seconds : float
         What it took.
+    labels : Labels
+        As the pool numbers its rows.
+    stale : sequence of Block
+        Blocks whose probabilities are those of an earlier fit.
     """
 
     version: int
@@ -69,6 +77,8 @@ class Fit:
     suggested: np.ndarray
     doubts: list[dict[str, Any]]
     seconds: float
+    labels: Labels
+    stale: Sequence[Block] = ()
 
     @property
     def estimate(self) -> dict[str, Any] | None:
@@ -105,6 +115,7 @@ class Learner:
     def __init__(self, engine: Engine, settings: Settings, pool: PoolSource) -> None:
         self._engine, self._settings, self.pool = engine, settings, pool
         self._problem: Problem[Labels] | None = None
+        self._rounds = 0
 
     @property
     def seed(self) -> int:
@@ -127,8 +138,18 @@ class Learner:
         self._problem = Pipeline(self._engine, self._settings).problem(self.graph, labels)
         self._spectrum = pool_spectrum(self.graph, self.seed)
 
-    def fit(self, given: Mapping[int, str], version: int) -> Fit:
-        """Learn from labels of at least two classes."""
+    def fit(self, given: Mapping[int, str], version: int, before: Fit | None = None) -> Fit:
+        """Learn from labels of at least two classes.
+
+        Parameters
+        ----------
+        given : mapping of int to str
+            Labels by rows of the whole data.
+        version : int
+            Of the labels.
+        before : Fit, optional
+            The last fit: what it says is kept of rows that are not asked at once.
+        """
         began = time.perf_counter()
         self._take_in(given)
         if self._problem is None:
@@ -141,9 +162,7 @@ class Learner:
         labels = labels_from_pairs(places[order], values, self.pool.n_rows)
         problem = with_only(replace(self._problem, graph=self.graph), labels)
         learnt = learn(problem)
-        sink = ArraySink(labels.classes, self.pool.n_rows, np.dtype(np.float32))
-        self.graph.answer(learnt.answer, sink, labels)
-        said = sink.probabilities
+        said, stale = self._said(learnt, labels, before)
         pool = Pool(self.graph, learnt.answer, labels, said=said, spectrum=self._spectrum)
         chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
         return Fit(
@@ -152,11 +171,47 @@ class Learner:
             classes=labels.classes.tolist(),
             graph=self.graph,
             learnt=learnt,
-            probabilities=sink.probabilities,
+            probabilities=said,
             suggested=self.pool.rows[chosen],
             doubts=self._doubts(labels, learnt.held_out),
             seconds=time.perf_counter() - began,
+            labels=labels,
+            stale=stale,
         )
+
+    def complete(self, fit: Fit) -> Fit:
+        """The same fit with what it says of more rows, a few blocks of those that are left."""
+        sink = self._sink(fit.labels, fit.probabilities)
+        part = replace(fit.graph, blocks=fit.stale[:BLOCKS_AT_ONCE])
+        part.answer(fit.learnt.answer, sink, fit.labels)
+        return replace(fit, probabilities=sink.probabilities, stale=fit.stale[BLOCKS_AT_ONCE:])
+
+    def _said(
+        self, learnt: Learnt, labels: Labels, before: Fit | None
+    ) -> tuple[np.ndarray, Sequence[Block]]:
+        """Class probabilities of the pool's rows, and blocks of which they are not the latest."""
+        blocks, stale = self.graph.blocks, list[Block]()
+        known = None
+        if (
+            before is not None
+            and self.pool.n_rows > WHOLE_ROWS
+            and before.classes == labels.classes.tolist()
+            and len(before.probabilities) == self.pool.n_rows
+        ):
+            self._rounds += 1
+            known = before.probabilities
+            stale = [block for block in blocks if (block.index + self._rounds) % PARTS]
+            blocks = [block for block in blocks if not (block.index + self._rounds) % PARTS]
+        sink = self._sink(labels, known)
+        replace(self.graph, blocks=blocks).answer(learnt.answer, sink, labels)
+        return sink.probabilities, stale
+
+    def _sink(self, labels: Labels, known: np.ndarray | None) -> ArraySink:
+        """Room for probabilities, with those that are known."""
+        sink = ArraySink(labels.classes, labels.n_rows, np.dtype(np.float32))
+        if known is not None:
+            sink.probabilities[:] = known
+        return sink
 
     def _doubts(self, labels: Labels, held_out: HeldOut | None) -> list[dict[str, Any]]:
         """Given labels in doubt, of those that were held out; nothing is fitted for it."""

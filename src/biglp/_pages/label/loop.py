@@ -111,7 +111,11 @@ class Loop:
         self._changed()
         while not self._end.is_set():
             self._wake.clear()
-            self._fit_if_needed()
+            try:
+                self._fit_if_needed()
+                self._complete()
+            except Exception as error:
+                self._failed(error)
             self._wake.wait()
 
     def _fit_if_needed(self) -> None:
@@ -125,18 +129,22 @@ class Loop:
             return
         self.state = "fitting"
         self._changed()
-        try:
-            self.fit = self.learner.fit(labels, version)
-            self.graph = self.fit.graph
-            self.problem = None
-        except Exception as error:
-            self._failed(error)
-            return
+        self.fit = self.learner.fit(labels, version, self.fit)
+        self.graph, self.problem = self.fit.graph, None
         self._note(self.fit)
         self.state = "ready" if self._answers.version == version else "fitting"
         self._changed()
         if self.state == "fitting":
             self._wake.set()
+
+    def _complete(self) -> None:
+        """Ask the rows that the last fit has not asked, until there are new labels."""
+        fit = self.fit
+        while fit is not None and fit.stale and not self._wake.is_set():
+            fit = self.learner.complete(fit)
+            if not fit.stale:
+                self.fit = fit
+                self._changed()
 
     def _note(self, fit: Fit) -> None:
         """Keep the estimate over the number of labels; of several of a number, the last."""

@@ -26,6 +26,7 @@ logger = logging.getLogger("biglp")
 
 MAP_ROWS = 1_000_000
 ROWS_AT_ONCE = 8192
+WAIT_SECONDS = 0.05
 UNKNOWN = 255
 """Colour of rows of which nothing is thought yet, and of classes beyond the first 255."""
 
@@ -89,14 +90,18 @@ class MapMaker:
     learner : Learner
     changed : callable
         Called when there are more points.
+    fitting : callable
+        Whether a fit runs, which the map waits for.
 
     Attributes
     ----------
     points : Points or None
     """
 
-    def __init__(self, learner: Learner, changed: Callable[[], None]) -> None:
-        self._learner, self._changed = learner, changed
+    def __init__(
+        self, learner: Learner, changed: Callable[[], None], fitting: Callable[[], bool]
+    ) -> None:
+        self._learner, self._changed, self._fitting = learner, changed, fitting
         self.points: Points | None = None
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="biglp-map", daemon=True)
@@ -152,6 +157,8 @@ class MapMaker:
         places = np.empty((len(rows), 2), dtype=np.float32)
         landmarks = np.empty(len(rows), dtype=np.int32)
         for start in range(0, len(rows), ROWS_AT_ONCE):
+            while self._fitting() and not self._end.wait(WAIT_SECONDS):
+                pass
             if self._end.is_set():
                 return None
             part = slice(start, start + ROWS_AT_ONCE)

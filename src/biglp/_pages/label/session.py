@@ -125,7 +125,7 @@ class Session:
             parameters["n_landmarks"] = min(LANDMARKS, max(len(rows) // 4, 2))
         learner = Learner(self.engine, Settings.without_labels(parameters), pool)
         self.loop = Loop(learner, self.answers, self.changed)
-        self.map = MapMaker(learner, self.changed)
+        self.map = MapMaker(learner, self.changed, lambda: self.loop.state == "fitting")
         self.loop.after_graph.append(self.map.start)
         finishing = replace(job, cache=wanted.cache, parameters={**job.parameters, "memory": left})
         self.finishing = Finishing(finishing, self.changed)

@@ -24,7 +24,11 @@ async function change(content, done) {
 function rename(event, before) {
   event.preventDefault();
   const to = event.target.elements.name.value.trim();
-  if (to && to !== before) change({ rename: before, to }, `${before} is now ${to}`);
+  if (!to || to === before) return;
+  change({ rename: before, to }, `${before} is now ${to}`).then(() => {
+    const fields = [...byId("class-dialog").querySelectorAll(".class-list input")];
+    fields.find((each) => each.value === to)?.focus();
+  });
 }
 
 function add(event) {

@@ -19,7 +19,8 @@ function line(each) {
   return el("li", {},
     state.kind === "image" ? el("img", { src: `/api/image/${each.row}`, alt: "", class: state.image ? "pixels" : null }) : null,
     el("span", { class: "say" }, `Row ${number(each.row)} is labelled `, el("strong", {}, each.label),
-      "; the model thinks ", el("strong", {}, each.suggested), ` (${percent(each.probability)})`),
+      "; the model thinks ", el("strong", {}, each.suggested),
+      `. Wrong with ${percent(each.probability)} probability.`),
     el("span", { class: "pair" },
       el("button", { type: "button", class: "quiet", "aria-label": `Look at ${name}`, onclick: () => {
         look(each.row).then(() => byId("work-title").focus());

@@ -4,7 +4,7 @@
 
 import { Answered, postJSON } from "./api.js";
 import { emit, on } from "./hub.js";
-import { isOpen, noticeFailure, state } from "./state.js";
+import { isOpen, noticeFailure, noticeSuccess, state } from "./state.js";
 
 const PREFIX = "biglp-unsent:";
 const RETRY_MS = 1000;
@@ -91,6 +91,7 @@ async function flush() {
         later();
         return;
       }
+      noticeSuccess();
       settle(item);
       emit(item.kind === "undo" ? "undone" : "saved", { item, reply });
     }

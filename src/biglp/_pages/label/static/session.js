@@ -77,7 +77,8 @@ export function answer(label) {
 
 /** Take the model's guess as the answer. */
 export function accept() {
-  if (current.mode !== "many" && current.card?.guess) answer(current.card.guess.label);
+  if (current.card?.guess) answer(current.card.guess.label);
+  else emit("problem", "The model has no guess to accept; press the key of a class.");
 }
 
 /** Leave this row for later. */

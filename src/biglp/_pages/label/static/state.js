@@ -9,6 +9,7 @@ export let state = null;
 let reading = null;
 let again = false;
 let connection = "";
+let events = null;
 
 /** Read /api/state; calls while one is under way are answered by one more read after it. */
 export async function refresh() {
@@ -20,6 +21,7 @@ export async function refresh() {
     do {
       again = false;
       const found = await getJSON("/api/state");
+      noticeSuccess();
       const before = state;
       state = found;
       emit("state", { state, before });
@@ -56,6 +58,11 @@ export function noticeFailure(error) {
   return true;
 }
 
+/** A request was answered: if the stream of events never broke, the server is back. */
+export function noticeSuccess() {
+  if (events?.readyState === EventSource.OPEN) become("open");
+}
+
 /** Listen to the server for ever; when it goes away, look for it every second. */
 export async function listen() {
   try {
@@ -65,7 +72,7 @@ export async function listen() {
     setTimeout(listen, RETRY_MS);
     return;
   }
-  const events = new EventSource("/api/events");
+  events = new EventSource("/api/events");
   events.onopen = () => become("open");
   events.onmessage = (message) => {
     const { version, server } = JSON.parse(message.data);

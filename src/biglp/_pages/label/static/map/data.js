@@ -10,6 +10,8 @@ export async function readPoints() {
   const [places, numbers] = await Promise.all([getBytes("/api/map/points"), getBytes("/api/map/rows")]);
   const points = new Float32Array(places.bytes);
   const rows = Float64Array.from(new BigInt64Array(numbers.bytes), Number);
+  // The map may grow between the two requests.
+  if (points.length !== 2 * rows.length) return readPoints();
   const at = new Map();
   rows.forEach((row, i) => at.set(row, i));
   return { points, rows, at };

@@ -61,7 +61,9 @@ function makePainter() {
   }
 }
 
+/** Give the painter places and colours, once both are there. */
 function fillPainter() {
+  if (pairs.length !== scene.points.length) return;
   painter.setPoints(scene.points);
   painter.setColours(paintColours(pairs, byDoubt));
   draw();
@@ -106,9 +108,7 @@ function resize() {
 }
 
 async function load() {
-  const found = await readPoints();
-  if (found.rows.length === 0 && rows.length > 0) return;
-  ({ points: scene.points, rows, at } = found);
+  ({ points: scene.points, rows, at } = await readPoints());
   grid = new Grid(scene.points);
   byId("map").setAttribute("aria-label", `Map of ${number(rows.length)} rows`);
   await recolour();
@@ -127,7 +127,7 @@ async function recolour() {
     do {
       stale = false;
       ({ pairs, marks: scene.marks } = await readColours());
-      if (pairs.length === 2 * rows.length) fillPainter();
+      fillPainter();
       drawLegend(byDoubt, pairs);
       describe(scene, pairs);
     } while (stale);
@@ -257,8 +257,9 @@ export function startMap() {
   dark.addEventListener("change", () => { if (state) toggleColour(byDoubt); });
   on("current", point);
   on("state", ({ before }) => {
-    // The server may still be at work on the places when the page opens.
-    if (!before || state.server !== before.server || rows.length === 0) load().catch(failed);
+    // The server places rows of its pool first and the others later.
+    const grown = state.map_points !== before?.map_points || state.server !== before?.server;
+    if (grown) load().catch(failed);
     else if (looks(state) !== looks(before)) recolour().catch(failed);
   });
 }
