@@ -32,6 +32,8 @@ docs: $(READY_DOCS)
 bench: $(READY_TESTS)
 	$(BIN)/biglp reproduce all --quick -o bench-out
 	$(BIN)/python benchmarks/speed.py --keep
+	$(BIN)/python benchmarks/sizes.py shapes,small
+	test -z "$$BIGLP_DATA" || $(BIN)/python benchmarks/sizes.py line
 	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors --keep
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors --keep
 	$(BIN)/python benchmarks/files.py 10M --memory 4GB --keep
@@ -60,7 +62,8 @@ $(READY): pyproject.toml | $(VENV)/bin/python
 
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label]"
+	    --constraint constraints.txt \
+	    --editable ".[test,lint,plot,mpich,dask,gpu,fast,hdf5,zarr,lake,label]"
 	@touch $@
 
 $(READY_DOCS): pyproject.toml constraints.txt $(READY)

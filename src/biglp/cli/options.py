@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.effort import DEFAULT_EFFORT
 from biglp._lowrank import FACTORS
 from biglp.cli.values import (
     auto_or,
@@ -202,6 +203,13 @@ class Method:
             parser=whole_or_text,
         ),
     ] = "auto"
+    effort: Annotated[
+        str,
+        _method(
+            metavar="fast|balanced|best",
+            help="What may be spent on accuracy: landmarks, trees, labels that vote.",
+        ),
+    ] = DEFAULT_EFFORT
     solver: Annotated[
         str,
         _method(metavar="closed_form|iterative", help="Exact solution, or the paper's iteration."),

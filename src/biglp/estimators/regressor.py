@@ -47,6 +47,9 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     projection : int, "auto" or "none"
         Number of principal directions that rows are projected on. "auto" is 64 for text, 40 for
         wide rows such as images where these hold most of the variance, and none elsewhere.
+    effort : {"fast", "balanced", "best"}
+        What may be spent for accuracy: the number of landmarks. ``report_["left_out"]``
+        says what more would have cost and brought.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
         How the work is shared out.
     device : str
@@ -121,6 +124,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         categorical: str = "auto",
         missing: str = "auto",
         text: Any = None,
+        effort: str = "balanced",
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -140,6 +144,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.categorical = categorical
         self.missing = missing
         self.text = text
+        self.effort = effort
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows and the targets of some.
