@@ -155,8 +155,6 @@ class LowRankLabelPropagation(
     >>> model = LowRankLabelPropagation(random_state=0).fit(X, y)
     >>> bool((model.transduction_ == truth).mean() > 0.9)
     True
-    >>> LowRankLabelPropagation.paper("nystrom-kmeans", k=50).n_landmarks
-    50
     """
 
     _answers: ClassVar[tuple[str, ...]] = ("spreading", "committee")
