@@ -12,7 +12,9 @@ from biglp._sources.damaged import explained_reading
 
 
 def test_errors_of_libraries_name_the_file_and_others_stay():
-    with pytest.raises(BadRowsError, match=r"x\.h5 cannot be read \(RuntimeError: bad\)\. It is dam"):
+    with pytest.raises(
+        BadRowsError, match=r"x\.h5 cannot be read \(RuntimeError: bad\)\. It is dam"
+    ):
         with explained_reading("x.h5"):
             raise RuntimeError("bad\nworse")
     for meant in (BadRowsError("ours"), OSError("system"), MemoryError(), AssertionError()):
@@ -34,7 +36,9 @@ def test_values_that_are_nested_without_end(tmp_path):
     with pytest.raises(BadRowsError, match=r"line 1: values are nested more than 100 levels deep"):
         as_source(tmp_path / "x.jsonl")
     text = '"' + "[{" * 300 + '"'  # brackets in a text are no levels
-    (tmp_path / "y.jsonl").write_text("\n".join(f'{{"a": {i % 9}, "t": {text}}}' for i in range(50)))
+    (tmp_path / "y.jsonl").write_text(
+        "\n".join(f'{{"a": {i % 9}, "t": {text}}}' for i in range(50))
+    )
     assert as_source(tmp_path / "y.jsonl").n_rows == 50
 
 

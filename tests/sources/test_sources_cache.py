@@ -210,9 +210,10 @@ def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
     first = as_source(csv, cache=folder)
     made = (first.folder / "rows.npy").stat().st_ino
     late = store.CacheStore(str(csv), first.stamps, ReadOptions(cache=folder, dtype=None))
-    late.folder, late._facts = first.folder, json.loads((first.folder / "meta.json").read_text())[
-        "facts"
-    ]
+    late.folder, late._facts = (
+        first.folder,
+        json.loads((first.folder / "meta.json").read_text())["facts"],
+    )
 
     def convert(part):
         raise AssertionError("converted twice")
