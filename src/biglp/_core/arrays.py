@@ -152,7 +152,7 @@ def require_device(device: str) -> str:
     """Check that ``device`` can be used and load torch when it needs it."""
     if device == "cpu":
         return device
-    if not (isinstance(device, str) and device.startswith(("cuda", "torch:"))):
+    if not str(device).startswith(("cuda", "torch:")):
         raise ParameterError(
             f"device={device!r} is not known; use 'cpu', 'cuda' or 'cuda:N' "
             "('torch:cpu' runs the GPU path on the processor)."

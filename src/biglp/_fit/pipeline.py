@@ -31,7 +31,9 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
+from biglp._fit.outline import expected_steps
 from biglp._fit.prepare import Prepared, prepare
+from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.settings import Settings
@@ -153,6 +155,7 @@ class Pipeline:
     def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Build the graph, sum, learn, answer."""
         source = prepared.rows.source.inner
+        self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
         with explained(source):
             graph = self.graph(prepared)
             problem = self.problem(graph, labels)
@@ -161,8 +164,11 @@ class Pipeline:
             unlike = unlike_labels(problem, learnt.answer)
         facts = {
             **graph.factor.describe(),
+            "left_out": graph.factor.left_out(self.settings.graph.effort, source.n_rows),
             **learnt.report,
+            **reliability(labels, learnt.held_out),
             **graph.source.scaling.describe(),
+            "effort": self.settings.graph.effort,
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
             "repaired_rows": problem.sums.n_repaired,
@@ -219,18 +225,15 @@ class Pipeline:
 
         def compute() -> dict[str, np.ndarray]:
             learnt = learn(problem)
-            facts = {
-                "kind": learnt.answer.kind,
-                "report": learnt.report,
-                "n_iter": learnt.n_iter,
-            }
+            facts = {"kind": learnt.answer.kind, "report": learnt.report, "n_iter": learnt.n_iter}
             found = {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
             if learnt.held_out is not None:
                 found["held_out_rows"] = learnt.held_out.rows
                 found["held_out_shares"] = learnt.held_out.shares
             return found
 
-        state = self.checkpoint.step("decision", compute)
+        with self.engine.progress.step("learning"):
+            state = self.checkpoint.step("decision", compute)
         facts = json.loads(str(state.pop("facts")))
         held_out = None
         if "held_out_rows" in state:

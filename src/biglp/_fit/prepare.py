@@ -80,6 +80,7 @@ def prepare(
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
+        effort=settings.graph.effort,
     )
     # One plan for all processes: what is free ("auto") is not the same on every machine.
     plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))

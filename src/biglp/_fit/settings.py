@@ -17,6 +17,7 @@ from biglp._core.checks import (
     positive_integer,
     seed_from,
 )
+from biglp._core.effort import DEFAULT_EFFORT, EFFORTS
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._lowrank import FACTORS
@@ -34,6 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "clamp": "soft",
     "scaling": "auto",
     "projection": "auto",
+    "effort": DEFAULT_EFFORT,
     "solver": "closed_form",
     "max_iter": 10_000,
     "tol": 1e-7,
@@ -93,6 +95,7 @@ class Settings:
             )
         k, bandwidth, alpha = get["n_landmarks"], get["bandwidth"], get["alpha"]
         seed = seed_from(get["random_state"])
+        effort = one_of("effort", get["effort"], tuple(EFFORTS))
         graph = GraphSettings(
             factor=factor,
             n_landmarks=None if is_auto(k) else positive_integer("n_landmarks", k),
@@ -103,6 +106,7 @@ class Settings:
             directions=_directions(get["projection"]),
             device=require_device(get["device"]),
             seed=seed,
+            effort=effort,
             factor_params=_factor_params(factor, get["factor_params"]),
         )
         balance = get["class_balance"]  # priors are checked once the number of classes is known
@@ -117,6 +121,7 @@ class Settings:
             tol=positive("tol", get["tol"]),
             clamp=one_of("clamp", get["clamp"], CLAMPS) == "hard",
             seed=seed,
+            effort=effort,
         )
         return cls(graph, answer, parse_memory(get["memory"]), sklearn)
 

@@ -197,7 +197,11 @@ class Job(RowIdsMixin, ABC):
         }
         return engine.once(lambda: self._publish(run, names, summary))
 
+    def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:
+        """Stage what is made from the summary, on one process."""
+
     def _publish(self, run: RunFolder, names: list[str], summary: dict[str, Any]) -> Any:
+        self.stage_pages(run, summary)
         with atomic_write(run.folder / STAGE / SUMMARY) as file:
             file.write((json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
         last = [] if self.destination.is_file else [SUMMARY]

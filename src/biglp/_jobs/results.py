@@ -26,7 +26,7 @@ from biglp._sinks import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
-SUMMARY, MODEL = "summary.json", "model.biglp"
+SUMMARY, MODEL, REPORT = "summary.json", "model.biglp", "report.html"
 COLUMNS = ("labels", "confidence", "probabilities", "top_classes", "top_probabilities")
 STEP_WORDS = {
     "factor": "landmarks",
@@ -81,7 +81,7 @@ class Destination:
         if self.is_file:
             return [self.path] if self.path.exists() else []
         names = [f"{column}.npy" for column in COLUMNS] + [f"labels{ending}" for ending in TABLES]
-        names += [MAP, MODEL, SUMMARY]
+        names += [MAP, MODEL, REPORT, SUMMARY]
         if isinstance(self.path, StorePath):
             there = {*self.path.files()}
             return [self.path / name for name in names if name in there]

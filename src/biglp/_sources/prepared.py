@@ -62,17 +62,17 @@ class PreparedSource(Source):
         """Return prepared rows."""
         kept = self._kept
         if kept is None:
-            return self._prepare(self.inner.read(start, stop))
+            return self.prepared(self.inner.read(start, stop))
         rows = kept.find(slice(start, stop))
         if rows is None:
-            kept.keep(start, self._prepare(self.inner.read(start, stop)))
+            kept.keep(start, self.prepared(self.inner.read(start, stop)))
             rows = kept.find(slice(start, stop))
         return rows
 
     def take(self, indices: np.ndarray) -> Rows:
         """Return prepared rows."""
         rows = None if self._kept is None else self._kept.find(indices)
-        return self._prepare(self.inner.take(indices)) if rows is None else rows
+        return self.prepared(self.inner.take(indices)) if rows is None else rows
 
     def fingerprint(self) -> dict[str, Any]:
         """As the inner source: preparing depends on the settings, not on the file."""
@@ -82,7 +82,8 @@ class PreparedSource(Source):
         """Leave kept rows behind: they can be made again."""
         return {**self.__dict__, "_kept": None}
 
-    def _prepare(self, rows: Rows) -> Rows:
+    def prepared(self, rows: Rows) -> Rows:
+        """Prepare rows that were read from the inner source, or are like those."""
         return to_device(self.scaling.apply(rows.astype(self.dtype, copy=False)), self.device)
 
 

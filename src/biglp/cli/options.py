@@ -12,14 +12,23 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.effort import DEFAULT_EFFORT
 from biglp._lowrank import FACTORS
-from biglp.cli.values import auto_or, balance, delimiter, named_values, names, whole_or_text
+from biglp.cli.values import (
+    auto_or,
+    balance,
+    delimiter,
+    named_values,
+    names,
+    option,
+    whole_or_text,
+)
 
 READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
-_reading = partial(typer.Option, rich_help_panel=READING)
-_method = partial(typer.Option, rich_help_panel=METHOD)
-_machine = partial(typer.Option, rich_help_panel=MACHINE)
-_output = partial(typer.Option, rich_help_panel=OUTPUT)
+_reading = partial(option, rich_help_panel=READING)
+_method = partial(option, rich_help_panel=METHOD)
+_machine = partial(option, rich_help_panel=MACHINE)
+_output = partial(option, rich_help_panel=OUTPUT)
 output_to = partial(_output, "--output", "-o")
 """Declare ``--output``, which every command that writes has, with a help text of its own."""
 
@@ -194,6 +203,9 @@ class Method:
             parser=whole_or_text,
         ),
     ] = "auto"
+    effort: Annotated[
+        str, _method(metavar="fast|balanced|best", help="What may be spent on accuracy.")
+    ] = DEFAULT_EFFORT
     solver: Annotated[
         str,
         _method(metavar="closed_form|iterative", help="Exact solution, or the paper's iteration."),

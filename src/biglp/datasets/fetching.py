@@ -59,6 +59,12 @@ def fetch(
     DownloadError
         When a file cannot be fetched or is not the right one. What was fetched of a file is kept,
         and the next call goes on from there; a wrong file is removed.
+
+    Examples
+    --------
+    >>> from biglp import datasets
+    >>> datasets.fetch("sim100m")  # a simulation needs no download
+    'sim:100Mx100...'
     """
     known = entry(name)
     if rows is not None and (known.deformed_from is None or rows < 1):

@@ -96,6 +96,12 @@ def names() -> list[str]:
     Returns
     -------
     names : list of str
+
+    Examples
+    --------
+    >>> from biglp import datasets
+    >>> "susy" in datasets.names()
+    True
     """
     return list(_entries())
 

@@ -18,6 +18,7 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
+from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
@@ -142,6 +143,18 @@ class ActiveLearningMixin:
             The training rows and the labels so far, for an estimator that was loaded or unpickled
             and holds neither. It is fitted anew with all labels and its own parameters (those of a
             loaded one are the defaults, unless they are set), and holds the rows from then on.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_iris(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> rows = model.suggest(3)
+        >>> model.update_labels(rows, truth[rows]).report_["labelled_rows"]
+        78
         """
         check_is_fitted(self)
         if X is not None:
@@ -163,6 +176,7 @@ class ActiveLearningMixin:
             {
                 **self._model.report,
                 **learnt.report,
+                **reliability(problem.labels, learnt.held_out),
                 "labelled_rows": len(problem.labels.rows),
                 "unreached_rows": None,  # known when the answers are renewed
                 "unlike_labels": unlike and unlike.report(),

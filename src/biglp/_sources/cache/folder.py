@@ -7,7 +7,6 @@ name, and is converted again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -35,6 +34,7 @@ from biglp._core.files import (
     npy_header,
     sync_files,
 )
+from biglp._core.handles import lock_handle, open_handle
 from biglp._core.held import hold, let_go
 from biglp._core.memory import format_bytes
 from biglp._sources.cache.sums import ENDING, META, RunningSums, write_sums
@@ -259,26 +259,25 @@ def remove_abandoned(place: Path) -> None:
     for folder in place.glob(f"{PREFIX}*"):
         with suppress(OSError):
             facts = folder.stat()
-            if facts.st_uid != os.getuid() or time.time() - facts.st_mtime < YOUNG_SECONDS:
+            owner = os.getuid() if hasattr(os, "getuid") else facts.st_uid  # Windows has none
+            if facts.st_uid != owner or time.time() - facts.st_mtime < YOUNG_SECONDS:
                 continue
-            handle = os.open(folder / LOCK, os.O_RDWR)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle = open_handle(folder / LOCK, os.O_RDWR)
+            abandoned = lock_handle(handle)
+            os.close(handle)  # Windows removes no file that is open
+            if abandoned:
                 logger.info("removing %s, left behind by a run that was killed", folder)
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(handle)
 
 
 def _lock(folder: Path) -> int:
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with suppress(OSError):  # a file system without locks: its folders are never taken for dead
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    handle = open_handle(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    lock_handle(handle)  # where there are no locks, the folder is never taken for abandoned
     return handle
 
 
 def _remove(folder: Path, lock: int, owner: int) -> None:
+    with suppress(OSError):
+        os.close(lock)  # before the folder goes: Windows removes no file that is open
     if os.getpid() == owner:  # a forked child must not take the folder from its parent
         shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        os.close(lock)
