@@ -127,12 +127,13 @@ def test_predict_keeps_memory_too(data, tmp_path):
 
 def test_labels_in_a_table_count_pyarrow(data):
     """The rows are .npy, but pyarrow is loaded all the same."""
+    from biglp._engines import SerialEngine
     from biglp._fit.prepare import decoding_bytes
     from biglp._sources import as_source
 
     source = as_source(data / "rows.npy")
     assert source.decoding_bytes == 0
-    assert decoding_bytes(source) >= 72 * MB
+    assert decoding_bytes(source, SerialEngine()) >= 72 * MB
 
 
 def test_many_classes_count_where_the_graph_chooses():

@@ -76,7 +76,7 @@ def prepare(
         n_labelled=len(labels.rows),
         values=float(found["values"]),
         dtype=dtype,
-        decoding=engine.once(lambda: decoding_bytes(source)),
+        decoding=decoding_bytes(source, engine),
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
@@ -90,9 +90,14 @@ def prepare(
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
 
 
-def decoding_bytes(source: Source) -> int:
-    """What decoding takes of memory; labels in a table load pyarrow though the rows do not."""
-    return max(source.decoding_bytes, DECODED_BYTES if "pyarrow" in sys.modules else 0)
+def decoding_bytes(source: Source, engine: Engine) -> int:
+    """What decoding takes of memory.
+
+    Labels in a table load pyarrow though the rows do not; where several processes share the work,
+    only the first one reads labels, and keeps fewer rows than it might.
+    """
+    loaded = engine.shares_memory and "pyarrow" in sys.modules
+    return max(source.decoding_bytes, DECODED_BYTES if loaded else 0)
 
 
 def directions_of(source: Source, scaling: Scaling) -> int:
