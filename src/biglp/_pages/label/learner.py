@@ -39,7 +39,8 @@ PARTS, WHOLE_ROWS = 4, 20_000
 """A fit asks one block in so many, except in pools of no more rows than these."""
 BLOCKS_AT_ONCE = 8
 DOUBTS = 50
-"""Given labels in doubt that are listed."""
+LEAST_WRONG = 0.1
+"""Given labels in doubt that are listed: so many, of those that are wrong with this probability."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ class Learner:
         if held_out is None:
             return []
         part = labels.take(np.searchsorted(labels.rows, held_out.rows))
-        found = find_doubts(part, held_out.shares).listed(part)
+        found = find_doubts(part, held_out.shares).listed(part, LEAST_WRONG)
         return [
             {
                 "row": int(self.pool.rows[found.rows[place]]),
