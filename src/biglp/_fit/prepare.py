@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +21,6 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.settings import GraphSettings
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
-from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.mixed import mixed_scaling, stored_scaling
 
 
@@ -76,7 +74,7 @@ def prepare(
         n_labelled=len(labels.rows),
         values=float(found["values"]),
         dtype=dtype,
-        decoding=decoding_bytes(source, engine),
+        decoding=source.decoding_bytes,
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
@@ -88,16 +86,6 @@ def prepare(
     prepared = PreparedSource(source, dtype, scaling, settings.graph.device)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
-
-
-def decoding_bytes(source: Source, engine: Engine) -> int:
-    """What decoding takes of memory.
-
-    Labels in a table load pyarrow though the rows do not; where several processes share the work,
-    only the first one reads labels, and keeps fewer rows than it might.
-    """
-    loaded = engine.shares_memory and "pyarrow" in sys.modules
-    return max(source.decoding_bytes, DECODED_BYTES if loaded else 0)
 
 
 def directions_of(source: Source, scaling: Scaling) -> int:
