@@ -253,8 +253,8 @@ def unit_length(rows: Rows) -> Rows:
 
 
 def _times(rows: Rows, factor: np.ndarray) -> Rows:
-    """Each feature times its factor."""
-    factor = factor.astype(rows.dtype)
+    """Each feature times its factor, which denormal numbers would make larger than any number."""
+    factor = np.minimum(factor, np.finfo(rows.dtype).max).astype(rows.dtype)
     if not sparse.issparse(rows):
         return rows * factor
     scaled = rows.copy()
