@@ -125,19 +125,21 @@ class Learner:
 
     def prepare(self) -> np.ndarray:
         """Build the graph; return typical rows to label first, as numbers of the whole data."""
-        nothing = np.empty(0, dtype=np.int64)
-        labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
         pipeline = Pipeline(self._engine, self._settings)
-        self.graph = pipeline.graph(pipeline.prepare(self.pool, labels))
+        self.graph = pipeline.graph(pipeline.prepare(self.pool, self._no_labels()))
         first = typical_rows(self.graph, FIRST_ROWS, self.seed)
         return self.pool.rows[first]
 
     def sum(self) -> None:
         """Sum over the pool, which every fit starts from."""
-        nothing = np.empty(0, dtype=np.int64)
-        labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
-        self._problem = Pipeline(self._engine, self._settings).problem(self.graph, labels)
+        pipeline = Pipeline(self._engine, self._settings)
+        self._problem = pipeline.problem(self.graph, self._no_labels())
         self._spectrum = pool_spectrum(self.graph, self.seed)
+
+    def _no_labels(self) -> Labels:
+        """Labels of no row; two classes, because the sums want some."""
+        nothing = np.empty(0, dtype=np.int64)
+        return Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
 
     def fit(self, given: Mapping[int, str], version: int, before: Fit | None = None) -> Fit:
         """Learn from labels of at least two classes.
