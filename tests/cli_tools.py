@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -131,6 +130,8 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
         owner = reduce(getattr, owners, importlib.import_module(module))
         setattr(owner, attribute, value)
     if file_size is not None:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     try:
         app(command)

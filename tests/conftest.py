@@ -5,6 +5,8 @@ BIGLP_TEST_ENGINE=mpi leaves only the MPI engine, with all ranks of the job.
 """
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,30 @@ __all__ = ["engine", "store", "store_server"]
 
 ALL = ("serial", "threads-1", "threads-2", "threads-5", "mpi", "dask-1", "dask-3")
 CHOSEN = tuple(filter(None, [os.environ.get("BIGLP_TEST_ENGINE")])) or ALL
+
+ELSEWHERE = {
+    "campaign": "forks, and limits memory",
+    "cli/test_damaged.py": "forks",
+    "experiments/test_peer_runs.py": "reads /proc",
+    "jobs/test_resume.py": "kills by signals",
+    "pages/browser": "kills by signals",
+    "pages/label/test_answers.py": "reads /proc",
+    "pages/label/test_serve.py": "kills by signals",
+    "sinks/test_base.py": "limits the size of files, and kills by signals",
+}
+"""Tests, below this folder, that ask for what only Linux has, and what that is."""
+
+
+def pytest_collection_modifyitems(items):
+    """Skip on other systems what cannot be asked there."""
+    if sys.platform == "linux":
+        return
+    here = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(here).as_posix()
+        for name, reason in ELSEWHERE.items():
+            if place == name or place.startswith(f"{name}/"):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session", params=CHOSEN)
