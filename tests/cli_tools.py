@@ -78,7 +78,8 @@ class Process:
         patches: dict[str, Any] | None = None,
         file_size: int | None = None,
     ) -> None:
-        context = multiprocessing.get_context("forkserver")
+        server = "forkserver" in multiprocessing.get_all_start_methods()  # not on Windows
+        context = multiprocessing.get_context("forkserver" if server else "spawn")
         context.set_forkserver_preload(PRELOADED)
         command = [str(arg) for arg in args]
         self.folder = folder
