@@ -43,23 +43,40 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session")
+def engines():
+    """Engines by their names, made when they are first asked for."""
+    made = {}
+    yield made
+    while made:
+        made.popitem()[1].close()
+
+
 @pytest.fixture(scope="session", params=CHOSEN)
-def engine(request):
-    """An engine of each kind; a session's tests share it."""
-    kind, _, count = request.param.partition("-")
+def engine(request, engines):
+    """An engine of each kind; a session's tests share it.
+
+    pytest ends a fixture when its parameter changes, and so with every file: clusters would be
+    started anew each time.
+    """
+    if request.param not in engines:
+        engines[request.param] = make_engine(request.param)
+    return engines[request.param]
+
+
+def make_engine(name):
+    """Make an engine of a kind."""
+    kind, _, count = name.partition("-")
     if kind == "serial":
-        made = SerialEngine()
-    elif kind == "threads":
-        made = ThreadEngine(int(count))
-    elif kind == "mpi":
+        return SerialEngine()
+    if kind == "threads":
+        return ThreadEngine(int(count))
+    if kind == "mpi":
         pytest.importorskip("mpi4py")
         from biglp._engines.mpi.engine import MpiEngine
 
-        made = MpiEngine(n_threads=2)
-    else:
-        pytest.importorskip("distributed")
-        from biglp._engines.dask.engine import DaskEngine
+        return MpiEngine(n_threads=2)
+    pytest.importorskip("distributed")
+    from biglp._engines.dask.engine import DaskEngine
 
-        made = DaskEngine(n_workers=int(count), n_threads=2 if count == "1" else 1)
-    with made:
-        yield made
+    return DaskEngine(n_workers=int(count), n_threads=2 if count == "1" else 1)

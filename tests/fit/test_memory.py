@@ -25,7 +25,7 @@ ROWS, FEATURES = 250_000, 60
 METHODS = {
     "random": ("--factor", "nystrom", "--landmarks", "random", "-k", "20"),
     "anchors": ("--factor", "anchors", "-k", "150"),
-    "many anchors": ("--factor", "anchors", "--landmarks", "random", "-k", "2500"),
+    "many anchors": ("--factor", "anchors", "--landmarks", "random", "-k", "1500"),
     "default": ("-k", "60", "--probabilities"),
 }
 
