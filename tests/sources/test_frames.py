@@ -56,7 +56,7 @@ def make(kind: str, folder: Path, table=TABLE):
         )
     if kind == "duckdb":
         duckdb = pytest.importorskip("duckdb")
-        return duckdb.connect().read_parquet(str(path))
+        return duckdb.read_parquet(str(path))  # by the connection that stays open
     dataset = pyarrow.dataset.dataset(path)
     makers = {
         "pandas": table.to_pandas,
