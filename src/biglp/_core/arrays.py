@@ -15,12 +15,16 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.errors import InputError, MissingExtraError, ParameterError
+from biglp._core.ties import Ties
 
 Array = Any
 """A NumPy array or a torch tensor."""
 
 Rows = Any
 """A block of rows: a NumPy array, a torch tensor or a SciPy CSR matrix."""
+
+GRAM_ROWS = 1 << 14
+"""Rows of a tensor whose products are added in its own precision."""
 
 
 def is_torch(array: Array) -> bool:
@@ -35,6 +39,7 @@ def namespace(array: Array) -> Any:
 
 def like(array: Rows, constant: np.ndarray) -> Array:
     """Bring a small NumPy constant to the type, precision and place of ``array``."""
+    array = array.weights if isinstance(array, Ties) else array
     if is_torch(array):
         dtype = array.dtype if array.dtype.is_floating_point else None
         return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
@@ -48,12 +53,32 @@ def beside(array: Rows, constant: np.ndarray) -> Array:
     return constant
 
 
+def widened(rows: Rows) -> Rows:
+    """Tensors of half precision in float32, in which all arithmetic is done; others as they are."""
+    return rows.float() if is_torch(rows) and rows.element_size() == 2 else rows
+
+
 def column_sums(array: Array) -> Array:
     """Sum of every column.  (b, r) → (r,)."""
     if sparse.issparse(array):
         return np.asarray(array.sum(axis=0)).ravel()
+    if isinstance(array, Ties):
+        return array.column_sums()
+    if is_torch(array):  # blocks are large on a card: float32 would lose digits in the sum
+        return array.sum(0, dtype=sys.modules["torch"].float64)
     # A product with ones is several times faster than NumPy's sum over the first axis.
-    return namespace(array).ones_like(array[:, 0]) @ array
+    return np.ones_like(array[:, 0]) @ array
+
+
+def gram_matrix(array: Array) -> Array:
+    """Products of all columns with each other.  (b, r) → (r, r)."""
+    if not is_torch(array):
+        return array.T @ array  # the same array twice: BLAS does half the work
+    # A few thousand rows in float32, then float64: one launch, and 100 M rows lose no digits.
+    whole = array.shape[0] - array.shape[0] % GRAM_ROWS
+    parts, rest = array[:whole].reshape(-1, GRAM_ROWS, array.shape[1]), array[whole:]
+    total = (rest.T @ rest).double()
+    return total + (parts.mT @ parts).double().sum(0) if whole else total
 
 
 def largest_column(array: np.ndarray) -> np.ndarray:
@@ -85,8 +110,14 @@ def smallest(entries: Array, count: int) -> tuple[Array, Array]:
 
 
 def to_numpy(array: Any) -> Any:
-    """Bring a small result back as a NumPy array; leave other objects alone."""
-    return array.detach().cpu().numpy() if is_torch(array) else array
+    """Bring a small result back as a NumPy array or CSR matrix; leave other objects alone."""
+    if isinstance(array, Ties):
+        return array.csr()
+    if not is_torch(array):
+        return array
+    # NumPy has no bfloat16; float32 holds every number that it holds.
+    array = array.float() if str(array.dtype) == "torch.bfloat16" else array
+    return array.detach().cpu().numpy()
 
 
 def to_dense(rows: Rows) -> np.ndarray:
@@ -130,7 +161,9 @@ def _on_gpu(name: str, what: str, call: str) -> InputError:
 
 
 def to_csr(array: Array) -> Any:
-    """Bring the entries of a torch matrix that are not zero as a CSR matrix."""
+    """Bring the entries of a torch matrix that are not zero as a CSR matrix; CSR stays CSR."""
+    if sparse.issparse(array):
+        return array
     places = array.nonzero()
     values = to_numpy(array[places[:, 0], places[:, 1]])
     row, column = to_numpy(places).T

@@ -36,6 +36,9 @@ class RowReader(Protocol):
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop`` (exclusive)."""
 
+    def stored(self, start: int, stop: int) -> Any:
+        """Return the same rows, in half precision where they are kept in it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -64,6 +67,10 @@ class Block:
     def rows(self) -> Any:
         """Read the block's rows."""
         return self.source.read(self.start, self.stop)
+
+    def stored_rows(self) -> Any:
+        """Read the block's rows, in half precision where they are kept in it."""
+        return self.source.stored(self.start, self.stop)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the memory behind: it belongs to the worker that filled it."""

@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, namespace
+from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.checks import positive, positive_integer
 from biglp._core.shape import Shape
+from biglp._core.ties import Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
 from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
 from biglp._lowrank.landmark_factor import LandmarkFactor
@@ -51,6 +51,7 @@ class AnchorFactor(LandmarkFactor):
     kind = "anchors"
     params = {"n_nearest": positive_integer, "bandwidth_factor": positive}  # noqa: RUF012
     unit_degrees = True
+    takes_half = True
     spacing_share = 0.4
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
@@ -81,7 +82,7 @@ class AnchorFactor(LandmarkFactor):
         return min(max(min(n_rows // 2, 2000), n_rows // 10, 10), most)
 
     def features(self, rows: Rows) -> Array:
-        """Z, with s entries a row: CSR for NumPy rows, dense for torch.  (b, m) → (b, k)."""
+        """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
         columns, squared = nearest_landmarks(rows, self.landmarks, self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
@@ -91,27 +92,30 @@ class AnchorFactor(LandmarkFactor):
         )
         weights = namespace(squared).exp(squared * (-0.5 / self.bandwidth**2))
         weights /= weights.sum(1)[:, None]
-        return scatter(columns, weights, self.rank)
+        return self.unpack((columns, weights))
 
     def pack(self, features: Array) -> Packed:
         """Landmark numbers in as few bytes as they need, and weights."""
-        if not sparse.issparse(features):
-            return (features,)
+        if isinstance(features, Ties):
+            return features.columns, features.weights
         shape = (features.shape[0], self.n_nearest)
         columns = features.indices.astype(np.min_scalar_type(self.rank - 1)).reshape(shape)
         return columns, features.data.reshape(shape)
 
     def unpack(self, packed: Packed) -> Array:
-        """CSR matrix from landmark numbers and weights."""
-        if len(packed) == 1:
-            return packed[0]
+        """Z from landmark numbers and weights."""
         columns, weights = packed
-        return scatter(columns.astype(np.int32), weights, self.rank)
+        if is_torch(weights):
+            return Ties(columns, weights, self.rank)
+        return scatter(columns.astype(np.int32, copy=False), weights, self.rank)
 
     @classmethod
     def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
         """Distances to the landmarks, of which the few smallest are kept; answers come later."""
-        if device != "cpu" or rank <= DENSE_COLUMNS:
+        if device != "cpu":  # distances to all landmarks are held for a part of the rows only
+            width = 16 * 2 * NEAREST + 3 * shape.n_classes
+            return int(shape.dtype.itemsize * (shape.values + width)) + 64
+        if rank <= DENSE_COLUMNS:
             return super().row_bytes(rank, shape, device)
         distances = min(max(rank, 3 * DENSE_COLUMNS), SEARCH_WIDTH)
         width = max(distances, 10 * shape.n_classes) + KEPT_WIDTH

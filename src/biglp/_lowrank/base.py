@@ -105,6 +105,8 @@ class Factor(ABC):
     kept_with_blocks : bool
         Whether the features of a training row are kept with its block and found nowhere else; a
         resumed run has to fit such a factor again.
+    takes_half : bool
+        Whether :meth:`features` takes rows in half precision, which stay so on a device.
     overwritable : bool
         Whether :meth:`features` makes a new array that may be overwritten.
     unit_degrees : bool
@@ -127,6 +129,7 @@ class Factor(ABC):
     scales_features: ClassVar[bool] = True
     n_landmarks_counts: ClassVar[bool] = True
     kept_with_blocks: bool = False
+    takes_half: ClassVar[bool] = False
     overwritable: ClassVar[bool] = True
     unit_degrees: ClassVar[bool] = False
     is_graph: ClassVar[bool] = False
@@ -207,7 +210,8 @@ class Factor(ABC):
         """Return the features of a training block, from the store where they are kept.  (b, p)."""
         kept = block.memory.get("features")
         if kept is None:
-            features = self.features(block.rows())
+            rows = block.stored_rows() if self.takes_half else block.rows()
+            features = self.features(rows)
             kept = self.store.keep(self.pack(features))
             if kept is None:
                 return features

@@ -70,6 +70,10 @@ class Source(ABC):
     def read(self, start: int, stop: int) -> Rows:
         """Return rows ``start`` to ``stop`` (exclusive) as stored, dense or CSR."""
 
+    def stored(self, start: int, stop: int) -> Rows:
+        """Return rows as :meth:`read` does, or in half precision where they are kept in it."""
+        return self.read(start, stop)
+
     def take(self, indices: np.ndarray) -> Rows:
         """Return the rows at increasing ``indices``; most sources can do better than this."""
         return np.concatenate([self.read(int(i), int(i) + 1) for i in indices])

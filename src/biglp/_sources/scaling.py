@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
+from biglp._core.arrays import Rows, is_torch, like, namespace
 from biglp._core.errors import ParameterError
 from biglp._sources.directions import (
     PROJECT_ABOVE,
@@ -93,7 +93,7 @@ class Scaling:
         if self.offset is not None:
             if sparse.issparse(rows):  # learnt from dense rows: zeros become something else
                 rows = rows.toarray()
-            rows = rows - self.offset.astype(rows.dtype)
+            rows = rows - like(rows, self.offset)
         if self.factor is not None:
             rows = _times(rows, self.factor)
         if self.final is not None:
@@ -101,7 +101,8 @@ class Scaling:
         if self.unit:
             rows = unit_length(rows)
         if self.projection is not None:
-            rows = np.asarray(rows @ self.projection.astype(rows.dtype, copy=False))
+            rows = rows @ like(rows, self.projection)
+            rows = rows if is_torch(rows) else np.asarray(rows)
             rows = unit_length(rows) if self.unit else rows
         return rows
 
@@ -134,7 +135,7 @@ class Scaling:
             return _times(rows, final)
         # A table always has factors, so that these rows are a copy already.
         places = np.flatnonzero(self.logged)
-        rows[:, places] = signed_log(rows[:, places]) * final[places].astype(rows.dtype)
+        rows[:, places] = signed_log(rows[:, places]) * like(rows, final[places])
         return rows
 
     def projected(self, sample: Rows, seed: int, count: int | None = None) -> Scaling:
@@ -171,6 +172,12 @@ class Scaling:
     def n_outputs(self, n_features: int) -> int:
         """Number of features of scaled rows."""
         return n_features if self.projection is None else self.projection.shape[1]
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether anything at all is done to rows."""
+        steps = (self.used, self.offset, self.factor, self.final, self.projection)
+        return self.unit or any(step is not None for step in steps)
 
     @property
     def makes_dense(self) -> bool:
@@ -243,7 +250,9 @@ def unit_length(rows: Rows) -> Rows:
     if sparse.issparse(rows):
         squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     else:
-        squares = np.einsum("ij,ij->i", rows, rows)
+        squares = namespace(rows).einsum("ij,ij->i", rows, rows)
+    if is_torch(rows):
+        return rows * squares.rsqrt().where(squares > 0, 0.0)[:, None]
     factor = inverse(np.sqrt(squares)).astype(rows.dtype)
     if not sparse.issparse(rows):
         return rows * factor[:, None]
@@ -254,9 +263,9 @@ def unit_length(rows: Rows) -> Rows:
 
 def _times(rows: Rows, factor: np.ndarray) -> Rows:
     """Each feature times its factor."""
-    factor = factor.astype(rows.dtype)
     if not sparse.issparse(rows):
-        return rows * factor
+        return rows * like(rows, factor)
+    factor = factor.astype(rows.dtype)
     scaled = rows.copy()
     scaled.data *= factor[rows.indices]
     return scaled

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
+from biglp._core.arrays import Rows, namespace
 
 STATISTICS_BYTES = 4 << 20
 USUAL_SHARE = 0.75
@@ -115,7 +115,8 @@ def signed_log(rows: Rows) -> Rows:
         squashed.data = signed_log(rows.data)
         return squashed
     # log(1 + u) rather than log1p: several times faster, and exact enough beside a scale of 1.
-    squashed = np.abs(rows)
+    xp = namespace(rows)
+    squashed = xp.abs(rows)
     squashed += 1
-    np.log(squashed, out=squashed)
-    return np.copysign(squashed, rows, out=squashed)
+    xp.log(squashed, out=squashed)
+    return xp.copysign(squashed, rows, out=squashed)
