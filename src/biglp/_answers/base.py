@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, largest_column
+from biglp._core.arrays import Array, Rows, largest_column, namespace, to_numpy
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
@@ -145,13 +145,13 @@ class Answer(ABC):
             Rows that no label reaches.
         """
 
-    def finish(self, outputs: np.ndarray) -> np.ndarray:
+    def finish(self, outputs: Array) -> Array:
         """What is written of these outputs."""
         return outputs
 
-    def count(self, answers: np.ndarray) -> dict[int, int]:
+    def count(self, answers: Array) -> dict[int, int]:
         """Rows of each class code that occurs, where answers are class probabilities."""
-        found = np.bincount(largest_column(answers))
+        found = to_numpy(namespace(answers).bincount(largest_column(answers)))
         codes = np.flatnonzero(found)
         return dict(zip(codes.tolist(), found[codes].tolist(), strict=True))
 

@@ -23,6 +23,8 @@ Array = Any
 Rows = Any
 """A block of rows: a NumPy array, a torch tensor or a SciPy CSR matrix."""
 
+DLPACK_CUDA = (2, 13)
+"""DLPack's numbers for memory of a CUDA GPU, plain and managed."""
 GRAM_ROWS = 1 << 14
 """Rows of a tensor whose products are added in its own precision."""
 
@@ -81,8 +83,10 @@ def gram_matrix(array: Array) -> Array:
     return total + (parts.mT @ parts).double().sum(0) if whole else total
 
 
-def largest_column(array: np.ndarray) -> np.ndarray:
+def largest_column(array: Array) -> Array:
     """Column of the largest entry of each row, the first of equals.  (b, c) → (b,)."""
+    if is_torch(array):
+        return array.argmax(1).int()
     if array.shape[1] == 2:  # NumPy's argmax is slow along a short axis
         return (array[:, 1] > array[:, 0]).astype(np.int32)
     return array.argmax(axis=1).astype(np.int32)
@@ -126,6 +130,27 @@ def to_dense(rows: Rows) -> np.ndarray:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
+def device_tensor(array: Any) -> Any | None:
+    """The torch tensor of numbers that are on a CUDA GPU, without a copy; None for all others.
+
+    Besides torch's tensors these are arrays of whatever speaks DLPack (CuPy, JAX) or has CUDA's
+    array interface (Numba).
+    """
+    if is_torch(array):
+        strided = str(getattr(array, "layout", "")) == "torch.strided"
+        return array if strided and array.device.type == "cuda" else None
+    kind = type(array)
+    if hasattr(kind, "__dlpack_device__"):
+        if int(array.__dlpack_device__()[0]) not in DLPACK_CUDA:
+            return None
+        require_device("cuda")
+        return sys.modules["torch"].from_dlpack(array)
+    if hasattr(array, "__cuda_array_interface__"):
+        require_device("cuda")
+        return sys.modules["torch"].as_tensor(array, device="cuda")
+    return None
+
+
 def on_host(array: Any, name: str) -> Any:
     """Make a torch tensor on the processor a NumPy array; leave other objects alone.
 
@@ -155,8 +180,8 @@ def on_host(array: Any, name: str) -> Any:
 
 def _on_gpu(name: str, what: str, call: str) -> InputError:
     return InputError(
-        f"{name} is {what}, and biglp reads from the computer's memory; give {call}. "
-        "device='cuda' does the arithmetic on the GPU, wherever the rows come from."
+        f"{name} is {what}, and biglp reads it from the computer's memory; give {call}. "
+        "Rows and labels, X and y, may be on a GPU."
     )
 
 
@@ -182,12 +207,15 @@ def to_device(rows: Rows, device: str) -> Rows:
 
 
 def require_device(device: str) -> str:
-    """Check that ``device`` can be used and load torch when it needs it."""
-    if device == "cpu":
+    """Check that ``device`` can be used and load torch when it needs it.
+
+    "auto" stays what it is until the rows are known.
+    """
+    if isinstance(device, str) and device in ("cpu", "auto"):
         return device
     if not (isinstance(device, str) and device.startswith(("cuda", "torch:"))):
         raise ParameterError(
-            f"device={device!r} is not known; use 'cpu', 'cuda' or 'cuda:N' "
+            f"device={device!r} is not known; use 'cpu', 'cuda', 'cuda:N' or 'auto' "
             "('torch:cpu' runs the GPU path on the processor)."
         )
     try:

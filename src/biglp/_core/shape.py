@@ -31,6 +31,8 @@ class Shape:
         Machines that share out what is kept of the rows between sweeps.
     directions : int
         Directions that sparse rows are projected on; 0 where they are not.
+    card_row : int
+        Bytes that a prepared row takes of a card if it stays there; 0 where it is there anyway.
     """
 
     n_rows: int
@@ -43,6 +45,7 @@ class Shape:
     part_bytes: int = 0
     n_machines: int = 1
     directions: int = 0
+    card_row: int = 0
 
     @property
     def width(self) -> int:

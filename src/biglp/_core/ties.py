@@ -57,7 +57,7 @@ class Ties:
         if width > DENSE_WIDTH:
             host = self.csr().astype(np.float64)
             return host.T @ host
-        total = 0.0
+        total: Any = 0.0
         for start in range(0, self.shape[0], ROWS_AT_ONCE):
             columns = self.columns[start : start + ROWS_AT_ONCE].long()
             weights = self.weights[start : start + ROWS_AT_ONCE].double()

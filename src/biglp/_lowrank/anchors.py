@@ -106,7 +106,7 @@ class AnchorFactor(LandmarkFactor):
         """Z from landmark numbers and weights."""
         columns, weights = packed
         if is_torch(weights):
-            return Ties(columns, weights, self.rank)
+            return Ties(columns.int(), weights, self.rank)
         return scatter(columns.astype(np.int32, copy=False), weights, self.rank)
 
     @classmethod
@@ -134,7 +134,7 @@ class AnchorFactor(LandmarkFactor):
             chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * shape.n_classes)
             solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + shape.n_classes)
             small = CELL_BYTES * cells + chosen + solved
-        index = np.min_scalar_type(rank - 1).itemsize
+        index = np.min_scalar_type(rank - 1).itemsize if settings.device == "cpu" else 4
         return replace(
             costs,
             small=small,

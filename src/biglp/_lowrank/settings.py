@@ -27,6 +27,10 @@ class GraphSettings:
     device : str
     seed : int
     factor_params : dict
+    gpu_memory : int or None
+        Bytes of a card's memory that may be taken; None: a share of what is free.
+    precision : str
+        Digits of products on a card.
     """
 
     factor: str
@@ -39,3 +43,5 @@ class GraphSettings:
     device: str
     seed: int
     factor_params: dict[str, Any] = field(default_factory=dict)
+    gpu_memory: int | None = None
+    precision: str = "float32"

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any
 
 import numpy as np
 
 from biglp._core.arrays import Rows, is_torch, to_device, to_numpy
+from biglp._core.transfer import upload
 from biglp._sources.base import Source
 from biglp._sources.formats.tensors import torch_type
 from biglp._sources.kept import KeptRows
-from biglp._sources.resident import ResidentRows
 from biglp._sources.scaling import Scaling
-from biglp._sources.uploading import upload
 
 HALVES = ("torch.float16", "torch.bfloat16")
-_MAKING_ROOM = threading.Lock()
 
 
 class PreparedSource(Source):
@@ -35,7 +32,7 @@ class PreparedSource(Source):
     device : str
         Where the arithmetic runs.
     stay : bool
-        Whether rows stay on the device once they have been brought there.
+        Whether blocks keep their rows on the device once they have been brought there.
     """
 
     scaling: Scaling
@@ -64,13 +61,15 @@ class PreparedSource(Source):
         self.part_bytes = inner.part_bytes
         self.decoding_bytes = inner.decoding_bytes
         self._kept: KeptRows | None = None
-        self._resident: ResidentRows | None = None
         if dense and device == "cpu":
             self._kept = KeptRows.if_small(self.n_rows, self.n_features, dtype)
 
     @staticmethod
     def are_there(inner: Source, dtype: np.dtype[Any], scaling: Scaling) -> bool:
-        """Whether the rows are on a device already, in a type that the sweeps can use."""
+        """Whether the rows are on a device already, in a type that the sweeps can use.
+
+        Half precision is one: it stays what it is, and is widened where it is worked on.
+        """
         usable = inner.dtype in (dtype, np.float16)
         return inner.device != "cpu" and usable and not scaling.changes_rows
 
@@ -79,16 +78,10 @@ class PreparedSource(Source):
         """Number of features before the projection, of which sparse rows hold few."""
         return self.n_features if self.inner.is_sparse else self.inner.n_input_features
 
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        """Type in which rows stay on a device: half precision stays what it is."""
-        half = self.inner.dtype == np.float16 and not self.scaling.changes_rows
-        return np.dtype(np.float16) if half else self.dtype
-
     def read(self, start: int, stop: int) -> Rows:
         """Return prepared rows."""
         if self.device != "cpu":
-            return _to_type(self.stored(start, stop), self.dtype)
+            return self.as_read(self.stored(start, stop))
         kept = self._kept
         if kept is None:
             return self._prepare(self.inner.read(start, stop))
@@ -102,24 +95,26 @@ class PreparedSource(Source):
         """Return prepared rows in the type in which they stay on a device."""
         if self.device == "cpu":
             return self.read(start, stop)
-        if not self.stay:
-            return self._on_device(start, stop)
-        with _MAKING_ROOM:
-            if self._resident is None:
-                room = (self.n_rows, self.n_features), torch_type(self.stored_dtype)
-                self._resident = ResidentRows(_empty(*room, self.device))
-        return self._resident.read(start, stop, lambda room: self._fill(room, start))
+        inner = self.inner
+        kind = None if inner.is_sparse else torch_type(inner.dtype)
+        if inner.device != "cpu" or kind is None:
+            rows = inner.read(start, stop)
+        else:
+            place = self.device.removeprefix("torch:")
+            shape = (stop - start, inner.n_features)
+            rows = sys.modules["torch"].empty(shape, dtype=kind, device=place)
+            upload(lambda first, last: inner.read(start + first, start + last), rows)
+        is_half = is_torch(rows) and str(rows.dtype) in HALVES
+        return rows if is_half and not self.scaling.changes_rows else self._prepare(rows)
+
+    def as_read(self, stored: Rows) -> Rows:
+        """Return rows that are stored on a device in the type of the arithmetic."""
+        return stored.to(torch_type(self.dtype))
 
     def take(self, indices: np.ndarray) -> Rows:
         """Return prepared rows."""
-        if self._resident is not None and self._resident.all_there:
-            return _to_type(self._resident.take(indices), self.dtype)
         rows = None if self._kept is None else self._kept.find(indices)
         return self._prepare(self.inner.take(indices)) if rows is None else rows
-
-    def release(self) -> None:
-        """Give back what rows take of a device; they are brought again when they are wanted."""
-        self._resident = None
 
     def fingerprint(self) -> dict[str, Any]:
         """As the inner source: preparing depends on the settings, not on the file."""
@@ -127,7 +122,7 @@ class PreparedSource(Source):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave kept rows behind: they can be made again."""
-        return {**self.__dict__, "_kept": None, "_resident": None}
+        return {**self.__dict__, "_kept": None}
 
     def _prepare(self, rows: Rows) -> Rows:
         if self.device == "cpu":
@@ -138,39 +133,9 @@ class PreparedSource(Source):
             if self.inner.is_sparse:
                 return to_device(self.scaling.apply(rows), self.device)
             rows = to_device(rows, self.device)
-        return self.scaling.apply(_to_type(rows, self.dtype))
-
-    def _on_device(self, start: int, stop: int) -> Rows:
-        """Rows on the device, as they are needed."""
-        inner = self.inner
-        kind = None if inner.is_sparse else torch_type(inner.dtype)
-        if inner.device != "cpu" or kind is None:
-            rows = inner.read(start, stop)
-        else:
-            rows = _empty((stop - start, inner.n_features), kind, self.device)
-            upload(lambda first, last: inner.read(start + first, start + last), rows)
-        is_half = is_torch(rows) and str(rows.dtype) in HALVES
-        return rows if is_half and not self.scaling.changes_rows else self._prepare(rows)
-
-    def _fill(self, room: Any, start: int) -> None:
-        """Bring rows to their place."""
-        inner = self.inner
-        as_they_are = not self.scaling.changes_rows and inner.dtype == self.stored_dtype
-        if inner.device == "cpu" and as_they_are and not inner.is_sparse:
-            upload(lambda first, last: inner.read(start + first, start + last), room)
-        else:
-            room.copy_(self._on_device(start, start + room.shape[0]))
+        return self.scaling.apply(rows.to(torch_type(self.dtype)))
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Float type for the arithmetic: float32 where it holds the input exactly, else float64."""
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
-
-
-def _to_type(rows: Any, dtype: np.dtype[Any]) -> Any:
-    return rows.to(torch_type(dtype))
-
-
-def _empty(shape: tuple[int, int], kind: Any, device: str) -> Any:
-    torch = sys.modules["torch"]
-    return torch.empty(shape, dtype=kind, device=device.removeprefix("torch:"))

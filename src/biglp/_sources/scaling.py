@@ -247,12 +247,13 @@ def _recognise(sample: Rows, statistics: Statistics) -> str:
 
 def unit_length(rows: Rows) -> Rows:
     """Rows of length 1; a row of zeros stays one."""
+    if is_torch(rows):
+        squares = namespace(rows).einsum("ij,ij->i", rows, rows)
+        return rows * squares.rsqrt().where(squares > 0, 0.0)[:, None]
     if sparse.issparse(rows):
         squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     else:
-        squares = namespace(rows).einsum("ij,ij->i", rows, rows)
-    if is_torch(rows):
-        return rows * squares.rsqrt().where(squares > 0, 0.0)[:, None]
+        squares = np.einsum("ij,ij->i", rows, rows)
     factor = inverse(np.sqrt(squares)).astype(rows.dtype)
     if not sparse.issparse(rows):
         return rows * factor[:, None]

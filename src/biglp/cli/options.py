@@ -230,7 +230,21 @@ class Machine:
             help="What runs the work; the answer is the same.",
         ),
     ] = "threads"
-    device: Annotated[str, _machine(metavar="cpu|cuda", help="Where the arithmetic runs.")] = "cpu"
+    device: Annotated[
+        str,
+        _machine(
+            metavar="cpu|cuda|auto",
+            help="Where the arithmetic runs; auto is the GPU where it is worth it.",
+        ),
+    ] = "cpu"
+    gpu_memory: Annotated[
+        str,
+        _machine(metavar="SIZE", help="Memory of the GPU that may be taken; auto is most of it."),
+    ] = "auto"
+    precision: Annotated[
+        str,
+        _machine(metavar="float32|tf32", help="Products on a GPU; tf32 is faster, less exact."),
+    ] = "float32"
 
 
 @dataclass(frozen=True)

@@ -75,4 +75,5 @@ def _numpy_type(tensor: Any, name: str) -> np.dtype[Any]:
 
 def torch_type(dtype: np.dtype[Any]) -> Any:
     """The type of torch that has the name of a NumPy type; None where there is none."""
-    return getattr(sys.modules["torch"], dtype.name) if dtype.name in KNOWN else None
+    known = dtype.name in KNOWN and dtype.isnative
+    return getattr(sys.modules["torch"], dtype.name) if known else None
