@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-ROWS_AT_ONCE = 1 << 20
-"""Rows whose pairs of entries are held at once, 16 bytes a pair."""
+ROWS_AT_ONCE, PAIR_BYTES = 1 << 18, 40
+"""Rows whose pairs of entries are held at once, and what a pair takes."""
 DENSE_WIDTH = 8192
 """Columns up to which sums over all pairs are added up in a dense matrix, of half a gigabyte."""
 

@@ -93,7 +93,7 @@ def plan_card(
     budget //= engine.n_on_a_card
     workers = 1 if shape.card_row == 0 else 2
     a_row = costs.row * workers
-    least = LIBRARY_BYTES + costs.small + MIN_BLOCK_ROWS * a_row
+    least = LIBRARY_BYTES + costs.device + MIN_BLOCK_ROWS * a_row
     if budget < least:
         raise MemoryBudgetError(
             f"gpu_memory={format_bytes(budget)} of {format_bytes(free)} that are free on {device} "
@@ -101,7 +101,7 @@ def plan_card(
             f"{format_bytes(least)}. Give at least that (--gpu-memory {-(-least >> 20)}MB), or use "
             "device='cpu'."
         )
-    left = budget - LIBRARY_BYTES - costs.small
+    left = budget - LIBRARY_BYTES - costs.device
     most = min(BLOCK_BYTES if shape.card_row == 0 else BLOCK_BYTES_FROM_HOST, BLOCK_SHARE * left)
     rows_each = min(max(int(most) // a_row, MIN_BLOCK_ROWS), shape.n_rows)
     rows_each = -(-shape.n_rows // -(-shape.n_rows // rows_each))  # blocks of one size
@@ -111,4 +111,4 @@ def plan_card(
     rows = rows if rows <= left else 0
     features = costs.stored_row * n_own
     features = features if features <= left - rows else 0
-    return CardPlan(budget, rows_each, workers, rows_each * a_row + costs.small, rows, features)
+    return CardPlan(budget, rows_each, workers, rows_each * a_row + costs.device, rows, features)

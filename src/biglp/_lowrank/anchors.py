@@ -19,7 +19,7 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.checks import positive, positive_integer
 from biglp._core.shape import Shape
-from biglp._core.ties import Ties
+from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
 from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
 from biglp._lowrank.landmark_factor import LandmarkFactor
@@ -113,8 +113,7 @@ class AnchorFactor(LandmarkFactor):
     def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
         """Distances to the landmarks, of which the few smallest are kept; answers come later."""
         if device != "cpu":  # distances to all landmarks are held for a part of the rows only
-            width = 16 * 2 * NEAREST + 3 * shape.n_classes
-            return int(shape.dtype.itemsize * (shape.values + width)) + 64
+            return super().row_bytes(8 * NEAREST, shape, device)
         if rank <= DENSE_COLUMNS:
             return super().row_bytes(rank, shape, device)
         distances = min(max(rank, 3 * DENSE_COLUMNS), SEARCH_WIDTH)
@@ -139,6 +138,7 @@ class AnchorFactor(LandmarkFactor):
             costs,
             small=small,
             sums_row=16 * nearest**2,
+            device=costs.device + PAIR_BYTES * nearest**2 * min(ROWS_AT_ONCE, shape.n_rows),
             stored_row=nearest * (shape.dtype.itemsize + index),
         )
 

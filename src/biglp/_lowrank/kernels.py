@@ -16,8 +16,8 @@ from biglp._lowrank.base import check_finite
 SEARCH_WIDTH = 1024
 """Distances that are held at once, for each row of a block; with more landmarks than this the
 block's rows are searched a part at a time."""
-DEVICE_CELLS = 1 << 28
-"""Distances that are held at once on a card: a gigabyte."""
+DEVICE_CELLS = 1 << 26
+"""Distances that are held at once on a card."""
 WIDEST = 1e150
 """Widest bandwidth: its square is still a number."""
 

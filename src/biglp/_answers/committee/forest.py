@@ -27,7 +27,7 @@ from biglp._answers.committee.member import (
     Opinion,
     everywhere,
 )
-from biglp._core.arrays import Array, Rows, beside, namespace
+from biglp._core.arrays import Array, Rows, beside, is_torch, namespace
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
@@ -37,6 +37,8 @@ BLUR = 0.02
 """Share of every answer that is spread evenly: a few trees that agree are not certain."""
 CHUNK = 4096
 """Rows that go down the trees together, so that their nodes stay in the processor's cache."""
+DEVICE_CHUNK = 1 << 17
+"""Rows that go down the trees together on a GPU, where launching work is what takes the time."""
 MIN_LABELS = 6
 """Labels below which trees have nothing to add."""
 MAX_ROWS = 1_000_000
@@ -78,9 +80,9 @@ class Forest(Opinion):
 
     def of(self, rows: Rows) -> Array:
         """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
-        # On a GPU the trees are copied once for all parts.
-        arrays = (self.features, self.lefts, self.thresholds, self.values)
-        trees = tuple(beside(rows, array) for array in arrays)
+        if is_torch(rows):
+            return blurred_logits(self._on_device(rows))
+        trees = (self.features, self.lefts, self.thresholds, self.values)
         parts = []
         for start in range(0, rows.shape[0], CHUNK):
             part = rows[start : start + CHUNK]
@@ -100,6 +102,20 @@ class Forest(Opinion):
                 nodes = lefts[nodes] + (flat[firsts + features[nodes]] > thresholds[nodes])
             total = total + values[nodes]
         return total / len(self.roots)
+
+    def _on_device(self, rows: Array) -> Array:
+        """Mean class distribution, all trees at once: the trees are copied once a block."""
+        torch = namespace(rows)
+        arrays = (self.features, self.lefts, self.thresholds, self.values, self.roots)
+        features, lefts, thresholds, values, roots = (beside(rows, array) for array in arrays)
+        values, depth, parts = values.to(rows.dtype), int(self.depths.max()), []
+        for start in range(0, rows.shape[0], DEVICE_CHUNK):
+            part = rows[start : start + DEVICE_CHUNK]
+            nodes = roots.expand(part.shape[0], -1)
+            for _ in range(depth):  # a leaf is its own child: short trees wait for the others
+                nodes = lefts[nodes] + (part.gather(1, features[nodes]) > thresholds[nodes])
+            parts.append(torch.nn.functional.embedding_bag(nodes, values, mode="mean"))
+        return torch.concatenate(parts)
 
 
 class ForestMember(Member):
