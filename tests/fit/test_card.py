@@ -147,7 +147,8 @@ class TestChosenDevice:
 
     def chosen(self, asked, source, has_card=True, engine=None):
         with mock.patch.object(device, "_has_card", return_value=has_card):
-            return device.chosen_device(asked, source, 20, engine or SerialEngine())
+            work = 60.0 * source.n_rows
+            return device.chosen_device(asked, source, work, engine or SerialEngine())
 
     def test_auto_takes_a_card_that_is_there_for_work_that_is_worth_it(self):
         much, little = self.source(10**9), self.source()

@@ -139,16 +139,17 @@ def device_tensor(array: Any) -> Any | None:
     if is_torch(array):
         strided = str(getattr(array, "layout", "")) == "torch.strided"
         return array if strided and array.device.type == "cuda" else None
-    kind = type(array)
-    if hasattr(kind, "__dlpack_device__"):
-        if int(array.__dlpack_device__()[0]) not in DLPACK_CUDA:
-            return None
+    spoken = hasattr(type(array), "__dlpack_device__")
+    if spoken and int(array.__dlpack_device__()[0]) not in DLPACK_CUDA:
+        return None
+    if not spoken and not hasattr(array, "__cuda_array_interface__"):
+        return None
+    try:
         require_device("cuda")
-        return sys.modules["torch"].from_dlpack(array)
-    if hasattr(array, "__cuda_array_interface__"):
-        require_device("cuda")
-        return sys.modules["torch"].as_tensor(array, device="cuda")
-    return None
+    except (MissingExtraError, ParameterError):
+        return None  # refused later, with what to call
+    torch = sys.modules["torch"]
+    return torch.from_dlpack(array) if spoken else torch.as_tensor(array, device="cuda")
 
 
 def on_host(array: Any, name: str) -> Any:
@@ -181,7 +182,7 @@ def on_host(array: Any, name: str) -> Any:
 def _on_gpu(name: str, what: str, call: str) -> InputError:
     return InputError(
         f"{name} is {what}, and biglp reads it from the computer's memory; give {call}. "
-        "Rows and labels, X and y, may be on a GPU."
+        "X and y may stay on a GPU where torch sees it (pip install 'biglp[gpu]')."
     )
 
 

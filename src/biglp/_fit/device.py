@@ -70,7 +70,7 @@ class Place:
             products.allow_tf32 = before
 
 
-def chosen_device(device: str, source: Source, rank: int, engine: Engine) -> str:
+def chosen_device(device: str, source: Source, work: float, engine: Engine) -> str:
     """The device for some rows: that where they are, or the one that was asked for.
 
     Parameters
@@ -79,8 +79,8 @@ def chosen_device(device: str, source: Source, rank: int, engine: Engine) -> str
         What was asked for, checked.
     source : Source
         The rows as they are.
-    rank : int
-        Landmarks, or features, that each row is compared with; 0 where a card cannot be used.
+    work : float
+        Rows × features × landmarks; 0 where a card cannot be used.
     engine : Engine
         Of several processes on one machine, each takes the next card.
     """
@@ -92,7 +92,6 @@ def chosen_device(device: str, source: Source, rank: int, engine: Engine) -> str
             "where the rows are, or X.cpu()."
         )
     if device == "auto":
-        work = float(source.n_rows) * source.n_features * rank
         dense = not source.is_sparse
         device = "cuda" if dense and work >= AUTO_WORK and _has_card() else "cpu"
     if device == "cuda" and engine.local_number:

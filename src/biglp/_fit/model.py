@@ -127,8 +127,8 @@ class Model:
             part_bytes=source.part_bytes,
         )
         factor, place = self.features.factor, place or Place()
-        rank = 0 if factor.is_graph else factor.rank
-        place = replace(place, device=chosen_device(place.device, source, rank, engine))
+        work = 0.0 if factor.is_graph else float(source.n_rows) * source.n_features * factor.rank
+        place = replace(place, device=chosen_device(place.device, source, work, engine))
         plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
         engine.limit_threads(plan.workers)
         rows = PreparedSource(source, self.dtype, self.scaling, place.device)

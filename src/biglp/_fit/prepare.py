@@ -130,12 +130,15 @@ def prepare(
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
 
 
-def on_device(settings: Settings, source: Source, engine: Engine) -> Settings:
-    """The settings with the device on which these rows are worked on."""
-    graph = settings.graph
+def on_device(
+    settings: Settings, source: Source, engine: Engine, n_rows: int | None = None
+) -> Settings:
+    """The settings with the device on which rows are worked on; ``n_rows`` of them in all."""
+    graph, n_rows = settings.graph, n_rows or source.n_rows
     kind = FACTORS[graph.factor]
-    rank = 0 if kind.is_graph else kind.rank_for(graph, source.n_rows, source.n_features)
-    device = chosen_device(graph.device, source, rank, engine)
+    rank = 0 if kind.is_graph else kind.rank_for(graph, n_rows, source.n_features)
+    work = float(n_rows) * source.n_features * rank
+    device = chosen_device(graph.device, source, work, engine)
     return replace(settings, graph=replace(graph, device=device))
 
 
