@@ -26,6 +26,7 @@
     ├── DriftWarning                         new rows unlike the training rows
     ├── LandmarkWarning                      fewer landmarks than asked for
     ├── CardMemoryWarning                    a GPU with less memory than was planned
+    ├── CardKernelWarning                    a kernel that a GPU cannot use
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 
 Every message says what was wrong, what was found, what is allowed and what to do.
@@ -141,6 +142,10 @@ class LandmarkWarning(BigLPWarning):
 
 class CardMemoryWarning(BigLPWarning):
     """A GPU had less memory left than was planned; the work went on in another way."""
+
+
+class CardKernelWarning(BigLPWarning):
+    """A kernel could not be used on a GPU; plain torch did its work."""
 
 
 if TYPE_CHECKING:

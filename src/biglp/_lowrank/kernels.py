@@ -11,6 +11,7 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, widened
 from biglp._core.errors import ParameterError
+from biglp._lowrank import fused
 from biglp._lowrank.base import check_finite
 
 SEARCH_WIDTH = 1024
@@ -42,6 +43,10 @@ def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
 
     The exponent −γ(‖x‖² − 2x·l + ‖l‖²) with γ = 1/2σ² is built in place from one matrix product.
     """
+    found = fused.gaussian(rows, landmarks, bandwidth)
+    if found is not None:
+        check_finite(found.sum())
+        return found
     gamma = 0.5 / bandwidth**2
     rows = widened(rows)
     norms = squared_norms(rows)
@@ -109,6 +114,9 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
     columns, distances : arrays of shape (b, count)
         Numbers of the landmarks, and ‖x − l‖² − ‖x‖².
     """
+    found = fused.nearest(rows, landmarks, count)
+    if found is not None:
+        return found
     b = rows.shape[0]
     held = DEVICE_CELLS if is_torch(rows) else b * SEARCH_WIDTH
     step = max(held // len(landmarks), 1)

@@ -1,0 +1,167 @@
+"""Triton's kernels against plain torch: on a card, or in Triton's interpreter on the processor.
+
+Without Triton, only that they are left alone.
+"""
+
+import os
+from importlib.util import find_spec
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from biglp._core.errors import CardKernelWarning
+from biglp._lowrank import fused
+from biglp._lowrank.base import NonFiniteRowsError
+from biglp._lowrank.fused import trial
+from biglp._lowrank.fused.trial import Shape, launched
+from biglp._lowrank.kernels import gaussian, nearest_landmarks
+from biglp._lowrank.kmeans import assign_block
+from helpers import blocks_of
+
+torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
+
+ON_CARD = torch.cuda.is_available()
+PLACE = "cuda" if ON_CARD else "cpu"
+SIZES = [(10, 5, 3), (100, 20, 1), (200, 128, 8)]
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Kernels for small blocks, in one shape, so that nothing is timed."""
+    if find_spec("triton") is None:
+        pytest.skip("Triton is not installed")
+    if not ON_CARD:
+        monkeypatch.setitem(os.environ, "TRITON_INTERPRET", "1")
+    from biglp._lowrank.fused import gaussian_kernel, nearest_kernel
+
+    monkeypatch.setattr(fused, "PLACES", [PLACE])
+    monkeypatch.setattr(fused, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(trial, "_found", {})
+    monkeypatch.setattr(trial, "_told", False)
+    for module in (gaussian_kernel, nearest_kernel):  # each takes seconds to compile
+        monkeypatch.setattr(module, "SHAPES", module.SHAPES[:1])
+
+
+def plain(monkeypatch):
+    """From now on plain torch only."""
+    monkeypatch.setattr(fused, "PLACES", [])
+
+
+def problem(m, k, dtype):
+    rng = np.random.default_rng(m)
+    rows = torch.as_tensor(rng.normal(size=(300, m)), dtype=dtype, device=PLACE)
+    return rows, rng.normal(size=(k, m)).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("m", "k", "count"), SIZES)
+@pytest.mark.usefixtures("kernels")
+class TestKernels:
+    def test_gaussian(self, m, k, count, dtype, monkeypatch):
+        rows, landmarks = problem(m, k, dtype)
+        found = fused.gaussian(rows, landmarks, np.sqrt(m))
+        plain(monkeypatch)
+        np.testing.assert_allclose(
+            found.cpu(), gaussian(rows, landmarks, np.sqrt(m)).cpu(), atol=3e-6
+        )
+
+    def test_nearest(self, m, k, count, dtype, monkeypatch):
+        rows, landmarks = problem(m, k, dtype)
+        columns, values = (part.cpu() for part in fused.nearest(rows, landmarks, count))
+        plain(monkeypatch)
+        expected = [part.cpu() for part in nearest_landmarks(rows, landmarks, count)]
+        np.testing.assert_allclose(values, expected[1], atol=2e-5 * m)
+        assert (columns == expected[0]).float().mean() > 0.999
+
+
+@pytest.mark.usefixtures("kernels")
+class TestWhereTheyAreUsed:
+    def test_of_equally_near_landmarks_the_first(self):
+        rows = torch.ones((20, 3), device=PLACE)
+        columns, _ = fused.nearest(rows, np.ones((40, 3), dtype=np.float32), 3)
+        assert columns.tolist() == [[0, 1, 2]] * 20
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_rows_that_are_not_finite_are_found(self, bad):
+        rows, landmarks = problem(4, 6, torch.float32)
+        assert fused.gaussian(rows, landmarks, 2.0) is not None
+        assert fused.nearest(rows, landmarks, 2) is not None
+        rows[7, 2] = bad
+        with np.errstate(all="ignore"):  # the interpreter works with NumPy
+            with pytest.raises(NonFiniteRowsError):
+                gaussian(rows, landmarks, 2.0)
+            assert not nearest_landmarks(rows, landmarks, 2)[1].isfinite().all()
+
+    def test_k_means(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 8)).astype(np.float32)
+        (block,) = blocks_of(X, 300, device="cuda" if ON_CARD else "torch:cpu")
+        found = assign_block(block, X[:12])
+        plain(monkeypatch)
+        for one, other in zip(found, assign_block(block, X[:12]), strict=True):
+            np.testing.assert_allclose(one.cpu(), other.cpu(), rtol=1e-5, atol=1e-5)
+
+    def test_what_is_too_large_or_of_another_type_is_left_to_torch(self):
+        rows, landmarks = problem(4, 6, torch.float32)
+        assert fused.gaussian(rows.double(), landmarks, 1.0) is None
+        assert fused.gaussian(rows.T, landmarks, 1.0) is None
+        assert fused.nearest(rows, landmarks, fused.MOST_NEAREST + 1) is None
+        many = np.ones((fused.MOST_LANDMARKS + 1, 4), dtype=np.float32)
+        assert fused.gaussian(rows, many, 1.0) is None
+
+
+def test_rows_of_a_processor_are_left_alone():
+    rows, landmarks = problem(4, 6, torch.float32)
+    for some in (rows.cpu(), rows.cpu().numpy()):
+        assert fused.gaussian(some, landmarks, 1.0) is None
+        assert fused.nearest(some, landmarks, 2) is None
+
+
+class TestTrial:
+    SHAPES = tuple(Shape(rows, 1, 1, 1) for rows in (16, 32, 64))
+
+    @pytest.fixture(autouse=True)
+    def forget(self, monkeypatch):
+        monkeypatch.setattr(trial, "_found", {})
+        monkeypatch.setattr(trial, "_told", False)
+
+    def launched(self, launch, agrees=lambda rows, found: found > 0):
+        return launched("key", torch.ones((8, 2)), self.SHAPES, launch, agrees)
+
+    def test_the_fastest_of_those_that_agree(self):
+        seconds = {16: 1.0, 32: 3.0, 64: 2.0}
+        timed = mock.patch.object(
+            trial, "_seconds", lambda rows, shape, launch: seconds[shape.rows]
+        )
+        with timed:
+            agreeing = lambda rows, found: found != 16  # noqa: E731
+            assert self.launched(lambda rows, shape: shape.rows, agreeing) == 64
+
+    def test_shapes_that_fail_are_left_out(self):
+        def launch(rows, shape):
+            if shape.rows != 32:
+                raise RuntimeError("out of resource: shared memory")
+            return 32
+
+        assert self.launched(launch) == 32
+
+    def test_none_that_agrees_is_told_once(self):
+        with pytest.warns(CardKernelWarning, match="no result agrees with plain torch"):
+            assert self.launched(lambda rows, shape: 1, lambda rows, found: False) is None
+        assert self.launched(lambda rows, shape: 1) is None
+
+    def test_a_later_failure_goes_back_to_torch(self):
+        assert self.launched(lambda rows, shape: shape.rows) in (16, 32, 64)
+
+        def broken(rows, shape):
+            raise RuntimeError("launch failed")
+
+        with pytest.warns(CardKernelWarning, match="launch failed"):
+            assert self.launched(broken) is None
+
+    def test_a_full_card_is_another_matter(self):
+        full = type("OutOfMemoryError", (RuntimeError,), {})
+        self.launched(lambda rows, shape: 1)
+        with pytest.raises(full):
+            self.launched(mock.Mock(side_effect=full("full")))
