@@ -5,14 +5,17 @@ BIN    := $(VENV)/bin
 # One stamp file a set of extras, renewed when the project's requirements change.
 READY       := $(VENV)/.ready
 READY_TESTS := $(VENV)/.ready-tests
+READY_DOCS  := $(VENV)/.ready-docs
+# Tests run in so many processes; a file's tests stay together, because they share clusters.
+JOBS ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench campaign dist clean
 
 demo: $(READY)
 	$(BIN)/biglp demo
 
 test: $(READY_TESTS)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 lint: $(READY_TESTS)
 	$(BIN)/ruff check .
@@ -20,15 +23,35 @@ lint: $(READY_TESTS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# One BLAS thread: the examples are small, and two cores are shared by several of them.
+docs: $(READY_DOCS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PATH="$(CURDIR)/$(BIN):$$PATH" \
+	    $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python docs/_ext/check_site.py docs/_build/html
+
 bench: $(READY_TESTS)
 	$(BIN)/biglp reproduce all --quick -o bench-out
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors
-	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors
-	$(BIN)/python benchmarks/files.py 10M --memory 4GB
+	$(BIN)/python benchmarks/speed.py --keep
+	$(BIN)/python benchmarks/sizes.py shapes,small
+	test -z "$$BIGLP_DATA" || $(BIN)/python benchmarks/sizes.py line
+	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors --keep
+	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors --keep
+	$(BIN)/python benchmarks/files.py 10M --memory 4GB --keep
+
+# Wheel and sdist: built twice, compared, and tried in an empty environment.
+dist: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python packaging/try_dist.py dist
+
+# An hour of attacks at random; docs/trust.md says what they are. MINUTES=5 SEED=7 for another one.
+MINUTES ?= 60
+SEED    ?= 0
+campaign: $(READY_TESTS)
+	$(BIN)/python tests/campaign --minutes $(MINUTES) --seed $(SEED) -o campaign-out
 
 clean:
-	rm -rf $(VENV) build dist bench-out demo-out reproduce-out
+	rm -rf $(VENV) build dist docs/_build docs/gallery docs/api bench-out demo-out reproduce-out \
+	    campaign-out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -39,5 +62,11 @@ $(READY): pyproject.toml | $(VENV)/bin/python
 
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake]"
+	    --constraint constraints.txt \
+	    --editable ".[test,lint,plot,mpich,dask,gpu,fast,hdf5,zarr,lake,label]"
+	@touch $@
+
+$(READY_DOCS): pyproject.toml constraints.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable ".[docs]"
 	@touch $@

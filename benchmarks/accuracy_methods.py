@@ -19,9 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-import accuracy_graph as graphs
 import numpy as np
-from accuracy_data import LEVEL, SETS, TEXT, Rows, load
 from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -30,6 +28,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import normalize
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+import accuracy_graph as graphs
+from accuracy_data import LEVEL, SETS, TEXT, Rows, load
 
 DIRECTIONS, WIDE = 128, 100
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import pandas as pd
+
 import accuracy_plots as plots
 import accuracy_tables as tables
-import pandas as pd
 
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 

@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+
 from accuracy_data import AT_RANDOM, PER_CLASS
 from accuracy_methods import OURS
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+
 from accuracy_data import AT_RANDOM, PER_CLASS, SETS, SIZES, TABLE, TEXT
 from accuracy_methods import CONSTANT, METHODS, OURS
 

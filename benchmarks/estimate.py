@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy_data import SETS, load
 from scipy.optimize import minimize
 
+from accuracy_data import SETS, load
 from biglp import LowRankLabelPropagation
 from biglp._answers import estimate
 from biglp._answers.committee import appraisal

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from biglp._experiments.whole_runs import METHODS, run, sequential_read, simulate
+from history import keep
 
 
 def main() -> None:
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=20)
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--keep", action="store_true", help="append the ratios to the history")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = options.file or Path(folder) / "sim.npy"
@@ -32,8 +34,11 @@ def main() -> None:
         read = sequential_read(path)
         size = path.stat().st_size
         print(f"{path.name}: {size / 1e9:.1f} GB, one sequential read {read:.1f} s", flush=True)
+        ratios = {}
         for method in options.methods.split(","):
             found = run(path, method, options.k, options.memory, Path(folder) / "out")
+            case = f"{method} k={options.k}, file of {options.rows} in {options.memory}"
+            ratios[case] = found["seconds"] / read
             steps = ", ".join(f"{name} {spent:.1f}" for name, spent in found["steps"].items())
             print(
                 f"{method:12} k={options.k}: {found['seconds']:.1f} s = "
@@ -41,6 +46,8 @@ def main() -> None:
                 f"accuracy {found['accuracy']:.4f} ({steps})",
                 flush=True,
             )
+        if options.keep:
+            keep(ratios)
 
 
 if __name__ == "__main__":

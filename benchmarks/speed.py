@@ -3,7 +3,9 @@
 The machine is shared and noisy, so every time is divided by the time of one threaded pass that
 only takes the maximum of each block, measured just before and after in the same run.
 
-Run with:  python benchmarks/speed.py [--rows 4000000] [--features 100] [--repeat 3]
+Run with:  python benchmarks/speed.py [--rows 4000000] [--features 100] [--repeat 3] [--keep]
+
+``--keep`` appends the ratios to ``docs/results/history.csv``.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from biglp import LowRankLabelPropagation
 from biglp._core.blocks import Block, cut_rows
 from biglp._engines import ThreadEngine
 from biglp._sources import as_source
+from history import keep
 
 # Factor, landmarks, k, and the most read passes that it should take.
 CASES = (
@@ -63,12 +66,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--keep", action="store_true", help="append to the history")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows, labels = simulated(options.rows, options.features)
     engine = ThreadEngine()
     read_pass(engine, rows)
     print(f"{options.rows:,} × {options.features} float32 in memory, {engine.n_threads} threads")
+    ratios = {}
     for factor, landmarks, k, goal in CASES:
         results = []
         for _ in range(options.repeat):
@@ -88,9 +93,12 @@ def main() -> None:
             results.append((seconds / ((before + after) / 2), seconds, before))
             assert len(model.transduction_) == options.rows
         ratio, seconds, before = min(results)
+        ratios[f"{factor} {landmarks} k={k}, in memory"] = ratio
         wanted = f" (goal {goal})" if goal else ""
         name = f"{factor}, {landmarks}, k={k}"
         print(f"{name:28} {seconds:6.2f} s, {ratio:5.1f} read passes of {before:.3f} s{wanted}")
+    if options.keep:
+        keep(ratios)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from accuracy_data import SETS, load
 
+from accuracy_data import SETS, load
 from biglp import LowRankLabelPropagation
 
 ROUNDS, BATCH = 10, 10

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from accuracy_scores import auc, log_loss
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -32,6 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from skrub import TableVectorizer, tabular_pipeline
 
+from accuracy_scores import auc, log_loss
 from biglp import LowRankLabelPropagation
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))

@@ -19,9 +19,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+
 from accuracy_data import draw_per_class
 from accuracy_methods import Problem
-
 from biglp import LowRankLabelPropagation
 
 GOALS = {"ag_news": {1: 45, 5: 67, 20: 75}, "pcmac": {1: 62, 5: 66, 20: 77}}

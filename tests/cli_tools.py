@@ -23,6 +23,7 @@ from biglp._lowrank.answering import AnswerSweep
 
 _write_block = AnswerSweep.write_block
 PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.running"]
+PRELOADED += ["biglp._pages.label.app", "uvicorn"]
 
 
 def run(*args: object) -> Result:

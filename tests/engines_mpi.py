@@ -89,7 +89,28 @@ def disagree(engine, blocks):
             say(engine, type(error).__name__, error, error.__notes__[0].splitlines()[0])
 
 
+def told_to_end(moment, number, output):
+    """A command of which one rank gets a signal just before or after it has loaded MPI."""
+    import biglp._engines.mpi.engine as module
+    from biglp.cli import main as command
+
+    load = module.load_mpi
+
+    def told():
+        found = load() if moment == "after" else None
+        os.kill(os.getpid(), getattr(signal, number))
+        return found or load()
+
+    if os.environ.get("PMI_RANK") == "1":
+        module.load_mpi = told
+    sys.argv = ["biglp", "fit", "sim:2Kx5", "-o", output, "--engine", "mpi", "-q"]
+    command()
+
+
 def main(scenario):
+    if scenario.startswith("told-"):
+        told_to_end(scenario.removeprefix("told-"), *sys.argv[2:])
+        return
     engine = make_engine("mpi")
     blocks = cut_rows(as_source(ROWS), 10)
     if scenario == "all-well":

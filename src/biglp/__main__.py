@@ -1,5 +1,21 @@
-"""Run the command line as ``python -m biglp``."""
+"""The command ``biglp``, and ``python -m biglp``."""
 
-from biglp.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run the command line; what needs none of it is answered before it is loaded."""
+    if sys.argv[1:] == ["--version"]:
+        from biglp._core.version import __version__
+
+        sys.stdout.write(f"biglp {__version__}\n")
+        return
+    from biglp.cli import main as command_line
+
+    command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -50,6 +50,30 @@ def test_the_sweeps_of_an_iteration_share_a_bar(terminal):
         assert len(progress._drawing.tasks) == 2
 
 
+def test_first_hour_9_one_bar_for_the_whole_run(terminal):
+    with console.progress_bars() as progress:
+        drawing = progress._drawing
+        with progress.task("converting rows.csv", 10):
+            assert [task.description for task in drawing.tasks] == ["converting rows.csv"]
+        progress.expect({"report": 1.0})
+        progress.expect({"k-means": 1.0, "Gram": 1.0, "learning": 1.0})
+        for step in range(3):
+            with progress.task(f"k-means {step}", 10) as task:
+                task.advance(10)
+        iteration = drawing.tasks[-1]
+        assert iteration.total is None  # nobody knows how many sweeps are to come
+        with progress.task("Gram", 10) as task:
+            task.advance(10)
+        assert (iteration.description, iteration.completed, iteration.total) == ("k-means", 30, 30)
+        with progress.step("learning"):
+            pass
+        drawing.refresh()
+        (whole,) = (task for task in drawing.tasks if task.description == "whole run")
+        assert 0 < whole.completed < 1  # the report is still to come
+    assert whole.completed == 1
+    assert " left" in terminal.file.getvalue()
+
+
 def test_an_estimate_of_the_rows_is_corrected_at_the_end(terminal):
     with console.progress_bars() as progress:
         task = progress.start("reading", 1000)

@@ -31,3 +31,15 @@ def test_no_command_shows_the_help():
     assert "Label millions of rows" in shown
     for command in ("fit", "predict", "suggest", "inspect", "simulate", "demo", "datasets"):
         assert f"│ {command} " in shown
+
+
+def test_the_version_is_told_before_anything_is_loaded():
+    code = """if True:
+        import sys
+        sys.argv = ["biglp", "--version"]
+        from biglp.__main__ import main
+        main()
+        assert not {"typer", "numpy", "rich"} & set(sys.modules)
+    """
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.startswith("biglp ")

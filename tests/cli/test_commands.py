@@ -5,7 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from biglp._lowrank import FACTORS
+from biglp.cli import app
 from cli_tools import done
 
 COMMANDS = ([], ["fit"], ["predict"], ["suggest"], ["datasets"], ["datasets", "fetch"], ["bench"])
@@ -33,3 +36,29 @@ def test_first_hour_5_a_reader_that_leaves_early_is_no_failure(arguments):
     finally:
         os.close(writing)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_first_hour_11_arguments_have_no_type(command):
+    shown = done(command, "--help").stdout
+    assert "<Any>" not in shown
+    assert "<list" not in shown
+
+
+def completed(*words):
+    """What a shell offers after some words, the last of which is not finished."""
+    asked = {
+        "_BIGLP_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("biglp", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    return CliRunner().invoke(app, [], prog_name="biglp", env=asked).stdout.split()
+
+
+def test_first_hour_11_a_shell_completes_values():
+    assert completed("fit", "--factor", "") == ["auto", *FACTORS]
+    assert completed("fit", "--factor", "gl") == ["glnp", "glnp-mu"]
+    assert completed("fit", "--class-balance", "") == ["auto", "mass", "share", "centre", "none"]
+    assert completed("suggest", "--format", "l") == ["label-studio"]
+    assert completed("predict", "--engine", "m") == ["mpi"]
+    assert completed("fit", "--alpha", "") == []

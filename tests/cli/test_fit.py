@@ -17,6 +17,9 @@ import pytest
 from cli_tools import Process, done, failed, run
 from row_files import ROWS, found_labels, write
 
+OTHERS = ("model.biglp", "report.html", "summary.json")
+"""What is written beside the labels."""
+
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "folder", "csv", "libsvm"])
 def test_same_labels_from_every_format(here, rows, kind):
@@ -33,7 +36,7 @@ def test_same_labels_from_every_format(here, rows, kind):
     assert (found == truth).mean() > 0.95
     table = kind in ("parquet", "folder", "csv")
     names = sorted(path.name for path in Path("out").iterdir())
-    assert names == ["labels.parquet" if table else "labels.npy", "model.biglp", "summary.json"]
+    assert names == ["labels.parquet" if table else "labels.npy", *OTHERS]
     done("predict", "out/model.biglp", arguments[0], "-o", "new.npy")
     np.testing.assert_array_equal(np.load("new.npy"), model.predict(values))
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from biglp._core.errors import MemoryBudgetError
+from biglp._core.errors import BadRowsError, MemoryBudgetError
 from cli_tools import done, failed, run
 from row_files import write
 
@@ -41,3 +41,23 @@ def test_first_hour_5_the_linear_kernel_is_not_advised_fewer_landmarks(here):
 def test_first_hour_5_a_folder_that_is_not_there(here):
     message = failed(3, "suggest", "nothere")
     assert "there is no file nothere, nor a folder of that name" in message
+
+
+def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(here, rows, monkeypatch):
+    """A file that was written again while the run was at work."""
+    values, shown, _ = rows
+    path, *options = write("csv", values, shown)
+
+    def changed(self, *args, **options):
+        with open(path, "a") as file:
+            file.write("\n")
+        raise BadRowsError(f"{path} changed while it was being worked on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", changed)
+        message = run("fit", path, *options, "-o", "out").stderr
+    assert "converted rows. That run cannot be gone on with now, because input" in message
+    assert "--overwrite" in message
+    assert "--resume" not in message
+    message = failed(5, "fit", path, *options, "-o", "out", "--resume")
+    assert "Kept" not in message

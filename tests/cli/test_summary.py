@@ -107,3 +107,15 @@ def test_dry_run(here, rows):
     assert "landmarks" not in linear
     assert not Path("out").exists()
     assert "0, 1" in failed(2, "fit", *arguments, "-o", "out", "--dry-run", "--alpha", "7")
+
+
+def test_labels_cannot_speak_to_the_terminal(here):
+    """Escape sequences and marks of the writing direction are shown, not obeyed."""
+    names = ("\x1b[31mred\x1b[0m", "\u202eb\x07lue")
+    lines = [f"{i % 2 + i / 90},{i % 7},{names[i % 2] if i < 20 else ''}" for i in range(80)]
+    Path("x.csv").write_text("\n".join(["a,b,y", *lines]))
+    for command in (("fit", "-o", "out"), ("inspect",)):
+        printed = done(command[0], "x.csv", "--label-column", "y", *command[1:]).output
+        assert "\\x1b[31mred\\x1b[0m" in printed
+        assert "\\u202eb\\x07lue" in printed
+        assert not {"\x1b", "\x07", "\u202e"} & {*printed}

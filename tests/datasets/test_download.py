@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import shutil
 import tempfile
@@ -18,9 +19,10 @@ from biglp._core.errors import DownloadError, OutputError
 from biglp._core.progress import Progress, Task
 from biglp.datasets.download import download
 from biglp.datasets.parts import digest, part_of, read_record, record_of
+from biglp.datasets.transfer import Bounds
 from dataset_server import Site, closed_port, serving
 
-BODY = np.random.default_rng(0).bytes(20_011)
+BODY = gzip.compress(np.random.default_rng(0).bytes(19_988), compresslevel=0, mtime=0)
 SHA = hashlib.sha256(BODY).hexdigest()
 
 
@@ -62,7 +64,7 @@ def check_whole(path: Path) -> None:
 
 
 def test_whole_file(site, tmp_path):
-    record = download(f"{site.url}/x.gz", tmp_path / "x.gz", size=len(BODY), sha256=SHA)
+    record = download(f"{site.url}/x.gz", tmp_path / "x.gz", bounds=Bounds(len(BODY)), sha256=SHA)
     assert record == {"url": f"{site.url}/x.gz", "size": len(BODY), "sha256": SHA}
     check_whole(tmp_path / "x.gz")
     assert site.asked == [("/x.gz", None)]
@@ -204,7 +206,7 @@ def test_wrong_checksum_is_refused_and_removed(site, tmp_path):
         download(f"{site.url}/x.gz", path, sha256="0" * 64)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(DownloadError, match="it has 20,011 bytes and should have 7"):
-        download(f"{site.url}/x.gz", path, size=7)
+        download(f"{site.url}/x.gz", path, bounds=Bounds(7))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -212,7 +214,7 @@ def test_first_download_fixes_the_checksum(site, tmp_path):
     path = tmp_path / "x.gz"
     download(f"{site.url}/x.gz", path)
     path.unlink()
-    site.files["/x.gz"] = BODY[:-1] + b"?"
+    site.files["/x.gz"] = gzip.compress(b"another file")
     with pytest.raises(DownloadError, match=r"an earlier download found.*remove .*x\.gz\.json"):
         download(f"{site.url}/x.gz", path)
     assert [file.name for file in tmp_path.iterdir()] == ["x.gz.json"]
@@ -225,8 +227,45 @@ def test_no_room(site, tmp_path, monkeypatch):
     monkeypatch.setattr(transfer, "free_space", lambda folder: 70 << 20)
     download(f"{site.url}/x.gz", tmp_path / "x.gz")
     with pytest.raises(OutputError, match=r"needed in .* and 70 MB are free.*BIGLP_CACHE"):
-        download(f"{site.url}/x.gz", tmp_path / "y.gz", room_for=10 << 20)
+        download(f"{site.url}/x.gz", tmp_path / "y.gz", bounds=Bounds(room_for=10 << 20))
     assert not (tmp_path / "y.gz").exists()
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.bz2", "x.zip", "x.xz"])
+def test_a_login_page_is_not_taken_for_the_file(site, tmp_path, name):
+    """Neither the page nor its checksum is kept, so that the next download is not measured by it."""
+    site.files[f"/{name}"] = b"<html><body>Please log in to the network</body></html>"
+    message = r"it is no \.\w+ file .*begins with b'<html>.*login"
+    with pytest.raises(DownloadError, match=message):
+        download(f"{site.url}/{name}", tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_unknown_length_that_ends_too_early(site, tmp_path):
+    site.lengths, site.files["/x.gz"] = False, BODY[:-3000]
+    with pytest.raises(DownloadError, match=r"it is no \.gz file \(Compressed file ended"):
+        download(f"{site.url}/x.gz", tmp_path / "x.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize("bounds", [Bounds(most=9000), Bounds(size=9000)])
+def test_a_file_that_does_not_end_is_stopped_and_removed(site, tmp_path, lengths, bounds):
+    site.lengths = lengths
+    message = r"(should have|at most) 9,000"
+    with pytest.raises(DownloadError, match=message):
+        download(f"{site.url}/x.gz", tmp_path / "x.gz", bounds=bounds)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_unknown_length_leaves_room_on_the_disk(site, tmp_path, monkeypatch):
+    site.lengths = False
+    monkeypatch.setattr(transfer, "ROOM_BYTES", 5000)
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(transfer, "free_space", lambda folder: transfer.RESERVE_BYTES - 1)
+    with pytest.raises(OutputError, match=r"does not say how long the file is\. Make room"):
+        download(f"{site.url}/x.gz", tmp_path / "x.gz")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_site_breaks_off_as_told():

@@ -12,7 +12,7 @@ from biglp._lowrank import FACTORS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "biglp"
-MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS = 18, 300, 6
+MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS = 20, 300, 6
 COMMANDS, KERNELS = "explained", "jit"
 """The decorators of a command, whose parameters are the options that it declares, and of a kernel
 for a GPU, whose parameters are addresses and sizes."""

@@ -109,6 +109,13 @@ class TestBadEnds:
         assert "BAD TERMINATION" in done.stdout
         assert seconds < 10
 
+    @pytest.mark.parametrize(("moment", "number"), [("before", "SIGINT"), ("after", "SIGTERM")])
+    def test_a_rank_is_told_to_end_while_it_starts(self, moment, number, tmp_path):
+        """Before or after it has loaded MPI; the others wait for it there."""
+        done, _ = launch(2, PROGRAM, f"told-{moment}", number, tmp_path, through_mpi4py=False)
+        assert done.returncode != 0
+        assert "BAD TERMINATION" in done.stdout
+
     def test_the_launcher_of_another_mpi(self):
         # Without the connection to its launcher MPICH starts as a job of its own, as it does under
         # the launcher of another MPI; the size that the launcher announces remains.

@@ -7,9 +7,9 @@ from cli_tools import run_python
 
 
 def test_importing_biglp_loads_no_heavy_library():
-    heavy = ("torch", "dask", "distributed", "mpi4py", "matplotlib")
+    heavy = ("torch", "dask", "distributed", "mpi4py", "matplotlib", "starlette")
     code = (
-        "import sys, biglp, numpy as np; X = np.random.default_rng(0).normal(size=(60, 2));"
+        "import sys, biglp.plot, numpy as np; X = np.random.default_rng(0).normal(size=(60, 2));"
         "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X);"
         f"print([name for name in {heavy} if name in sys.modules])"
     )

@@ -62,6 +62,7 @@ class TestParameters:
                 (0, -1, 2.5, None, "few", True),
                 r"projection=.* 'auto', 'none' or a num",
             ),
+            ("effort", ("low", None, 3), r"effort=.* use one of fast, balanced, best"),
             ("max_iter", (0, 1.5, None), r"max_iter=.* integer of 1 or more"),
             ("tol", (0, -1, "small"), r"tol=.* number above 0"),
             ("landmarks", ("grid",), r"landmarks='grid' is not known; use one of kmeans"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import time
@@ -52,7 +53,7 @@ def same_results(one: Path, other: Path) -> None:
     names = sorted(path.name for path in one.iterdir())
     assert names == sorted(path.name for path in other.iterdir())
     for name in names:
-        if name == "summary.json":
+        if name in ("summary.json", "report.html"):  # which name the time
             continue
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
@@ -153,6 +154,7 @@ def test_another_run_is_refused(data, tmp_path, monkeypatch):
     assert sorted(p.name for p in Path("out").iterdir()) == [
         "labels.npy",
         "model.biglp",
+        "report.html",
         "summary.json",
     ]
 
@@ -181,8 +183,6 @@ def test_two_processes_cannot_share_a_run(tmp_path, monkeypatch):
 
 def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
     """The moves are finished by the next run, whichever of them were done."""
-    import os
-
     monkeypatch.chdir(tmp_path)
     fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--confidence")
     done(*fit)
@@ -205,6 +205,55 @@ def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
         same_results(reference, Path("out"))
         for path in Path("out").iterdir():
             path.unlink()
+
+
+def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
+    """Whatever is left of it is not taken for a run, and goes with the next command."""
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
+    with monkeypatch.context() as patch:
+
+        def killed(lock, first=""):
+            (lock.parent / first).unlink()
+            raise KeyboardInterrupt
+
+        patch.setattr("biglp._core.checkpoint.remove_held", killed)
+        patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
+        assert run(*fit).exit_code == 130
+    assert Path("out/.biglp-run/factor.npz").exists()
+    assert "already ended" in done(*fit, "--resume").stdout
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "labels.npy",
+        "model.biglp",
+        "summary.json",
+    ]
+
+
+def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
+    """Several --overwrite at once: one was held up between opening the lock and locking it."""
+    from biglp._core import held
+
+    lock = tmp_path / "run" / "lock"
+    first = held.hold(lock)
+    assert first is not None and held.hold(lock) is None
+
+    def slow(path, real=held.lock_file):
+        file = real(path)
+        if file is None:  # the holder ends just now
+            held.remove_held(lock)
+            first.close()
+            file = open(os.devnull, "ab")  # noqa: SIM115 - as the lock of a file that is gone
+        return file
+
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "lock_file", slow)
+        mine = held.hold(lock)
+    assert mine is not None
+    assert os.path.samestat(os.fstat(mine.fileno()), lock.stat())
+    assert held.hold(lock) is None
+    held.remove_held(lock)
+    mine.close()
+    assert not lock.parent.exists()
 
 
 def test_predict_resumes(data, tmp_path, monkeypatch):

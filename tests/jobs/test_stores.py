@@ -63,7 +63,7 @@ def test_labels_are_those_of_local_files(here, store, rows, kind):
     model = store.get("out/model.biglp")
     assert model == Path("local/model.biglp").read_bytes()
     names = [name for name in store.names() if name.startswith("out")]
-    assert len(names) == 3
+    assert len(names) == 4
     assert not list(Path("../cache/runs").iterdir())  # nothing is left of the work
     facts = json.loads(store.get("out/summary.json"))["run"]["input"]
     assert all("ETag" in fact for fact in facts.values())
@@ -110,6 +110,7 @@ def test_resuming(here, store, rows):
     assert [name for name in store.names() if name.startswith("out/")] == [
         "out/labels.npy",
         "out/model.biglp",
+        "out/report.html",
         "out/summary.json",
     ]
     assert "already ended" in done(*command, "--resume").output
@@ -163,7 +164,8 @@ def test_faults(here, store, rows, seed):
     store.faults = []
     written = [name for name in store.names() if name.startswith("out/")]
     for name in written:
-        if not name.endswith(("summary.json", ".biglp-run")):  # which name the input and the time
+        # The others name the input and the time.
+        if not name.endswith(("summary.json", "report.html", ".biglp-run")):
             assert store.get(name) == Path("local", Path(name).name).read_bytes()
     if result.exit_code != 0:
         assert result.exit_code == STORE_FAILED, result.output

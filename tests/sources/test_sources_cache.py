@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import pickle
@@ -20,6 +21,7 @@ from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.progress import Progress, Task
 from biglp._sources import as_source
 from biglp._sources.cache.cached import CachedSource
+from biglp._sources.options import ReadOptions
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.tabular import TabularSource
 
@@ -200,3 +202,39 @@ def _no_options():
     from biglp._sources import ReadOptions
 
     return ReadOptions()
+
+
+def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
+    """Whoever comes second takes the rows that the first one has converted and may be reading."""
+    folder = tmp_path / "kept"
+    first = as_source(csv, cache=folder)
+    made = (first.folder / "rows.npy").stat().st_ino
+    late = store.CacheStore(str(csv), first.stamps, ReadOptions(cache=folder, dtype=None))
+    late.folder, late._facts = first.folder, json.loads((first.folder / "meta.json").read_text())[
+        "facts"
+    ]
+
+    def convert(part):
+        raise AssertionError("converted twice")
+
+    assert late.build(convert).names == first.encoding.names  # had looked before the first ended
+    assert (first.folder / "rows.npy").stat().st_ino == made
+    assert [path.name for path in folder.iterdir()] == [first.folder.name]
+
+
+def test_a_process_waits_for_another_that_converts(tmp_path, csv):
+    folder = tmp_path / "kept"
+    program = (
+        "import sys, time; from biglp._sources import as_source; import biglp._sources.tables.convert"
+        " as c; real = c._write_rows; c._write_rows = lambda *a: (print('begun', flush=True),"
+        " time.sleep(1), real(*a))[-1]; as_source(sys.argv[1], cache=sys.argv[2])"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, csv, folder], stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None and other.stdout.readline() == "begun\n"
+    source = as_source(csv, cache=folder)
+    assert other.wait(60) == 0
+    other.stdout.close()
+    np.testing.assert_array_equal(source.read(0, 1), [[1, 2]])
+    assert [path.name for path in folder.iterdir()] == [source.folder.name]

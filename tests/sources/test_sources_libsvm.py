@@ -89,4 +89,5 @@ def test_nothing_to_use(tmp_path):
 def test_conversion_writes_nothing_that_is_not_read(tmp_path):
     source = as_source(write(tmp_path / "x.svm", "1 1:1\n2 2:1\n"), cache=tmp_path / "kept")
     written = {path.name for path in source.folder.iterdir()}
-    assert written == {"data.npy", "indices.npy", "indptr.npy", "width.npy", "meta.json"}
+    arrays = {"data.npy", "indices.npy", "indptr.npy", "width.npy"}
+    assert written == {*arrays, *(f"{name}.sums" for name in arrays), "meta.json"}

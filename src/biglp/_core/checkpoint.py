@@ -21,7 +21,8 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._core.errors import CheckpointError
-from biglp._core.files import atomic_write, explained_writing, lock_file
+from biglp._core.files import atomic_write, explained_writing
+from biglp._core.held import hold, remove_held
 
 Arrays = dict[str, np.ndarray]
 Tally = tuple[int, dict[int, int]]
@@ -88,8 +89,7 @@ class RunFolder(Checkpoint):
 
     def _begin(self, identity: Mapping[str, Any], resume: bool) -> None:
         with explained_writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = lock_file(self.folder / LOCK)
+            self._lock = hold(self.folder / LOCK)
         if self._lock is None:
             raise CheckpointError(
                 f"another process is at work in {self.folder}; wait until it has ended, "
@@ -166,7 +166,7 @@ class RunFolder(Checkpoint):
 
     def remove(self) -> None:
         """Forget the run, once its results have their final names; for the one that moved them."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_held(self.folder / LOCK, first=HEADER)
         self.close()
 
 

@@ -21,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._core.errors import DISK_FULL, BadRowsError, BigLPError, OutputError
+from biglp._core.handles import lock_handle
 from biglp._core.memory import format_bytes
 from biglp._core.places import StorePath
 
@@ -178,16 +179,10 @@ def lock_file(path: Path) -> IO[bytes] | None:
     The system lets go of it when the process ends, whatever way it ends.
     """
     file = open(path, "ab")  # noqa: SIM115  open as long as it is held
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    except (ImportError, OSError):  # Windows; file systems without locks
-        pass
-    return file
+    if lock_handle(file.fileno()) is not False:
+        return file
+    file.close()
+    return None
 
 
 def rename_into_place(temporary: Path, final: Path) -> None:
@@ -199,7 +194,10 @@ def rename_into_place(temporary: Path, final: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Force a folder's list of names to disk, so that a rename outlives a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders, and keeps its list of names by itself
+        return
     try:
         os.fsync(handle)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +51,14 @@ class StepClock(Progress):
     def start_bytes(self, label: str, n_bytes: int) -> Task:
         """Pass a copy on; it is no sweep."""
         return self.inner.start_bytes(label, n_bytes)
+
+    def expect(self, seconds: Mapping[str, float]) -> None:
+        """Pass on what is to come."""
+        self.inner.expect(seconds)
+
+    def start_step(self, label: str) -> Task:
+        """Pass a step on; it is no sweep."""
+        return self.inner.start_step(label)
 
     def say(self, message: str) -> None:
         """Pass a message on."""

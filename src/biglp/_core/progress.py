@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -47,6 +47,23 @@ class Progress:
         task = self.start(label, n_rows)
         yield task
         task.finish()
+
+    def expect(self, seconds: Mapping[str, float]) -> None:
+        """Say which steps the run will have, and guess how long each takes."""
+
+    def start_step(self, label: str) -> Task:
+        """Begin a step that visits no rows, or few."""
+        return Task(label, 0)
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Run a step that visits no rows, or few."""
+        task = self.start_step(label)
+        yield
+        task.finish()
+
+    def close(self) -> None:
+        """Say that the run is over."""
 
     def say(self, message: str) -> None:
         """Tell the user something about the run."""

@@ -11,13 +11,14 @@ from biglp._core.errors import ParameterError
 from biglp._core.registry import Registry
 from biglp._engines.base import Engine
 from biglp._engines.local import SerialEngine, ThreadEngine
-from biglp._engines.mpi.launcher import end_together, speaks_to_user
+from biglp._engines.mpi.launcher import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",
     "Engine",
     "SerialEngine",
     "ThreadEngine",
+    "end_by_signal",
     "end_together",
     "make_engine",
     "speaks_to_user",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from biglp._core.errors import MissingExtraError
+from biglp.plot import needs
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -29,13 +29,7 @@ def require_matplotlib() -> None:
     ------
     MissingExtraError
     """
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "the plots of this command need matplotlib, which is not installed; "
-            'install it with: pip install "biglp[plot]"'
-        ) from error
+    needs.require_matplotlib("this command")
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -126,12 +125,15 @@ def busy_seconds() -> float:
 
 def own_seconds() -> float:
     """Processor seconds of the jobs that were started here and have ended."""
+    import resource  # Windows has none, and no mpiexec that this is about
+
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def run_as_rank(job: dict[str, Any]) -> dict[str, Any] | None:
     """Fit from file to files on all ranks of this MPI job, one thread each; rank 0 reports."""
+    import resource
     import warnings
 
     from mpi4py import MPI  # noqa: TID251  figures of all ranks are gathered around the engine

@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from biglp._core.files import atomic_write
 from biglp._core.measure import versions
 
@@ -175,9 +177,9 @@ def hardware() -> str:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.partition(":")[2].strip() for line in file if "model name" in line]
         model = names[0] if names else model
-        memory = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
-    except (OSError, ValueError):
-        memory = "unknown"
+    except OSError:  # not Linux
+        pass
+    memory = f"{psutil.virtual_memory().total / 2**30:.0f} GiB"
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return f"{os.cpu_count()} cores ({model}), {memory} of memory{load}"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows, to_numpy
 from biglp._core.blocks import cut_rows
-from biglp._core.errors import BadRowsError
+from biglp._core.errors import BadRowsError, BigLPError, ModelFileError
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import squared_norms
 from biglp._sources import Source, working_dtype
@@ -26,6 +26,20 @@ def explained(source: Source) -> Iterator[None]:
         yield
     except NonFiniteRowsError:
         explain_bad_rows(source)
+
+
+@contextmanager
+def explained_model(path: Any) -> Iterator[None]:
+    """Say that a model file is damaged where its arrays do not fit each other, in any sweep."""
+    try:
+        yield
+    except (BigLPError, OSError, MemoryError, ImportError, AssertionError, NameError):
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"{path} cannot be used: its parts do not fit each other ({type(error).__name__}: "
+            f"{error}). Copy it again, or fit and save it anew."
+        ) from error
 
 
 def explain_bad_rows(source: Source) -> NoReturn:

@@ -45,6 +45,14 @@ def check_labels(problem: Problem[Labels], held_out: HeldOut | None) -> LabelDou
     return find_doubts(problem.labels, all_held_out(problem, held_out))
 
 
+def known_doubts(labels: Labels, held_out: HeldOut | None) -> LabelDoubts | None:
+    """Judge the labels that a fit has held out; None where it has held none out."""
+    if held_out is None:
+        return None
+    places = np.searchsorted(labels.rows, held_out.rows)
+    return find_doubts(labels.take(places), held_out.shares)
+
+
 def all_held_out(problem: Problem[Labels], held_out: HeldOut | None) -> np.ndarray:
     """Class probabilities of all labelled rows without their own labels; NaN where unknown."""
     labels = problem.labels

@@ -93,7 +93,11 @@ class MemoryPlan:
 
 
 def plan_memory(
-    settings: Settings, shape: Shape, engine: Engine, answer_bytes: int = 0
+    settings: Settings,
+    shape: Shape,
+    engine: Engine,
+    answer_bytes: int = 0,
+    likely: Shape | None = None,
 ) -> MemoryPlan:
     """Share out the budget of a fit.
 
@@ -107,6 +111,9 @@ def plan_memory(
         Its threads may become fewer when memory is short.
     answer_bytes : int
         What the answers take where they stay in memory.
+    likely : Shape, optional
+        What the problem will be, where ``shape`` is only the least it can be: the budget that is
+        named when this one is refused is for that.
 
     Raises
     ------
@@ -116,7 +123,7 @@ def plan_memory(
     plan = _shared_out(settings.memory, settings, shape, engine, answer_bytes)
     if isinstance(plan, MemoryPlan):
         return plan
-    least = least_memory(settings, shape, engine, answer_bytes)
+    least = least_memory(settings, likely or shape, engine, answer_bytes)
     factor, graph = FACTORS[settings.graph.factor], settings.graph
     with_landmarks = ""
     advice = "give a graph with fewer ties" if factor.is_graph else "use fewer features"

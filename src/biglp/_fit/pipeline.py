@@ -29,7 +29,9 @@ from biglp._fit.device import Stopwatch, is_card_full
 from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
+from biglp._fit.outline import expected_steps
 from biglp._fit.prepare import Prepared, choose_store, prepare
+from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.settings import Settings
@@ -160,6 +162,7 @@ class Pipeline:
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
         source, watch = prepared.rows.source.inner, Stopwatch()
+        self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
         with explained(source):
             graph = watch.timed("graph", lambda: self.graph(prepared))
             problem = watch.timed("sums", lambda: self.problem(graph, labels))
@@ -169,6 +172,7 @@ class Pipeline:
         facts = {
             **graph.factor.describe(),
             **learnt.report,
+            **reliability(labels, learnt.held_out),
             **graph.source.scaling.describe(),
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
@@ -228,18 +232,15 @@ class Pipeline:
 
         def compute() -> dict[str, np.ndarray]:
             learnt = learn(problem)
-            facts = {
-                "kind": learnt.answer.kind,
-                "report": learnt.report,
-                "n_iter": learnt.n_iter,
-            }
+            facts = {"kind": learnt.answer.kind, "report": learnt.report, "n_iter": learnt.n_iter}
             found = {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
             if learnt.held_out is not None:
                 found["held_out_rows"] = learnt.held_out.rows
                 found["held_out_shares"] = learnt.held_out.shares
             return found
 
-        state = self.checkpoint.step("decision", compute)
+        with self.engine.progress.step("learning"):
+            state = self.checkpoint.step("decision", compute)
         facts = json.loads(str(state.pop("facts")))
         held_out = None
         if "held_out_rows" in state:

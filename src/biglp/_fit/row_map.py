@@ -33,10 +33,10 @@ COPIES = 4
 """Arrays of such coordinates that are held at once."""
 
 
-def map_bytes(rank: int, n_threads: int) -> int:
+def map_bytes(rank: int, n_threads: int, size: int = SAMPLE) -> int:
     """Memory that a map takes: features of the sample, and coordinates of rows in work."""
     number = np.dtype(np.float64).itemsize
-    sample = SAMPLE * (2 * min(rank, SAMPLE // ROWS_PER_GROUP) + COPIES * RANK)
+    sample = size * (2 * min(rank, size // ROWS_PER_GROUP) + COPIES * RANK)
     return number * (sample + n_threads * ROWS_AT_ONCE * COPIES * RANK)
 
 
@@ -59,9 +59,9 @@ class RowMap:
     axes: np.ndarray
 
     @classmethod
-    def of(cls, graph: Graph, seed: int) -> RowMap:
-        """Find the directions."""
-        sample = Sample.of(graph, SAMPLE, seed)
+    def of(cls, graph: Graph, seed: int, size: int = SAMPLE) -> RowMap:
+        """Find the directions, from a sample of so many rows."""
+        sample = Sample.of(graph, size, seed)
         weights = np.sqrt(1.0 - ALPHA * sample.spectrum.values)
 
         def found() -> RowMap:
@@ -84,11 +84,15 @@ class RowMap:
         basis = like(features, self.basis)
         for start in range(0, len(found), ROWS_AT_ONCE):
             part = features[start : start + ROWS_AT_ONCE] @ basis
-            vectors = np.asarray(to_numpy(part), dtype=np.float64)
-            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors /= np.where(lengths > 0, lengths, 1.0)
+            vectors = unit_vectors(np.asarray(to_numpy(part), dtype=np.float64))
             found[start : start + ROWS_AT_ONCE] = (vectors - self.centre) @ self.axes
         return found
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Rows of a matrix made 1 long; those of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
 
 
 @dataclass(frozen=True)

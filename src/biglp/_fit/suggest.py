@@ -65,6 +65,10 @@ class Pool:
         Normalised features of labelled rows that are not in the graph.
     first : sequence of int
         Rows that come first: some of a group that is unlike all labelled rows.
+    said : ndarray of shape (n, c), optional
+        What the answer says of every row, where that is known; else a sweep finds it.
+    spectrum : Spectrum, optional
+        :func:`pool_spectrum` of the graph, which does not depend on labels.
     """
 
     graph: Graph
@@ -72,6 +76,8 @@ class Pool:
     labels: Labels | None = None
     known: Any = None
     first: Sequence[int] = ()
+    said: np.ndarray | None = None
+    spectrum: Spectrum | None = None
 
     def known_features(self, seed: int) -> Any:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
@@ -122,7 +128,11 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     sieve = CandidateSearch(
         pool.graph.features, pool.answer, labelled, scale, seed + NEXT_ROUND * len(labelled), first
     )
-    found = pool.graph.engine.map_blocks(sieve.candidates, pool.graph.blocks, label="suggestions")
+    if pool.said is None:
+        blocks = pool.graph.blocks
+        found = pool.graph.engine.map_blocks(sieve.candidates, blocks, label="suggestions")
+    else:
+        found = [sieve.among(0, pool.said)]
     rows, doubts, noise, codes, confidence = (
         np.concatenate(part) for part in zip(*found, strict=True)
     )
@@ -171,10 +181,13 @@ class SampleGraph(Spectrum):
         """Look at a sample of the pool."""
         source, answer = pool.graph.source, pool.answer
         chosen = sample_indices(source.n_rows, SAMPLE, seed)
-        features = pool.graph.features_of(chosen)
-        rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
-        probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
-        found = Spectrum.of(features, pool.graph)
+        if pool.said is not None and pool.spectrum is not None:
+            found, probabilities = pool.spectrum, pool.said[chosen]
+        else:
+            features = pool.graph.features_of(chosen)
+            rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
+            probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
+            found = Spectrum.of(features, pool.graph)
         return cls(found.values, found.basis, len(chosen), doubt(probabilities))
 
     def scale(self, share: float) -> float:
@@ -182,7 +195,8 @@ class SampleGraph(Spectrum):
         powers = np.sort(self.doubts**SIEVE_POWER)[::-1]
         # With the first i rows cut off at 1, t = (share·m − i) / (the sum of the others).
         rest = powers.sum() - np.concatenate([[0.0], np.cumsum(powers)[:-1]])
-        trials = (share * len(powers) - np.arange(len(powers))) / rest
+        with np.errstate(divide="ignore", invalid="ignore"):  # rounding may leave nothing of it
+            trials = (share * len(powers) - np.arange(len(powers))) / rest
         fits = (trials > 0) & (trials * powers <= 1.0)
         return float(trials[fits.argmax()]) if fits.any() else float(1.0 / powers[-1])
 
@@ -192,6 +206,12 @@ class SampleGraph(Spectrum):
         nothing = np.empty((0, len(self.values)))
         labelled = nothing if known is None else self.rotated(known)
         return Posterior.of(self.values, self.n_rows, labelled)
+
+
+def pool_spectrum(graph: Graph, seed: int) -> Spectrum:
+    """Leading eigenvectors of a graph, as the sample of a pool shows them."""
+    chosen = sample_indices(graph.source.n_rows, SAMPLE, seed)
+    return Spectrum.of(graph.features_of(chosen), graph)
 
 
 def doubt(probabilities: Any) -> np.ndarray:
@@ -236,15 +256,19 @@ class CandidateSearch:
         rows = block.rows() if self.answer.needs_rows else None
         features, _ = self.features.of_block(block)
         outputs, _ = self.answer.outputs(features, rows)
-        probabilities = to_numpy(outputs)
+        return self.among(block.start, to_numpy(outputs))
+
+    def among(self, start: int, probabilities: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The same of rows from ``start`` on, of which it is known what is said."""
+        stop = start + len(probabilities)
         doubts = doubt(probabilities)
-        noise = row_noise(self.seed, block.start, block.stop, 1)[:, 0]
+        noise = row_noise(self.seed, start, stop, 1)[:, 0]
         candidate = noise < self.scale * doubts**SIEVE_POWER
-        first, last = np.searchsorted(self.first, [block.start, block.stop])
-        candidate[self.first[first:last] - block.start] = True
-        first, last = np.searchsorted(self.labelled, [block.start, block.stop])
-        candidate[self.labelled[first:last] - block.start] = False
+        first, last = np.searchsorted(self.first, [start, stop])
+        candidate[self.first[first:last] - start] = True
+        first, last = np.searchsorted(self.labelled, [start, stop])
+        candidate[self.labelled[first:last] - start] = False
         places = np.flatnonzero(candidate)
         codes = largest_column(probabilities[places])
         confidence = probabilities[places, codes].astype(np.float64)
-        return block.start + places, doubts[places], noise[places], codes, confidence
+        return start + places, doubts[places], noise[places], codes, confidence

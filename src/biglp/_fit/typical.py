@@ -89,7 +89,9 @@ def _central_rows(sample: Sample, prepared: Any, n: int, seed: int) -> np.ndarra
     return np.array(chosen, dtype=np.int64)
 
 
-def clustered(vectors: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def clustered(
+    vectors: np.ndarray, n: int, seed: int, starts: int = RESTARTS
+) -> tuple[np.ndarray, np.ndarray]:
     """k-means of a few thousand vectors: the best of several starts.
 
     Parameters
@@ -98,6 +100,8 @@ def clustered(vectors: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.nd
     n : int
         Clusters; fewer are found where there are fewer distinct vectors.
     seed : int
+    starts : int
+        Starts, at most.
 
     Returns
     -------
@@ -107,7 +111,7 @@ def clustered(vectors: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.nd
     """
     trials = [
         _lloyd(vectors, _start(vectors, n, np.random.default_rng((seed, start))))
-        for start in range(max(1, min(RESTARTS, RESTARTED // n)))
+        for start in range(max(1, min(starts, RESTARTED // n)))
     ]
     return min(trials, key=lambda trial: float(trial[1].sum()))
 

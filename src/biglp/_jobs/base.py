@@ -132,11 +132,11 @@ class Job(RowIdsMixin, ABC):
                 identity, finished = engine.once(self._begin)
             except BaseException:
                 if engine.is_root:
-                    place.forget_copies()
+                    place.forget()
                 raise
             if finished is not None:
                 if engine.is_root:
-                    place.forget_copies()
+                    place.forget()
                 return {**finished, "nothing_to_do": True}
             folder = place.run_folder if engine.shares_memory else place.run_folder.absolute()
             run = RunFolder(folder, identity, resume=self.resume, once=engine.once)
@@ -145,7 +145,6 @@ class Job(RowIdsMixin, ABC):
             try:
                 return self._run(engine, run, clock, identity)
             except BaseException:
-                run.close()
                 if engine.is_root:
                     place.tidy()
                 raise
@@ -198,7 +197,11 @@ class Job(RowIdsMixin, ABC):
         }
         return engine.once(lambda: self._publish(run, names, summary))
 
+    def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:
+        """Stage what is made from the summary, on one process."""
+
     def _publish(self, run: RunFolder, names: list[str], summary: dict[str, Any]) -> Any:
+        self.stage_pages(run, summary)
         with atomic_write(run.folder / STAGE / SUMMARY) as file:
             file.write((json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
         last = [] if self.destination.is_file else [SUMMARY]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,31 @@ import numpy as np
 from biglp._core.checkpoint import RunFolder
 from biglp._core.checks import one_of
 from biglp._core.errors import ParameterError
+from biglp._core.files import atomic_write
 from biglp._core.shape import Shape
 from biglp._engines import Engine
+from biglp._fit.bad_rows import explained
+from biglp._fit.check import known_doubts
+from biglp._fit.evidence import Look
 from biglp._fit.memory import plan_memory
+from biglp._fit.outline import REPORT as REPORT_STEP
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import DEFAULTS, Settings
 from biglp._jobs.base import Job
 from biglp._jobs.inputs import label_identity, require_labels
-from biglp._jobs.results import MODEL, STAGE
+from biglp._jobs.results import MODEL, REPORT, STAGE
+from biglp._jobs.showing import (
+    EVIDENCE,
+    OWN_GRAPH,
+    ShownRows,
+    doubtful_lines,
+    evidence_state,
+    kept_evidence,
+    page,
+)
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._sinks import FileSink, RowIds
+from biglp._sources import Source
 from biglp._sources.decoding import table_bytes
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.labels.codes import Marks
@@ -54,6 +69,8 @@ class FitJob(Job):
         Parameters of :class:`biglp.LowRankLabelPropagation`, except ``engine`` and ``verbose``.
     map : bool
         Whether to write a map of the rows beside their labels.
+    report : bool
+        Whether to write a report for people beside them.
     """
 
     labels: tuple[str, ...] = ()
@@ -62,6 +79,7 @@ class FitJob(Job):
     unlabelled: Marks = None
     parameters: dict[str, Any] = field(default_factory=dict)
     map: bool = False
+    report: bool = True
 
     @property
     def memory_given(self) -> str | int:
@@ -106,6 +124,8 @@ class FitJob(Job):
         for suspicion in gathered.suspicions():
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
+        if self.report:
+            engine.progress.expect(REPORT_STEP)
         prepared = pipeline.prepare(source, labels, places=self.map)
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
         sink = self.open_sink(engine, run, labels.classes, source.n_rows)
@@ -125,7 +145,29 @@ class FitJob(Job):
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": asdict(plan),
         }
-        return [*sink.names, MODEL], facts
+        names = [*sink.names, MODEL]
+        if self.report:
+            doubts = engine.once(lambda: known_doubts(labels, fitted.held_out))
+            facts["doubtful_labels"] = doubtful_lines(doubts, labels)
+            self._look(run, Look.of(fitted, doubts), source)
+            names.append(REPORT)
+        return names, facts
+
+    def _look(self, run: RunFolder, look: Look, source: Source) -> None:
+        """Look at the rows for the report; a graph has none that could be looked at."""
+        if not look.graph.factor.is_graph:
+            rows = ShownRows(self.label_input, source)
+            with explained(source), look.graph.engine.progress.step("report"):
+                run.step(EVIDENCE, lambda: evidence_state(look, rows))
+
+    def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:
+        """Stage the report."""
+        if not self.report:
+            return
+        state = kept_evidence(run)
+        html = page(summary, self.output, state, () if state else (OWN_GRAPH,))
+        with atomic_write(run.folder / STAGE / REPORT) as file:
+            file.write(html)
 
     def _refuse_early(self, settings: Settings, engine: Engine) -> None:
         """Refuse a table that cannot fit the memory before it is converted."""
@@ -134,7 +176,12 @@ class FitJob(Job):
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
         facts = peek(self.rows.paths, **layout)
         chosen = self.reading.get("columns") or facts.columns
-        plan_memory(settings, table_shape(facts.n_rows, len(chosen)), engine)
+        least = table_shape(facts.n_rows, len(chosen))
+        plan_memory(settings, least, engine, likely=replace(least, **LIKELY))
+
+
+LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
+"""What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
 def table_shape(n_rows: int, n_columns: int) -> Shape:

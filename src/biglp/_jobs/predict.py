@@ -11,7 +11,7 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
-from biglp._fit.bad_rows import explained
+from biglp._fit.bad_rows import explained, explained_model
 from biglp._fit.device import Place
 from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model
@@ -68,10 +68,11 @@ class PredictJob(Job):
         source = self.open_source(engine, run, **no_features, encoding=encoding)
         memory = engine.once(lambda: parse_memory(self.memory))
         place = Place.of(self.device, self.gpu_memory, self.precision)
-        graph = model.graph(engine, source, memory, place)
+        with explained_model(self.model):
+            graph = model.graph(engine, source, memory, place)
         run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})
         sink = self.open_sink(engine, run, model.classes, source.n_rows)
-        with explained(source):
+        with explained(source), explained_model(self.model):
             answered = graph.answer(model.answer, sink, checkpoint=run)
             drift = engine.once(lambda: drift_of(graph, source, model.report))
         engine.once(sink.commit)

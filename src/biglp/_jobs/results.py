@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,15 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.checkpoint import COPIES, HEADER, RunFolder, differences, journal_entries
+from biglp._core.checkpoint import HEADER, LOCK, RunFolder, differences, journal_entries
 from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
 from biglp._core.files import atomic_write, explained_writing, sync_folder
+from biglp._core.held import hold, remove_held
 from biglp._core.places import StorePath, as_place, plain_name, work_folder
 from biglp._sinks import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
-SUMMARY, MODEL = "summary.json", "model.biglp"
+SUMMARY, MODEL, REPORT = "summary.json", "model.biglp", "report.html"
 COLUMNS = ("labels", "confidence", "probabilities", "top_classes", "top_probabilities")
 STEP_WORDS = {
     "factor": "landmarks",
@@ -81,7 +81,7 @@ class Destination:
         if self.is_file:
             return [self.path] if self.path.exists() else []
         names = [f"{column}.npy" for column in COLUMNS] + [f"labels{ending}" for ending in TABLES]
-        names += [MAP, MODEL, SUMMARY]
+        names += [MAP, MODEL, REPORT, SUMMARY]
         if isinstance(self.path, StorePath):
             there = {*self.path.files()}
             return [self.path / name for name in names if name in there]
@@ -130,22 +130,28 @@ class Destination:
         return None
 
     def tidy(self) -> None:
-        """After an error, remove a run folder in which nothing is finished."""
+        """After an error, remove a run folder in which nothing is finished; hold it before."""
         if self.run_folder.exists() and describe_kept(self.run_folder) is None:
-            shutil.rmtree(self.run_folder, ignore_errors=True)
+            remove_held(self.run_folder / LOCK, first=HEADER)
             if not (self.is_file or isinstance(self.path, StorePath)):
                 with suppress(OSError):
                     self.path.rmdir()  # only when it is empty
 
-    def forget_copies(self) -> None:
-        """Remove copies of files in stores that were made for a run that did not begin."""
-        if (self.run_folder / HEADER).exists():
+    def forget(self) -> None:
+        """Remove what belongs to no run: copies for one that did not begin, rests of one that ended.
+
+        A run that was killed while its folder was being removed leaves such rests.
+        """
+        if not self.run_folder.exists():
             return
-        shutil.rmtree(self.run_folder / COPIES, ignore_errors=True)
-        with suppress(OSError):  # only when they are empty
-            self.run_folder.rmdir()
-            if not (self.is_file or isinstance(self.path, StorePath)):
-                self.path.rmdir()
+        held = hold(self.run_folder / LOCK)
+        if held is None:  # another process has begun one
+            return
+        if (self.run_folder / HEADER).exists():
+            held.close()
+            return
+        self.tidy()
+        held.close()
 
     @property
     def marker(self) -> StorePath | None:

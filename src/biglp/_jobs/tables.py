@@ -144,6 +144,6 @@ def _scratch_folder(folder: Path, identity: dict[str, Any], engine: Engine) -> I
     try:
         yield run
     finally:
-        run.close()
         if engine.is_root:
             run.remove()
+        run.close()

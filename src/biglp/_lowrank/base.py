@@ -194,7 +194,7 @@ class Factor(ABC):
         """Memory that a graph with this factor takes."""
         rank, a_row = cls.rank_for(settings, shape.n_rows, shape.n_features), int(shape.row_bytes)
         square = 8 * rank**2
-        chosen = 8 * min(shape.n_labelled, MOST_LABELLED) * (4 * rank + 6 * shape.n_classes)
+        chosen = 8 * min(shape.n_labelled, MOST_LABELLED) * (4 * rank + 10 * shape.n_classes)
         # The sample behind scaling and bandwidth, before and after scaling.
         fitting = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), shape.n_rows * a_row)
         if cls.n_landmarks_counts:

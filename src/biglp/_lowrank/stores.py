@@ -7,7 +7,6 @@ frees it whatever happens to the process; what fits neither is computed again.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ import numpy as np
 
 from biglp._core.arrays import Array
 from biglp._core.errors import DISK_FULL
+from biglp._core.handles import read_at, write_at
 
 Packed = tuple[Array, ...]
 
@@ -135,7 +135,7 @@ class DiskStore(FeatureStore):
                 start, self._end = self._end, self._end + contiguous.nbytes
             data, position = contiguous.reshape(-1).view(np.uint8).data, start
             while data:
-                written = os.pwrite(self._file.fileno(), data, position)
+                written = write_at(self._file.fileno(), data, position)
                 data, position = data[written:], position + written
             places.append((self._file, start, contiguous.shape, contiguous.dtype))
         return tuple(places)
@@ -156,6 +156,6 @@ def _read(file: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -
     array = np.empty(shape, dtype=dtype)
     data, position = array.reshape(-1).view(np.uint8).data, start
     while data:
-        got = os.preadv(file.fileno(), [data], position)
+        got = read_at(file.fileno(), data, position)
         data, position = data[got:], position + got
     return array

@@ -20,6 +20,7 @@ from biglp._core.files import (
     npy_header,
     rename_into_place,
 )
+from biglp._core.handles import open_handle, write_at
 from biglp._sinks.base import FileSink
 
 
@@ -88,7 +89,7 @@ class NpySink(FileSink):
             position, done = NPY_HEADER_BYTES + start * dtype.itemsize * max(width, 1), 0
             with explained_writing(self.paths[name]):
                 while done < len(block):
-                    done += os.pwrite(self._handle(name), block[done:].data, position + done)
+                    done += write_at(self._handle(name), block[done:].data, position + done)
 
     def sync(self) -> None:
         """Force what was written to disk, for a run that wants to resume from here."""
@@ -113,7 +114,7 @@ class NpySink(FileSink):
     def _handle(self, name: str) -> int:
         with self._lock:
             if name not in self._handles:
-                handle = os.open(self.parts[name], os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+                handle = open_handle(self.parts[name], os.O_WRONLY)
                 self._handles[name] = handle
                 self._closers.append(weakref.finalize(self, os.close, handle))
             return self._handles[name]

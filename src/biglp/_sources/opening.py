@@ -12,6 +12,7 @@ from scipy import sparse
 from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
+from biglp._sources.damaged import explained_reading
 from biglp._sources.filled import fill_missing
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.formats.arrays import ArraySource, CsrSource
@@ -81,7 +82,8 @@ def _open_files(paths: Any, options: ReadOptions) -> Source:
     folder = None if options.cache in ("auto", "never") else Path(options.cache)
     with copying_to(folder, options.progress):
         named = look_up(paths)
-        source = named.format.open(named.files, options)
+        with explained_reading(named.files[0]):
+            source = named.format.open(named.files, options)
     keep_alive(source, named)
     source.name = origin(source.name)
     return source

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from biglp._sources.damaged import explained_reading
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
 
@@ -55,4 +56,5 @@ def peek(paths: Any, **options: Any) -> FileFacts:
         ``delimiter`` and ``header`` of :class:`biglp._sources.ReadOptions`.
     """
     named = look_up(paths)
-    return named.format.peek(named.files, ReadOptions(**options))
+    with explained_reading(named.files[0]):
+        return named.format.peek(named.files, ReadOptions(**options))

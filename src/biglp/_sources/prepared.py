@@ -84,10 +84,10 @@ class PreparedSource(Source):
             return self.as_read(self.stored(start, stop))
         kept = self._kept
         if kept is None:
-            return self._prepare(self.inner.read(start, stop))
+            return self.prepared(self.inner.read(start, stop))
         rows = kept.find(slice(start, stop))
         if rows is None:
-            kept.keep(start, self._prepare(self.inner.read(start, stop)))
+            kept.keep(start, self.prepared(self.inner.read(start, stop)))
             rows = kept.find(slice(start, stop))
         return rows
 
@@ -105,7 +105,7 @@ class PreparedSource(Source):
             rows = sys.modules["torch"].empty(shape, dtype=kind, device=place)
             upload(lambda first, last: inner.read(start + first, start + last), rows)
         is_half = is_torch(rows) and str(rows.dtype) in HALVES
-        return rows if is_half and not self.scaling.changes_rows else self._prepare(rows)
+        return rows if is_half and not self.scaling.changes_rows else self.prepared(rows)
 
     def as_read(self, stored: Rows) -> Rows:
         """Return rows that are stored on a device in the type of the arithmetic."""
@@ -114,7 +114,7 @@ class PreparedSource(Source):
     def take(self, indices: np.ndarray) -> Rows:
         """Return prepared rows."""
         rows = None if self._kept is None else self._kept.find(indices)
-        return self._prepare(self.inner.take(indices)) if rows is None else rows
+        return self.prepared(self.inner.take(indices)) if rows is None else rows
 
     def fingerprint(self) -> dict[str, Any]:
         """As the inner source: preparing depends on the settings, not on the file."""
@@ -124,7 +124,8 @@ class PreparedSource(Source):
         """Leave kept rows behind: they can be made again."""
         return {**self.__dict__, "_kept": None}
 
-    def _prepare(self, rows: Rows) -> Rows:
+    def prepared(self, rows: Rows) -> Rows:
+        """Prepare rows that were read from the inner source, or are like those."""
         if self.device == "cpu":
             return self.scaling.apply(to_numpy(rows).astype(self.dtype, copy=False))
         if not is_torch(rows):

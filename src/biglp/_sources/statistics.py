@@ -103,9 +103,12 @@ def two_valued(sample: Rows, statistics: Statistics) -> np.ndarray:
 
 
 def inverse(width: np.ndarray) -> np.ndarray:
-    """One over each width; a constant feature has factor 0, so that it says nothing."""
-    safe = np.where(width > 0, width, 1.0)
-    return np.where(width > 0, 1.0 / safe, 0.0)
+    """One over each width; a constant feature has factor 0, so that it says nothing.
+
+    One over a width below the smallest normal number would be infinite.
+    """
+    wide = width >= np.finfo(np.float64).tiny
+    return np.where(wide, 1.0 / np.where(wide, width, 1.0), 0.0)
 
 
 def signed_log(rows: Rows) -> Rows:

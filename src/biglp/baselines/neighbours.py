@@ -33,6 +33,17 @@ class NearestNeighbours(Baseline):
         Label of every training row; a labelled row keeps its own.
     label_distributions_ : ndarray of shape (n_rows, n_classes)
         Share of the votes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from biglp.baselines import NearestNeighbours
+    >>> X, truth = load_iris(return_X_y=True)
+    >>> y = truth.copy()
+    >>> y[1::2] = -1
+    >>> model = NearestNeighbours(3).fit(X, y)
+    >>> model.predict(X[:2]), model.predict_proba(X[:2]).shape
+    (array([0, 0]), (2, 3))
     """
 
     def __init__(self, n_neighbors: int = 5, n_jobs: int | None = None) -> None:
@@ -52,7 +63,15 @@ class NearestNeighbours(Baseline):
 
 
 def neighbour_distance(rows: Rows) -> float | None:
-    """Typical distance of a row to its seventh neighbour; None where all rows are the same."""
+    """Typical distance of a row to its seventh neighbour; None where all rows are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from biglp.baselines import neighbour_distance
+    >>> 3 < neighbour_distance(np.arange(100.0)[:, None]) < 5
+    True
+    """
     neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
     step = max(1, rows.shape[0] // DISTANCE_ROWS)
     distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself

@@ -71,6 +71,19 @@ class DensePropagation(Baseline):
         σ that was used.
     n_iter_ : int
         Iterations of the solver; 1 for the closed form.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from biglp.baselines import DensePropagation
+    >>> X, truth = load_iris(return_X_y=True)
+    >>> y = truth.copy()
+    >>> y[1::2] = -1
+    >>> model = DensePropagation().fit(X, y)
+    >>> bool((model.transduction_ == truth).mean() > 0.9)
+    True
+    >>> model.predict(X[:2]), model.predict_proba(X[:2]).shape
+    (array([0, 0]), (2, 3))
     """
 
     def __init__(

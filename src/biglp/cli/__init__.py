@@ -20,7 +20,9 @@ from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit
 from biglp.cli.inspect import inspect
+from biglp.cli.label import label
 from biglp.cli.predict import predict
+from biglp.cli.report import report
 from biglp.cli.reproduce import reproduce
 from biglp.cli.simulate import simulate
 from biglp.cli.suggest import suggest
@@ -33,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, suggest, check, inspect, simulate, demo, reproduce):
+for command in (fit, predict, suggest, label, check, report, inspect, simulate, demo, reproduce):
     app.command(cls=Command, epilog=EXIT_CODES)(command)
 app.add_typer(datasets, epilog=EXIT_CODES)
 app.add_typer(bench, epilog=EXIT_CODES)

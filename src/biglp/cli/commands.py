@@ -1,4 +1,4 @@
-"""How commands show their help: switches without a type, into pipes that close early too."""
+"""How commands show their help: no types that say nothing, also into pipes that close early."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Options and arguments."""
-        return _without_types_of_switches(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         """Read the options, which prints the help where that is asked for."""
@@ -29,7 +29,7 @@ class Group(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Options and arguments."""
-        return _without_types_of_switches(super().get_params(ctx))
+        return _without_types(super().get_params(ctx))
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         """Read the options, which prints the help where that is asked for."""
@@ -37,11 +37,13 @@ class Group(TyperGroup):
             return super().make_context(*args, **more)
 
 
-def _without_types_of_switches(params: list[Any]) -> list[Any]:
-    """Keep typer from writing <bool> beside a switch, which takes no value."""
+def _without_types(params: list[Any]) -> list[Any]:
+    """Keep typer from writing <bool> beside a switch, and <Any> beside an argument."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
+        if param.param_type_name == "argument":  # what it is says its name
+            param.display_type_rich = lambda ctx: None
     return params
 
 

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from biglp._core.progress import Progress
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 NOTEBOOK = "JPY_PARENT_PID"
 """Variable that is set for all that the kernel of a notebook starts."""
 VERDICTS = {True: "[green]shown[/green]", False: "[red]not shown[/red]", None: "cannot be said"}
 """Words for whether an experiment showed what it was to show."""
 
 
-class _Results(Console):
+class _Plain(Console):
+    """A console on which what comes from files is only text: it cannot speak to the terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Draw text; control characters in it are shown, not obeyed."""
+        return super().render_str(visible(text), **options)
+
+
+def visible(text: str) -> str:
+    """Write control characters as Python does, ends of lines and tabulators excepted."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+class _Results(_Plain):
     """Results come last: a reader such as ``head`` that wants no more of them is no failure."""
 
     def on_broken_pipe(self) -> None:
@@ -40,7 +57,7 @@ def results_console() -> Console:
 def errors_console() -> Console:
     """Standard error."""
     live = sys.stderr.isatty()
-    return Console(file=sys.stderr, highlight=False, width=None if live else 200)
+    return _Plain(file=sys.stderr, highlight=False, width=None if live else 200)
 
 
 def progress_bars(quiet: bool = False) -> AbstractContextManager[Progress]:

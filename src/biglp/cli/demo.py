@@ -62,6 +62,10 @@ def demo(
         "  biglp inspect data.parquet --label-column y\n"
         "  biglp fit data.parquet --label-column y -o out/"
     )
+    console.print(
+        f"\n[bold]The report, to open in a browser: {summary['files']['report']}[/bold]",
+        soft_wrap=True,
+    )
 
 
 def _write_data(folder: Path, labels_per_class: int, seed: int) -> tuple[Path, Any]:

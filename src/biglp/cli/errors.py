@@ -48,6 +48,7 @@ def explained(command: Command) -> Command:
         except KeyboardInterrupt as error:
             terminated = isinstance(error, Terminated)
             _print_once("terminated." if terminated else "interrupted.")
+            _end_with_the_others(signal.SIGTERM if terminated else signal.SIGINT)
             raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
         except Exception as error:
             if isinstance(error, (typer.Exit, BrokenPipeError)) or hasattr(error, "exit_code"):
@@ -116,6 +117,13 @@ def _print_once(message: str) -> None:
     from biglp._engines import end_together
 
     end_together(lambda: _say(message))
+
+
+def _end_with_the_others(number: int) -> None:
+    """Let processes that are waiting for this one to start end as well."""
+    from biglp._engines import end_by_signal
+
+    end_by_signal(number)
 
 
 def _say(message: str) -> None:

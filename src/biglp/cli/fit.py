@@ -39,7 +39,8 @@ def fit(
         output_to(
             parser=as_place,
             metavar="FOLDER",
-            help="Folder for labels, model.biglp and summary.json; may be a URI (s3://…).",
+            help="Folder for labels, model.biglp, summary.json and report.html; may be a URI "
+            "(s3://…).",
             show_default=False,
         ),
     ],
@@ -61,11 +62,19 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    no_report: Annotated[
+        bool,
+        typer.Option(
+            "--no-report",
+            help="Write no report.html, a page that shows what was found.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     printing: Printing,
 ) -> None:
     """Label all rows of a file from the labels of a few.
 
-    Writes labels.parquet (or labels.npy), model.biglp for new rows and summary.json.
+    Writes labels.parquet (or labels.npy), model.biglp for new rows, summary.json and report.html.
     No option of the method needs to be set.
 
     [bold]biglp fit[/bold] data.parquet --label-column y -o out/
@@ -79,6 +88,7 @@ def fit(
         **job_arguments(inputs, output, reading, machine, results),
         **labels.given(),
         map=row_map,
+        report=not no_report,
         parameters={**asdict(method), **placing(machine)},
     )
     if dry_run:

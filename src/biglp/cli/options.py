@@ -13,13 +13,22 @@ from typing import Annotated, Any
 import typer
 
 from biglp._lowrank import FACTORS
-from biglp.cli.values import auto_or, balance, delimiter, named_values, names, whole_or_text
+from biglp.cli.gpu_options import MACHINE, Device, GpuMemory, Precision
+from biglp.cli.values import (
+    auto_or,
+    balance,
+    delimiter,
+    named_values,
+    names,
+    option,
+    whole_or_text,
+)
 
-READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
-_reading = partial(typer.Option, rich_help_panel=READING)
-_method = partial(typer.Option, rich_help_panel=METHOD)
-_machine = partial(typer.Option, rich_help_panel=MACHINE)
-_output = partial(typer.Option, rich_help_panel=OUTPUT)
+READING, METHOD, OUTPUT = "Reading the rows", "Method", "Output"
+_reading = partial(option, rich_help_panel=READING)
+_method = partial(option, rich_help_panel=METHOD)
+_machine = partial(option, rich_help_panel=MACHINE)
+_output = partial(option, rich_help_panel=OUTPUT)
 output_to = partial(_output, "--output", "-o")
 """Declare ``--output``, which every command that writes has, with a help text of its own."""
 
@@ -230,21 +239,9 @@ class Machine:
             help="What runs the work; the answer is the same.",
         ),
     ] = "threads"
-    device: Annotated[
-        str,
-        _machine(
-            metavar="cpu|cuda|auto",
-            help="Where the arithmetic runs; auto is the GPU where it is worth it.",
-        ),
-    ] = "cpu"
-    gpu_memory: Annotated[
-        str,
-        _machine(metavar="SIZE", help="Memory of the GPU that may be taken; auto is most of it."),
-    ] = "auto"
-    precision: Annotated[
-        str,
-        _machine(metavar="float32|tf32", help="Products on a GPU; tf32 is faster, less exact."),
-    ] = "float32"
+    device: Device = "cpu"
+    gpu_memory: GpuMemory = "auto"
+    precision: Precision = "float32"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from biglp._core.errors import MemoryBudgetError
+from biglp._core.checkpoint import differences, read_identity
+from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
@@ -71,7 +72,7 @@ def run_resumable(job: Job, printing: Printing) -> None:
     try:
         run_job(job, printing, show_summary)
     except (Exception, KeyboardInterrupt) as error:
-        if _prints(job):
+        if _prints(job) and not isinstance(error, CheckpointError):
             _say_what_is_kept(job, _least_memory(error))
         raise
 
@@ -92,11 +93,30 @@ def _least_memory(error: BaseException) -> str | None:
     return asked[1] if isinstance(error, MemoryBudgetError) and asked else None
 
 
+def _changed(job: Job) -> list[str]:
+    """What is different now from the run that is kept, such as a file that was written again."""
+    try:
+        now = json.loads(json.dumps(job.identity()))
+        return differences(read_identity(job.destination.run_folder), now)
+    except StoreError:  # out of reach for the moment
+        return []
+    except Exception as error:  # a file that is gone, a damaged description: no such run either
+        return [str(error)]
+
+
 def _say_what_is_kept(job: Job, memory: str | None) -> None:
     """Name what is kept, and the command that goes on; with more memory where it was too little."""
     folder = job.destination.run_folder
     kept = describe_kept(folder)
     if kept is None:
+        return
+    changed = _changed(job)
+    if changed:
+        errors_console().print(
+            f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. That run cannot be gone on with "
+            f"now, because {escape('; '.join(changed))}; start afresh with --overwrite.",
+            soft_wrap=True,
+        )
         return
     words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
     if memory is not None:

@@ -22,7 +22,7 @@ from biglp.cli.options import (
     output_to,
 )
 from biglp.cli.pipes import piped
-from biglp.cli.values import names
+from biglp.cli.values import names, option
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""
@@ -74,7 +74,7 @@ def suggest(
     ] = None,
     task_format: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--format",
             metavar="csv|jsonl|label-studio|argilla",
             help="Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "

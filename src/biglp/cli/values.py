@@ -26,6 +26,18 @@ def auto_or(kind: type) -> Callable[[str], Any]:
     return read
 
 
+def alternatives(metavar: str) -> list[str]:
+    """Words that an option takes, of those that its metavar names; N and FILE stand for others."""
+    words = metavar.split("|")
+    return [word for word in words if word.islower()] if len(words) > 1 else []
+
+
+def option(*flags: str, **about: Any) -> Any:
+    """Declare an option; a shell completes the words of its metavar, such as "auto|mean|N"."""
+    words = alternatives(about.get("metavar", ""))
+    return typer.Option(*flags, autocompletion=(lambda: words) if words else None, **about)
+
+
 def balance(text: str) -> Any:
     """Read a class balance: a word, or the classes' shares."""
     if "," not in text:

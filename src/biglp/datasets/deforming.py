@@ -74,6 +74,18 @@ def deform(
     -------
     paths : dict of str to Path
         "rows" and "labels".
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from biglp import datasets
+    >>> images = np.random.default_rng(0).integers(0, 255, (5, 64), dtype=np.uint8)
+    >>> with TemporaryDirectory() as folder:
+    ...     made = datasets.deform(images, np.arange(5), 12, 0, Path(folder, "more.npy"))
+    ...     np.load(made["rows"]).shape
+    (12, 64)
     """
     rows_path = Path(out_path)
     if rows_path.suffix != ".npy":

@@ -15,18 +15,18 @@ from typing import Any
 from biglp._core.errors import DownloadError
 from biglp._core.files import explained_writing, rename_into_place
 from biglp._core.progress import Progress
-from biglp.datasets.parts import digest, note_of, part_of, read_record, record_of, write_record
-from biglp.datasets.transfer import Transfer
+from biglp.datasets.packing import packing_problem
+from biglp.datasets.parts import Beginning, digest, note_of, part_of, read_record, record_of, write_record
+from biglp.datasets.transfer import Bounds, Transfer
 
 
 def download(
     url: str,
     path: Path,
     *,
-    size: int | None = None,
+    bounds: Bounds | None = None,
     sha256: str | None = None,
     progress: Progress | None = None,
-    room_for: int = 0,
 ) -> dict[str, Any]:
     """Fetch a file, going on where an earlier attempt broke off.
 
@@ -35,12 +35,13 @@ def download(
     url : str
     path : Path
         Final name; it appears when the file is whole and checked.
-    size, sha256 : int, str, optional
-        What the file must have. Without ``sha256`` the record of an earlier download
-        (``NAME.json``), if there is one, says what it must be.
+    bounds : Bounds, optional
+        How large the file is or may be.
+    sha256 : str, optional
+        What it must have. Without it, the record of an earlier download (``NAME.json``), if there
+        is one, says what it must be; without that either, it must be packed as its name says
+        before its own is recorded.
     progress : Progress, optional
-    room_for : int
-        Bytes that must be free besides those of the file.
 
     Returns
     -------
@@ -54,10 +55,10 @@ def download(
     OutputError
         When the disk has no room.
     """
-    part = part_of(path)
-    Transfer(url, part, size, room_for, progress or Progress()).run()
+    part, bounds = part_of(path), bounds or Bounds()
+    Transfer(url, part, bounds, progress or Progress()).run()
     record = {"url": url, "size": part.stat().st_size, "sha256": digest(part)}
-    _check(record, path, size, sha256)
+    _check(record, path, bounds.size, sha256)
     with explained_writing(part), open(part, "rb") as file:
         os.fsync(file.fileno())
     # The record comes first: a file without one would be taken for one that nobody checked.
@@ -74,6 +75,8 @@ def _check(record: dict[str, Any], path: Path, size: int | None, sha256: str | N
         wrong = f"it has {record['size']:,} bytes and should have {size:,}"
     elif expected is not None and record["sha256"] != expected:
         wrong = f"its SHA-256 is {record['sha256']} and should be {expected}"
+    elif expected is None and (problem := _packing(path, record["url"])) is not None:
+        wrong = problem
     else:
         return
     part_of(path).unlink()
@@ -84,7 +87,20 @@ def _check(record: dict[str, Any], path: Path, size: int | None, sha256: str | N
             "That is what an earlier download found; if the publisher has changed the file, "
             f"remove {record_of(path)} and fetch again."
         )
+    if expected is None:
+        advice = (
+            "A network that asks for a login sends such pages; open the address in a browser, "
+            "then fetch again."
+        )
     raise DownloadError(
         f"{record['url']} is not the file that was expected: {wrong}. What was fetched has been "
         f"removed. {advice}"
     )
+
+
+def _packing(path: Path, url: str) -> str | None:
+    """What is wrong with a file of which no checksum is known."""
+    begun = Beginning.of(part_of(path), url)
+    # A length that the server named and that arrived shows that nothing is missing at the end.
+    whole = begun is None or begun.total is None
+    return packing_problem(part_of(path), path.name, whole=whole)

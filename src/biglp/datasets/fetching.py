@@ -19,7 +19,7 @@ from biglp.datasets.parts import digest, read_record, write_record
 from biglp.datasets.places import DOWNLOADS, own_folder, prepared_folder, read_meta, stand_in_file
 from biglp.datasets.preparing import prepare, write_rows
 from biglp.datasets.registry import Entry, RemoteFile, entry, mirrored
-from biglp.datasets.transfer import GoneError
+from biglp.datasets.transfer import Bounds, GoneError
 
 LOCK = ".lock"
 WAIT_SECONDS = 0.2
@@ -59,6 +59,12 @@ def fetch(
     DownloadError
         When a file cannot be fetched or is not the right one. What was fetched of a file is kept,
         and the next call goes on from there; a wrong file is removed.
+
+    Examples
+    --------
+    >>> from biglp import datasets
+    >>> datasets.fetch("sim100m")  # a simulation needs no download
+    'sim:100Mx100...'
     """
     known = entry(name)
     if rows is not None and (known.deformed_from is None or rows < 1):
@@ -104,10 +110,9 @@ def _fetch_file(
             download(
                 mirrored(url, mirror),
                 path,
-                size=file.size,
+                bounds=Bounds(file.size, known.most_bytes, known.prepared_bytes),
                 sha256=file.sha256,
                 progress=progress,
-                room_for=known.prepared_bytes,
             )
             return path
         except GoneError as error:
@@ -122,7 +127,7 @@ def _fetch_file(
             download(
                 mirrored(file.zip, mirror),
                 archive,
-                room_for=known.prepared_bytes,
+                bounds=Bounds(None, known.most_bytes, known.prepared_bytes),
                 progress=progress,
             )
         except GoneError as error:

@@ -21,7 +21,15 @@ _DRAWS = 1000
 
 
 class Split(NamedTuple):
-    """Rows of a trial: increasing positions, none in both."""
+    """Rows of a trial: increasing positions, none in both.
+
+    Examples
+    --------
+    >>> from biglp.datasets import Split
+    >>> train, test = Split([0, 2], [1, 3])
+    >>> test
+    [1, 3]
+    """
 
     train: np.ndarray
     test: np.ndarray
@@ -47,6 +55,15 @@ class Dataset:
         Rows that the data set has in the paper; its percentages are of these.
     percents : tuple of float
         Percentages of labelled rows in the paper's table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from biglp.datasets import Dataset
+    >>> rows, classes = np.eye(100), np.arange(100) % 2
+    >>> data = Dataset("mine", rows, (0, 1), "", None, 1000, (1.0,), 100, 100, classes)
+    >>> [len(part) for part in data.split(n_train=10)], data.paper_labels(1.0)
+    ([10, 20], 10)
     """
 
     name: str
@@ -167,6 +184,13 @@ def load(name: str, *, stand_in: bool | Literal["auto"] = False) -> Dataset:
     ------
     BadRowsError
         When it is not there; the message says how to get it.
+
+    Examples
+    --------
+    >>> from biglp import datasets
+    >>> data = datasets.load("sim100m")  # made when it is read, so that nothing is fetched
+    >>> data.n_rows, data.n_features
+    (100000000, 100)
     """
     known = entry(name)
     if stand_in not in (True, False, "auto"):

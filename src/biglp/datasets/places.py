@@ -97,6 +97,12 @@ def where(name: str) -> Path | str:
     -------
     where : Path or str
         A folder with ``rows.npy`` and ``labels.npy``; the ``sim:`` text of a simulation.
+
+    Examples
+    --------
+    >>> from biglp import datasets
+    >>> str(datasets.where("sim100m")).startswith("sim:")
+    True
     """
     known = entry(name)
     if known.simulation is not None:

@@ -74,8 +74,8 @@ def write_rows(
         with explained_writing(folder):
             part.mkdir(parents=True)
             with (
-                NpyWriter(part / ROWS, dtype, (known.features,)) as rows,
-                NpyWriter(part / LABELS, LABEL_DTYPE) as labels,
+                NpyWriter(part / ROWS, dtype, (known.features,), sums=False) as rows,
+                NpyWriter(part / LABELS, LABEL_DTYPE, sums=False) as labels,
                 progress.task(f"preparing {known.name}", expected_rows) as task,
             ):
                 for values, y in pieces:

@@ -16,6 +16,10 @@ import numpy as np
 from biglp._core.errors import ParameterError
 
 
+MOST_OTHER_BYTES = 64 << 20
+MOST_VALUE_BYTES = 40
+
+
 @dataclass(frozen=True)
 class RemoteFile:
     """A file that is published somewhere.
@@ -77,6 +81,15 @@ class Entry:
             return 0
         return self.rows * self.features * np.dtype(self.dtype).itemsize
 
+    @property
+    def most_bytes(self) -> int:
+        """Bytes that a published file, or an archive with several of them, can have at most.
+
+        A number takes up to 25 characters and a few files hold more rows than are used, of which
+        all are packed to a part of that.
+        """
+        return MOST_OTHER_BYTES + MOST_VALUE_BYTES * self.rows * self.features
+
 
 def names() -> list[str]:
     """Names of the data sets.
@@ -84,6 +97,12 @@ def names() -> list[str]:
     Returns
     -------
     names : list of str
+
+    Examples
+    --------
+    >>> from biglp import datasets
+    >>> "susy" in datasets.names()
+    True
     """
     return list(_entries())
 

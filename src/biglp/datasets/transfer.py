@@ -21,7 +21,7 @@ from biglp._core.files import explained_writing, free_space
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._core.version import __version__
-from biglp.datasets.parts import Beginning, length, whole_of
+from biglp.datasets.parts import Beginning, length, note_of, whole_of
 
 TRIES = 5
 """Attempts in a row that bring nothing new before a download is given up."""
@@ -30,8 +30,29 @@ TIMEOUT_SECONDS = 60.0
 PIECE_BYTES = 1 << 18
 RESERVE_BYTES = 64 << 20
 """Disk space that a download leaves to others."""
+ROOM_BYTES = 16 << 20
+"""Bytes of a file of unknown length after which the free disk space is looked at again."""
 _TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
 """Answers of a server that may be different a moment later."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How large a file is or may be.
+
+    Attributes
+    ----------
+    size : int or None
+        Length that the file must have, where it is known.
+    most : int or None
+        Bytes after which it cannot be the file that is wanted.
+    room_for : int
+        Bytes that must be free besides those of the file.
+    """
+
+    size: int | None = None
+    most: int | None = None
+    room_for: int = 0
 
 
 class GoneError(DownloadError):
@@ -51,17 +72,13 @@ class Transfer:
     url : str
     part : Path
         Where the bytes go.
-    size : int or None
-        Length that the file must have, where it is known.
-    room_for : int
-        Bytes that must be free besides those of the file.
+    bounds : Bounds
     progress : Progress
     """
 
     url: str
     part: Path
-    size: int | None
-    room_for: int
+    bounds: Bounds
     progress: Progress
 
     def run(self) -> None:
@@ -102,7 +119,7 @@ class Transfer:
             name = whole_of(self.part).name
             task = self.progress.start_bytes(f"fetching {name}", total or 1)
             task.advance(offset)
-            self._append(answer, task)
+            self._append(answer, task, total)
         done = length(self.part)
         if total is not None and done < total:
             raise _BrokenOffError(f"the connection ended after {done:,} of {total:,} bytes")
@@ -146,22 +163,57 @@ class Transfer:
             raise _BrokenOffError("the file has changed since its first part was fetched")
         if found.total is None:
             return
-        if self.size is not None and found.total != self.size:
+        size = self.bounds.size
+        if size is not None and found.total != size:
             raise DownloadError(
                 f"{self.url} is not the file that was expected: it has {found.total:,} bytes and "
-                f"should have {self.size:,}. Nothing was fetched; the server's copy is damaged or "
+                f"should have {size:,}. Nothing was fetched; the server's copy is damaged or "
                 "changed."
             )
-        needed, free = found.total - offset + self.room_for, free_space(self.part.parent)
+        self._check_length(found.total)
+        needed, free = found.total - offset + self.bounds.room_for, free_space(self.part.parent)
         if needed + RESERVE_BYTES > free:
             raise OutputError(
                 f"{self.url} cannot be fetched: {format_bytes(needed)} are needed in "
-                f"{self.part.parent} and {format_bytes(free)} are free. Make room, or name a "
-                "folder on another disk in BIGLP_CACHE."
+                f"{self.part.parent}, besides {format_bytes(RESERVE_BYTES)} that are left to other "
+                f"programs, and {format_bytes(free)} are free. Make room, or name a folder on "
+                "another disk in BIGLP_CACHE."
             )
 
-    def _append(self, answer: Any, task: Task) -> None:
+    def _check_length(self, found: int, begun: str = "has") -> None:
+        """Refuse more bytes than the file can have."""
+        known = [bound for bound in (self.bounds.size, self.bounds.most) if bound is not None]
+        if known and found > min(known):
+            self.forget()
+            raise DownloadError(
+                f"{self.url} is not the file that was expected: it {begun} {found:,} bytes, where "
+                f"at most {min(known):,} are possible. What was fetched has been removed. Check "
+                "the address, or whether the network sends other files in its place."
+            )
+
+    def forget(self) -> None:
+        """Remove what has arrived."""
+        self.part.unlink(missing_ok=True)
+        note_of(self.part).unlink(missing_ok=True)
+
+    def _check_room(self) -> None:
+        """Stop before a file of unknown length has filled the disk."""
+        free = free_space(self.part.parent)
+        if free < RESERVE_BYTES:
+            arrived = length(self.part)
+            self.forget()
+            raise OutputError(
+                f"{self.url} could not be fetched: after {format_bytes(arrived)}, which have been "
+                f"removed, {format_bytes(free)} are free in {self.part.parent}, and "
+                f"{format_bytes(RESERVE_BYTES)} are left to other programs. The server does not "
+                "say how long the file is. Make room, or name a folder on another disk in "
+                "BIGLP_CACHE."
+            )
+
+    def _append(self, answer: Any, task: Task, total: int | None) -> None:
         """Write what arrives; what has arrived stays, whatever happens next."""
+        done = length(self.part)
+        checked = done
         with explained_writing(self.part), open(self.part, "ab") as file:
             while True:
                 try:
@@ -172,6 +224,11 @@ class Transfer:
                     return
                 file.write(piece)
                 task.advance(len(piece))
+                done += len(piece)
+                self._check_length(done, "goes on after")
+                if total is None and done - checked > ROOM_BYTES:
+                    checked = done
+                    self._check_room()
 
 
 def _place(answer: Any) -> tuple[int, int | None]:

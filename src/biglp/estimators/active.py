@@ -19,6 +19,7 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
+from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
@@ -164,6 +165,7 @@ class ActiveLearningMixin:
             {
                 **self._model.report,
                 **learnt.report,
+                **reliability(problem.labels, learnt.held_out),
                 "labelled_rows": len(problem.labels.rows),
                 "unreached_rows": None,  # known when the answers are renewed
                 "unlike_labels": unlike and unlike.report(),

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
-from biglp._core.progress import LogProgress
+from biglp._core.notebook import shown_progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.device import Place
@@ -24,12 +24,13 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
 from biglp._sinks import Sink
 from biglp._sources import Source, as_source
+from biglp.estimators.showing import ReportMixin
 
 READING = ("columns", "drop", "categorical", "missing", "text")
 """Parameters that say how the columns of a table become features."""
 
 
-class Estimator(BaseEstimator):
+class Estimator(ReportMixin, BaseEstimator):
     """Base of the estimators; ``_model`` is what was fitted.
 
     Attributes
@@ -109,9 +110,10 @@ class Estimator(BaseEstimator):
         """Yield the engine, closed afterwards unless the caller made it."""
         engine = make_engine(self.engine)
         if self.verbose:
-            engine.progress = LogProgress()
+            engine.progress = shown_progress()
         try:
             yield engine
+            engine.progress.close()
         finally:
             if engine is not self.engine:
                 engine.close()

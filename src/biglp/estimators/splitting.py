@@ -33,11 +33,11 @@ class SemiSupervisedKFold(BaseCrossValidator):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.datasets import load_iris
     >>> from sklearn.model_selection import cross_val_score
     >>> from biglp import LowRankLabelPropagation, SemiSupervisedKFold
-    >>> X, truth = load_digits(return_X_y=True)
-    >>> y = np.where(np.arange(len(truth)) < 100, truth, -1)
+    >>> X, truth = load_iris(return_X_y=True)
+    >>> y = np.where(np.arange(len(truth)) % 2, truth, -1)
     >>> scores = cross_val_score(LowRankLabelPropagation(), X, y, cv=SemiSupervisedKFold(3))
     >>> bool(scores.mean() > 0.8)
     True
@@ -69,6 +69,17 @@ class SemiSupervisedKFold(BaseCrossValidator):
             to deal out evenly.
         groups : None
             Ignored.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from biglp import SemiSupervisedKFold
+        >>> y = np.array([0, 0, 1, 1, -1, -1])
+        >>> folds = SemiSupervisedKFold(2)
+        >>> folds.get_n_splits()
+        2
+        >>> [len(train) for train, scored in folds.split(y[:, None], y)]
+        [4, 4]
         """
         yield from super().split(X, y, groups)
 

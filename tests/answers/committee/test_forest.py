@@ -9,13 +9,15 @@ from sklearn.ensemble import RandomForestClassifier
 from biglp._answers.committee.forest import (
     BLUR,
     MOST_BYTES,
-    TREES,
     ForestMember,
     blurred_logits,
     grow_forest,
 )
+from biglp._core.effort import EFFORTS
 from biglp._core.shape import Shape
 from helpers import threshold_table
+
+TREES = EFFORTS["balanced"].trees
 
 
 class TestForest:

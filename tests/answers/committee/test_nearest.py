@@ -1,6 +1,8 @@
 """The nearest labelled rows vote: against a sort, in any cut, and where they are asked."""
 
+import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,12 +13,12 @@ from biglp._answers.committee.nearest import (
     DISTANCES,
     MAX_BYTES,
     MAX_LABELS,
-    MAX_PAIRS,
     MIN_LABELS,
     NEIGHBOURS,
     Nearest,
     count_voters,
 )
+from biglp._core.effort import EFFORTS
 from biglp._core.shape import Shape
 from biglp._engines import ThreadEngine
 from biglp._fit.memory import plan_memory
@@ -72,12 +74,34 @@ class TestNearest:
         np.testing.assert_array_equal(nearest.of(rows), whole)
         np.testing.assert_allclose(nearest.of(torch.from_numpy(rows)), whole, atol=1e-6)
 
+    @pytest.mark.parametrize("few", [0, 8], ids=["product", "tree"])
+    def test_tree_and_product_agree(self, few, monkeypatch):
+        monkeypatch.setattr("biglp._answers.committee.nearest.FEW_FEATURES", few)
+        rng = np.random.default_rng(3)
+        rows = rng.normal(size=(200, 3)).astype(np.float32)
+        nearest = voters(rows[:120], np.eye(3)[rng.integers(3, size=120)])
+        own = np.where(np.arange(200) < 120, np.arange(200), -1)
+        order = squared_distances(rows, rows[:120]).copy()
+        order[np.arange(120), np.arange(120)] = np.inf
+        counted = nearest.votes[order.argsort(axis=1)[:, :NEIGHBOURS]].sum(axis=1)
+        expected = np.log((counted + 1 / 3) / (counted.sum(axis=1, keepdims=True) + 1))
+        np.testing.assert_allclose(nearest.of(rows, own), expected, rtol=1e-5)
+        assert ("tree" in vars(nearest)) == (few > 0)
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(nearest)).of(rows), nearest.of(rows)
+        )
+        same = voters(np.zeros((2000, 3)), np.eye(2)[np.arange(2000) % 2])
+        assert np.isfinite(same.of(rows[:5], np.arange(5))).all()
+
     def test_time_and_memory_are_bounded(self):
-        assert count_voters(10**6, 10_000, 40) == MAX_LABELS
-        assert MIN_LABELS < count_voters(10**6, 10_000, 800) <= MAX_BYTES / (800 * 4)
-        assert MIN_LABELS < count_voters(10**6, 100_000, 10) <= MAX_PAIRS / 100_000
-        assert count_voters(10**4, 10**6, 10) == count_voters(10**4, 10_000, 10**5) == 0
-        assert count_voters(MIN_LABELS - 1, 5000, 10) == 0
+        effort = EFFORTS["balanced"]
+        count = partial(count_voters, effort=effort)
+        assert count(10**6, 10_000, 40) == MAX_LABELS
+        assert MIN_LABELS < count(10**6, 10_000, 800) <= MAX_BYTES / (800 * 4)
+        assert MIN_LABELS < count(10**6, 100_000, 10) <= effort.voter_pairs / 100_000
+        assert count(10**4, 10**8, 10) == MIN_LABELS  # a part of them, and not none
+        assert count(10**4, 10_000, 10**5) == count(MIN_LABELS - 1, 5000, 10) == 0
+        assert count(10**6, 10**6, 10) < count_voters(10**6, 10**6, 10, EFFORTS["best"])
 
     def test_the_plan_reckons_with_voters(self):
         shape = Shape(20_000, 100, 3, 10_000, 100.0, np.dtype(np.float32))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -71,6 +71,11 @@ class Opinion(ABC):
     @abstractmethod
     def logits(self, asked: Asked) -> Array:
         """Logits of a block of rows.  (b, c)."""
+
+    @property
+    def row_seconds(self) -> float:
+        """What asking it about a row takes, where that is more than a small product."""
+        return 0.0
 
     def state(self) -> dict[str, np.ndarray]:
         """The arrays it is made of."""
@@ -239,7 +244,8 @@ class Member(ABC):
     least : float
         Weight that it keeps, however badly it predicts.
     worth : float
-        Weight below which it is not worth the time it would take of every row.
+        Weight below which it is not worth the time it would take of every row, with an effort
+        that is balanced.
     uses_graph : bool
         Whether it learns from the graph.
     says_shares : bool
@@ -266,6 +272,11 @@ class Member(ABC):
     def extra(cls, shape: Shape) -> Extra:
         """Memory that it takes."""
         return Extra()
+
+    @classmethod
+    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+        """What a larger effort would add to it: lines of the report."""
+        return []
 
     def start(self, evidence: Evidence) -> float:
         """Weight w₀ here."""

@@ -15,6 +15,7 @@ from biglp._answers.committee.member import Evidence
 from biglp._answers.committee.robust import learn_robustly
 from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
+from biglp._core.effort import EFFORTS, left_out
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
@@ -69,12 +70,15 @@ class CommitteeMethod(Method):
             Trained.of(evidence, one, fit) for (_, one), fit in zip(asked, fits, strict=True)
         ]
         found = _weights(trained, evidence)
+        patience = EFFORTS[problem.settings.effort].worth
         worth = [
-            one.member.uses_graph or weight >= one.member.worth
+            one.member.uses_graph or weight >= patience * one.member.worth
             for one, weight in zip(trained, found.weights, strict=False)
         ]
         supervised = [one for one in trained if not one.member.uses_graph]
-        if not all(worth):
+        with_all = found.accuracy
+        missed = [one for one, kept in zip(trained, worth, strict=True) if not kept]
+        if missed:
             kinds = [kind for kind, kept in zip(kinds, worth, strict=True) if kept]
             trained = [one for one, kept in zip(trained, worth, strict=True) if kept]
             found = _weights(trained, evidence)
@@ -93,6 +97,7 @@ class CommitteeMethod(Method):
             answer = _with_shares(answer, evidence)
         without_graph = _weights(supervised, evidence)
         report = _report(trained, found, without_graph)
+        report["left_out"] = _left_out(missed, evidence, with_all, found.accuracy)
         report["spectral_radius"] = problem.system.radius
         if found.n_held_out >= TRUSTED_LABELS:
             helped = graph_helped(found.shares, without_graph.shares, evidence.targets)
@@ -106,6 +111,23 @@ def _weights(trained: list[Trained], evidence: Evidence) -> Weights:
     labelled = evidence.labelled
     prior_start = evidence.between(*PRIOR_STARTS[evidence.kind])
     return find_weights(trained, evidence.log_prior, labelled.codes, labelled.given, prior_start)
+
+
+def _left_out(
+    missed: list[Trained], evidence: Evidence, before: float | None, after: float | None
+) -> list[dict[str, Any]]:
+    """Members that were not worth their time, and labelled rows that were not asked.
+
+    What members would have brought is the difference on held-out labels, of all of them together.
+    """
+    n_rows = evidence.problem.labels.n_rows
+    points = None if before is None or after is None else 100.0 * (before - after)
+    found = [
+        left_out(one.member.name, 0, 1, n_rows * one.fit.opinion.row_seconds, points)
+        for one in missed
+        if one.fit.opinion.row_seconds > 0
+    ]
+    return found + [line for name in MEMBERS for line in MEMBERS[name].left_out(evidence)]
 
 
 def _with_shares(answer: CommitteeAnswer, evidence: Evidence) -> CommitteeAnswer:

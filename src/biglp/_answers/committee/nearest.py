@@ -7,12 +7,16 @@ nearest labelled rows with rows v_i of w·Y,
     ℓ_j = log( (Σ_i v_ij + 1/c) / (Σ_ij v_ij + 1) ):
 
 one vote is spread evenly over the classes, because k that agree are not certain.
+
+With few features a k-d tree finds them; with more a matrix product is faster (docs/benchmarks.md).
+The more rows there are, the fewer of many labelled ones are asked about each, down to a thousand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +24,7 @@ from scipy import sparse
 from biglp._answers.base import Extra
 from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
+from biglp._core.effort import EFFORTS, Effort, left_out, pair_seconds
 from biglp._core.shape import Shape
 
 NEIGHBOURS = 5
@@ -28,8 +33,9 @@ MIN_LABELS = 1000
 MAX_LABELS = 20_000
 MAX_BYTES = 16 << 20
 """What the voters' rows may take, in memory and in a model file."""
-MAX_PAIRS = 300_000_000
-"""Distances from all rows to all voters; a second or two on one processor."""
+FEW_FEATURES, TREE_SECONDS = 8, 5e-6
+"""Features up to which a k-d tree is faster than comparing a row with all voters, and what it takes
+for a row, about."""
 DISTANCES = 1 << 20
 """Distances that are held at once on a processor; a GPU gets sixteen times as many."""
 
@@ -52,12 +58,33 @@ class Nearest(Opinion):
         """Ask the labelled rows near each row."""
         return self.of(asked.rows)
 
+    @property
+    def row_seconds(self) -> float:
+        """That of a search in a tree, or of comparing the row with all voters."""
+        voters, n_features = self.rows.shape
+        by_products = voters * pair_seconds(n_features)
+        return min(TREE_SECONDS, by_products) if n_features <= FEW_FEATURES else by_products
+
+    @cached_property
+    def tree(self) -> Any:
+        """The voters in a k-d tree."""
+        from scipy.spatial import KDTree  # slow to load, and seldom needed
+
+        # Unbalanced: the median of many equal rows takes long to find.
+        return KDTree(self.rows, balanced_tree=False)
+
+    def __getstate__(self) -> dict[str, np.ndarray]:
+        """Its arrays: other processes build their own tree."""
+        return self.state()
+
     def of(self, rows: Rows, own: np.ndarray | None = None) -> Array:
         """Logarithm of the neighbours' smoothed votes.  (b, m) → (b, c).
 
         ``own`` says which voter each row is itself (-1: none); it has no vote there.
         """
         xp = namespace(rows)
+        if isinstance(rows, np.ndarray) and rows.shape[1] <= FEW_FEATURES:
+            return smoothed(self._counted_by_tree(rows, own))
         voters, votes = like(rows, self.rows), like(rows, self.votes)
         sizes = (voters * voters).sum(1)
         step = max(DISTANCES * (16 if is_torch(rows) else 1) // len(voters), 1)
@@ -71,8 +98,26 @@ class Nearest(Opinion):
                 distances[np.flatnonzero(here >= 0), here[here >= 0]] = np.inf
             columns, _ = smallest(distances, NEIGHBOURS)
             parts.append(votes[columns].sum(1))
-        counted = xp.concatenate(parts) if parts else votes[:0]
-        return xp.log((counted + 1.0 / votes.shape[1]) / (counted.sum(1)[:, None] + 1.0))
+        return smoothed(xp.concatenate(parts) if parts else votes[:0])
+
+    def _counted_by_tree(self, rows: np.ndarray, own: np.ndarray | None) -> np.ndarray:
+        """Votes of the nearest, where a row's own voter has none."""
+        wanted = min(NEIGHBOURS + (own is not None), len(self.rows))
+        found = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
+        if own is not None and wanted > NEIGHBOURS:
+            # A row's own voter is taken out of the nearest; where it is not among them, or there
+            # are several rows like it, the last one goes.
+            itself = found == own[:, None]
+            itself[~itself.any(axis=1), -1] = True
+            found = found[~itself].reshape(len(rows), NEIGHBOURS)
+        votes = self.votes.astype(rows.dtype, copy=False)
+        return np.asarray(votes[found].sum(axis=1))
+
+
+def smoothed(counted: Array) -> Array:
+    """Logarithm of votes, one more of which is spread evenly.  (b, c)."""
+    even = counted + 1.0 / counted.shape[1]
+    return namespace(counted).log(even / (counted.sum(1)[:, None] + 1.0))
 
 
 class NearestMember(Member):
@@ -85,24 +130,35 @@ class NearestMember(Member):
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
         """None where labels are few."""
-        labels, n_features = evidence.problem.labels, evidence.rows.shape[1]
-        return [cls()] if count_voters(len(labels.rows), labels.n_rows, n_features) else []
+        return [cls()] if _count(evidence) else []
 
     @classmethod
     def extra(cls, shape: Shape) -> Extra:
         """Voters as they are read and as they are kept, and a block's distances to them."""
-        voters = count_voters(shape.n_labelled, shape.n_rows, shape.width)
+        effort = EFFORTS[shape.effort]
+        voters = count_voters(shape.n_labelled, shape.n_rows, shape.width, effort)
         itemsize = shape.dtype.itemsize
+        # A k-d tree has them in float64, and its nodes.
+        in_tree = (8 * shape.width + 32) * (shape.width <= FEW_FEATURES)
         return Extra(
-            small=(itemsize + 4) * voters * shape.width,
+            small=voters * ((itemsize + 4) * shape.width + in_tree),
             block=itemsize * DISTANCES * (voters > 0),
         )
+
+    @classmethod
+    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+        """Labelled rows that did not vote because rows are so many."""
+        taken, rows = _count(evidence), evidence.rows
+        most = min(len(evidence.problem.labels.rows), MAX_LABELS, MAX_BYTES // (4 * rows.shape[1]))
+        if not 0 < taken < most:
+            return []
+        more = (most - taken) * pair_seconds(rows.shape[1]) * evidence.problem.labels.n_rows
+        return [left_out("labelled rows that vote", taken, most, more, None)]
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Take labelled rows as voters, more than the other members learn from."""
         problem, part = evidence.problem, evidence.part
-        labels, n_features = problem.labels, evidence.rows.shape[1]
-        chosen = problem.part_of_labels(count_voters(len(labels.rows), labels.n_rows, n_features))
+        labels, chosen = problem.labels, problem.part_of_labels(_count(evidence))
         same = len(chosen.rows) == len(part.rows) == len(labels.rows)
         rows = evidence.rows if same else to_numpy(problem.graph.source.take(chosen.rows))
         votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
@@ -116,7 +172,15 @@ class NearestMember(Member):
         return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
-def count_voters(n_labelled: int, n_rows: int, n_features: int) -> int:
-    """Labelled rows that may vote on so many rows; 0 where they are too few to be worth it."""
-    most = min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features), MAX_PAIRS // n_rows)
-    return most if most >= MIN_LABELS else 0
+def _count(evidence: Evidence) -> int:
+    labels, n_features = evidence.problem.labels, evidence.rows.shape[1]
+    effort = EFFORTS[evidence.problem.settings.effort]
+    return count_voters(len(labels.rows), labels.n_rows, n_features, effort)
+
+
+def count_voters(n_labelled: int, n_rows: int, n_features: int, effort: Effort) -> int:
+    """Labelled rows that may vote on so many rows; 0 where labels are too few."""
+    most = min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
+    if most < MIN_LABELS:
+        return 0
+    return effort.voters_for(n_rows, (MIN_LABELS, most))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -128,6 +129,20 @@ def end_together(say: Callable[[], None]) -> None:
         _flush()
         time.sleep(_SECONDS_TO_PRINT)
         mpi.COMM_WORLD.Abort(1)  # the other ranks would wait for these
+
+
+def end_by_signal(number: int) -> None:
+    """End a rank that was told to end before it has met the others, by the signal that told it.
+
+    The others wait for it, and no message can reach them. A launcher ends a job whose process was
+    killed by a signal; after an exit code it lets the others wait for ever.
+    """
+    if launched_as()[1] == 1 or _job is not None:
+        return
+    _flush()
+    time.sleep(_SECONDS_TO_PRINT)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def poll(ready: Callable[[], bool], patience: float = float("inf")) -> bool:

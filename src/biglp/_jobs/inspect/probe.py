@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from biglp._jobs.inputs import Inputs
 from biglp._sources import ReadOptions
+from biglp._sources.damaged import explained_reading
 from biglp._sources.probe import Probe
 
 __all__ = ["Probe", "probe"]
@@ -21,4 +22,5 @@ def probe(inputs: Inputs, options: ReadOptions, wanted_rows: int = 1 << 19) -> P
     wanted_rows : int
         Rows to try methods on, where they need not be held in memory.
     """
-    return inputs.named.format.probe(inputs.named.files, options, wanted_rows)
+    with explained_reading(inputs.named.files[0]):
+        return inputs.named.format.probe(inputs.named.files, options, wanted_rows)

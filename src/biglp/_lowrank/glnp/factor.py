@@ -8,10 +8,11 @@ through k prototypes P = FᵀX (k × m). The parts:
 - :mod:`.multiplicative` and :mod:`.gradient`: the two ways to take a step;
 - here: the factor.
 
-A new row has no row of F. The one that rebuilds it best from the prototypes is f ≥ 0 minimising
-‖x − f·P‖², a small non-negative least-squares problem. It is close to what training would have
-given the row, but not the same: training also weighs what the row does to the prototypes. Training
-rows therefore keep the F they were trained with.
+A row's f is the one that training ends with. Where the gradient of Q vanishes, each row of F is the
+f ≥ 0 minimising f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the
+row alone: the second term weighs what the row does to the prototypes. New rows and training rows
+have the same formula, so that both have the same labels. (‖x − f·P‖², which rebuilds a row best, is
+the case FᵀF = I; on data whose classes overlap it gave other labels to a third of the rows.)
 
 The multiplicative rule needs X ≥ 0. Features with negative values are shifted (Algorithm S.1), and
 the offsets are kept for new rows; the accelerated gradient takes rows as they are.
@@ -64,6 +65,8 @@ class GlnpFactor(Factor):
         Prototypes FᵀX.
     offsets : ndarray of shape (m,)
         What is subtracted from each feature.
+    M : ndarray of shape (k, k), optional
+        FᵀF; models of release 0.1 have none, and take the identity.
     iterate : Iterate, optional
         Recipe for the F of the training rows; without it every row counts as new.
 
@@ -86,8 +89,14 @@ class GlnpFactor(Factor):
     overwritable = False  # the rows of F stay with their blocks for the next sweep
     solver: ClassVar[str] = "gradient"
 
-    def __init__(self, P: np.ndarray, offsets: np.ndarray, iterate: Iterate | None = None) -> None:
-        self.P, self.offsets = P, offsets
+    def __init__(
+        self,
+        P: np.ndarray,
+        offsets: np.ndarray,
+        M: np.ndarray | None = None,
+        iterate: Iterate | None = None,
+    ) -> None:
+        self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
         self.objective_: list[float] = []
         self._iterate = iterate
@@ -96,6 +105,9 @@ class GlnpFactor(Factor):
         lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
         self._lengths = np.where(lengths > 0, lengths, 1.0)
         self._directions = (P / self._lengths[:, None]).astype(P.dtype)
+        # 2I − FᵀF for products with prototypes of length 1.
+        weighing = np.eye(len(P)) if M is None else 2.0 * np.eye(len(P)) - M
+        self._weighing = weighing * self._lengths[:, None] / self._lengths
 
     @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> GlnpFactor:
@@ -164,7 +176,7 @@ class GlnpFactor(Factor):
                 StoppedShortWarning,
             )
         prototypes = (descent.sums.P * descent.norm).astype(rows.source.dtype)
-        factor = cls(prototypes, offsets, descent.iterate)
+        factor = cls(prototypes, offsets, np.asarray(descent.sums.M), descent.iterate)
         factor.objective_ = descent.objective
         return factor
 
@@ -174,12 +186,14 @@ class GlnpFactor(Factor):
         return max(len(self.objective_) - 1, 0)
 
     def features(self, rows: Rows) -> Array:
-        """Each row's f ≥ 0 that minimises ‖x − f·P‖².  (b, m) → (b, k)."""
+        """Each row's f ≥ 0 at which training would leave it.  (b, m) → (b, k)."""
         along = products(shifted(rows, self.offsets), self._directions)
         check_finite(along)
         xp = namespace(along)
         unit = self._directions.astype(np.float64)
-        solved = nonnegative_least_squares(xp.asarray(along, dtype=xp.float64), unit @ unit.T)
+        linear = xp.asarray(along, dtype=xp.float64)
+        linear = linear @ like(linear, self._weighing)
+        solved = nonnegative_least_squares(linear, unit @ unit.T)
         return xp.asarray(solved / like(solved, self._lengths), dtype=along.dtype)
 
     def block_features(self, block: Block) -> Array:
@@ -190,7 +204,7 @@ class GlnpFactor(Factor):
 
     def for_new_rows(self) -> GlnpFactor:
         """Return the factor without the recipe for the training rows, which is k·m an iteration."""
-        factor = GlnpFactor(self.P, self.offsets)
+        factor = GlnpFactor(self.P, self.offsets, self.M)
         factor.objective_ = self.objective_
         return factor
 
@@ -220,13 +234,14 @@ class GlnpFactor(Factor):
         return factor, {"GLNP": USUAL_SWEEPS * a_sweep}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Prototypes and offsets: enough for new rows."""
-        return {"P": self.P, "offsets": self.offsets}
+        """Prototypes, offsets and FᵀF: enough for new rows."""
+        state = {"P": self.P, "offsets": self.offsets}
+        return state if self.M is None else {**state, "M": self.M}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
-        """Rebuild from prototypes and offsets."""
-        return cls(state["P"], state["offsets"])
+        """Rebuild from prototypes, offsets and FᵀF."""
+        return cls(state["P"], state["offsets"], state.get("M"))
 
     def describe(self) -> dict[str, Any]:
         """Rank, iterations and the objective reached."""

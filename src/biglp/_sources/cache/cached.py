@@ -13,7 +13,7 @@ from biglp._core.files import FileStamp
 from biglp._sources.base import Source
 from biglp._sources.cache.csrfile import CsrFiles
 from biglp._sources.cache.folder import CacheStore
-from biglp._sources.cache.rawfile import RawFile
+from biglp._sources.cache.sums import CheckedFile
 from biglp._sources.decoding import SPARSE_BYTES, table_bytes
 from biglp._sources.files import FileSource
 from biglp._sources.tables.encoding import Encoding
@@ -57,8 +57,8 @@ class CachedSource(FileSource):
         self.feature_names = encoding.feature_names
         self.words_from = encoding.words_from
         self.is_sparse = not (store.folder / "rows.npy").exists()
-        self._rows: RawFile | CsrFiles = (
-            CsrFiles(store.folder) if self.is_sparse else RawFile(store.folder / "rows.npy")
+        self._rows: CheckedFile | CsrFiles = (
+            CsrFiles(store.folder) if self.is_sparse else CheckedFile(store.folder / "rows.npy")
         )
         self.n_rows, self.n_features = self._rows.shape
         self.dtype = self._rows.dtype

@@ -12,7 +12,16 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows
 from biglp._sources.cache.folder import NpyWriter
-from biglp._sources.cache.rawfile import RawFile
+from biglp._sources.cache.sums import CheckedFile
+
+
+WIDTH = "width.npy"
+
+
+def write_width(folder: Path, width: int) -> None:
+    """Write the number of features."""
+    with NpyWriter(folder / WIDTH, np.int64) as file:
+        file.append(np.array([width]))
 
 
 class CsrWriter(AbstractContextManager["CsrWriter"]):
@@ -27,7 +36,7 @@ class CsrWriter(AbstractContextManager["CsrWriter"]):
     """
 
     def __init__(self, folder: Path, width: int, dtype: Any) -> None:
-        np.save(folder / "width.npy", np.array(width))
+        write_width(folder, width)
         self._starts = NpyWriter(folder / "indptr.npy", np.int64)
         self._features = NpyWriter(folder / "indices.npy", np.int32)
         self._values = NpyWriter(folder / "data.npy", dtype)
@@ -61,10 +70,10 @@ class CsrFiles:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._starts = RawFile(folder / "indptr.npy")
-        self._features = RawFile(folder / "indices.npy")
-        self._values = RawFile(folder / "data.npy")
-        width = int(np.load(folder / "width.npy"))
+        self._starts = CheckedFile(folder / "indptr.npy")
+        self._features = CheckedFile(folder / "indices.npy")
+        self._values = CheckedFile(folder / "data.npy")
+        width = int(CheckedFile(folder / WIDTH).read(0, 1)[0])
         self.shape = (self._starts.shape[0] - 1, width)
         self.dtype: np.dtype[Any] = self._values.dtype
 

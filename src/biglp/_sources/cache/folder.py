@@ -7,7 +7,6 @@ name, and is converted again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -35,16 +34,20 @@ from biglp._core.files import (
     npy_header,
     sync_files,
 )
+from biglp._core.handles import lock_handle, open_handle
+from biglp._core.held import hold, let_go
 from biglp._core.memory import format_bytes
+from biglp._sources.cache.sums import ENDING, META, RunningSums, write_sums
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import Encoding
 
 logger = logging.getLogger("biglp")
 
-VERSION = 1
+VERSION = 2
 PREFIX = "biglp-"
 LOCK = "in-use"
 YOUNG_SECONDS = 60.0
+WAIT_SECONDS = 0.1
 RESERVE_BYTES = 256 << 20
 """Disk space that a conversion leaves to others."""
 
@@ -112,26 +115,49 @@ class CacheStore:
     def find(self) -> Encoding | None:
         """Return how the rows were converted, if that was done earlier."""
         try:
-            meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            meta = json.loads((self.folder / META).read_text(encoding="utf-8"))
+            digest = meta.pop("sha256")
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
-        if meta.get("facts") != self._facts:
+        if meta.get("facts") != self._facts or digest != _digest(meta):
             return None
         logger.info("%s: using the rows converted earlier in %s", self.name, self.folder)
         return Encoding.from_json(meta["encoding"])
 
     def build(self, convert: Callable[[Path], Encoding]) -> Encoding:
-        """Convert the input; ``convert`` fills a folder and returns how it did that."""
+        """Convert the input; ``convert`` fills a folder and returns how it did that.
+
+        Several processes may share a named folder. One converts, the others wait for it, and rows
+        that another process has converted meanwhile are used.
+        """
+        lock = self.folder.with_name(f".{self.folder.name}.lock")
+        with explained_writing(lock):
+            held = hold(lock)
+            if held is None:
+                logger.info("%s: waiting for a process that is converting it", self.name)
+            while held is None:
+                time.sleep(WAIT_SECONDS)
+                held = hold(lock)
+        try:
+            return self.find() or self._build(convert)
+        finally:
+            let_go(lock, held)
+
+    def _build(self, convert: Callable[[Path], Encoding]) -> Encoding:
         part = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}{PART}")
         try:
             with explained_writing(part):
                 part.mkdir(parents=True)
                 encoding = convert(part)
+                for path in part.glob("*.npy"):
+                    if not path.with_name(path.name + ENDING).exists():
+                        write_sums(path)
                 if self.kept:  # a temporary folder need not outlive a power cut
                     sync_files(part)
                 meta = {"facts": self._facts, "encoding": encoding.to_json()}
-                (part / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
-                if self.folder.exists():  # another process was quicker, or an old one is damaged
+                text = json.dumps(meta | {"sha256": _digest(meta)})
+                (part / META).write_text(text, encoding="utf-8")
+                if self.folder.exists():  # an old one is damaged
                     shutil.rmtree(self.folder, ignore_errors=True)
                 os.rename(part, self.folder)
         except BaseException:
@@ -146,8 +172,14 @@ class CacheStore:
             return None
         where = self.path if self.kept else self.path.parent
         return (
-            f"about {format_bytes(needed)} are needed in {where} and {format_bytes(free)} are free"
+            f"about {format_bytes(needed)} are needed in {where}, besides "
+            f"{format_bytes(RESERVE_BYTES)} that are left to other programs, and "
+            f"{format_bytes(free)} are free"
         )
+
+
+def _digest(meta: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def no_room(name: str, shortage: str) -> OutputError:
@@ -167,9 +199,15 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
     dtype : numpy.dtype
     entry_shape : tuple of int
         Shape of one entry: ``(m,)`` for rows of m numbers, ``()`` for a list of numbers.
+    sums : bool
+        Whether checksums are written beside it.
     """
 
-    def __init__(self, path: Path, dtype: Any, entry_shape: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, path: Path, dtype: Any, entry_shape: tuple[int, ...] = (), *, sums: bool = True
+    ) -> None:
+        self._path = path
+        self._sums = RunningSums(NPY_HEADER_BYTES) if sums else None
         self.dtype = np.dtype(dtype)
         self.entry_shape = entry_shape
         self.length = 0
@@ -179,7 +217,10 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
     def append(self, entries: np.ndarray) -> None:
         """Write entries after those that are there."""
         entries = np.ascontiguousarray(entries, dtype=self.dtype)
-        self._file.write(entries.reshape(-1).view(np.uint8).data)
+        content = entries.reshape(-1).view(np.uint8).data
+        self._file.write(content)
+        if self._sums is not None:
+            self._sums.add(content)
         self.length += len(entries)
 
     def __exit__(
@@ -191,7 +232,10 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
         try:
             if kind is None:
                 self._file.seek(0)
-                self._file.write(npy_header(self.dtype, (self.length, *self.entry_shape)))
+                header = npy_header(self.dtype, (self.length, *self.entry_shape))
+                self._file.write(header)
+                if self._sums is not None:
+                    self._sums.write(self._path, header)
         finally:
             self._file.close()
 
@@ -215,26 +259,25 @@ def remove_abandoned(place: Path) -> None:
     for folder in place.glob(f"{PREFIX}*"):
         with suppress(OSError):
             facts = folder.stat()
-            if facts.st_uid != os.getuid() or time.time() - facts.st_mtime < YOUNG_SECONDS:
+            owner = os.getuid() if hasattr(os, "getuid") else facts.st_uid  # Windows has none
+            if facts.st_uid != owner or time.time() - facts.st_mtime < YOUNG_SECONDS:
                 continue
-            handle = os.open(folder / LOCK, os.O_RDWR)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle = open_handle(folder / LOCK, os.O_RDWR)
+            abandoned = lock_handle(handle)
+            os.close(handle)  # Windows removes no file that is open
+            if abandoned:
                 logger.info("removing %s, left behind by a run that was killed", folder)
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(handle)
 
 
 def _lock(folder: Path) -> int:
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with suppress(OSError):  # a file system without locks: its folders are never taken for dead
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    handle = open_handle(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    lock_handle(handle)  # where there are no locks, the folder is never taken for abandoned
     return handle
 
 
 def _remove(folder: Path, lock: int, owner: int) -> None:
+    with suppress(OSError):
+        os.close(lock)  # before the folder goes: Windows removes no file that is open
     if os.getpid() == owner:  # a forked child must not take the folder from its parent
         shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        os.close(lock)

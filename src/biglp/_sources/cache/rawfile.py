@@ -20,6 +20,7 @@ import numpy as np
 
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
+from biglp._core.handles import open_handle, read_at
 
 READ_AHEAD_BYTES = 32 << 20
 JOIN_GAP_BYTES = 32 << 10
@@ -135,7 +136,7 @@ class RawFile:
         """Read bytes from ``position`` on until ``view`` is full."""
         handle, done = self._open(), 0
         while done < len(view):
-            got = os.preadv(handle, [view[done:] if done else view], position + done)
+            got = read_at(handle, view[done:] if done else view, position + done)
             if got == 0:
                 raise BadRowsError(
                     f"{self.stamp.path} ends at byte {position + done:,}, in the middle of its "
@@ -156,7 +157,7 @@ class RawFile:
 
     def _open(self) -> int:
         if self._handle is None:
-            handle = os.open(self.stamp.path, os.O_RDONLY | os.O_CLOEXEC)
+            handle = open_handle(self.stamp.path, os.O_RDONLY)
             self._handle = handle
             weakref.finalize(self, os.close, handle)
         return self._handle

@@ -159,7 +159,9 @@ class ChunkedSource(FileSource):
     def _load(self, begin: int, end: int) -> np.ndarray:
         try:
             return np.asarray(self._file.array(self._array_name)[begin:end])
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # a damaged chunk can fail in any layer of its library
             raise BadRowsError(
                 f"{self.name}: rows {begin:,} to {end:,} cannot be read ({error}). The file is "
                 "damaged or was cut short; write or copy it again."

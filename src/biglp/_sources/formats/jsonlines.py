@@ -6,9 +6,11 @@ Text cannot be read from the middle, so these files are streamed once into a blo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
@@ -22,6 +24,8 @@ from biglp._sources.tables.table import TableFile, check_names, pieces
 
 PIECE_BYTES = 4 << 20
 """Text that is parsed at once."""
+MOST_LEVELS = 100
+"""Lists within lists, or objects within objects."""
 
 
 class JsonLinesTable(TableFile):
@@ -55,6 +59,7 @@ class JsonLinesTable(TableFile):
         first = next(self._texts(), (1, b""))
         if not first[1].strip():
             raise BadRowsError(f"{path} is empty; a table needs at least one row.")
+        _check_depth(first, path)
         self._found = check_names(self._parse(first, None).schema, path)
         self.schema = pa.schema([(field.name, _general(field.type)) for field in self._found])
 
@@ -140,6 +145,21 @@ class JsonLinesFormat(TableFormat):
 
     name = JsonLinesTable.kind
     table = JsonLinesTable
+
+
+def _check_depth(text: tuple[int, bytes], path: str) -> None:
+    """Refuse values that are nested without end: finding their types would end the process."""
+    for number, line in enumerate(text[1].split(b"\n"), text[0]):
+        opened = line.count(b"[") + line.count(b"{")
+        if opened <= MOST_LEVELS:
+            continue
+        marks = np.frombuffer(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", line), dtype=np.uint8)
+        steps = np.isin(marks, (91, 123)).astype(np.int32) - np.isin(marks, (93, 125))
+        if np.cumsum(steps).max(initial=0) > MOST_LEVELS:
+            raise BadRowsError(
+                f"{path}, line {number}: values are nested more than {MOST_LEVELS} levels deep. "
+                "Fields must be numbers, text, or lists of numbers; repair or delete that line."
+            )
 
 
 def _general(kind: Any) -> Any:

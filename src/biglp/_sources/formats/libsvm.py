@@ -21,7 +21,9 @@ from biglp._core.files import FileStamp
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
 from biglp._sources.cache.cached import CachedSource
+from biglp._sources.cache.csrfile import write_width
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
+from biglp._sources.cache.sums import ENDING
 from biglp._sources.decoding import SPARSE_BYTES
 from biglp._sources.files import no_rows
 from biglp._sources.formats.arrays import CsrSource
@@ -179,7 +181,7 @@ def _convert(
             )
         _count_from_zero(folder / "indices.npy")
     width = _checked_width(width, largest + 1 - (not zero_based), stamp.path)
-    np.save(folder / "width.npy", np.array(width))
+    write_width(folder, width)
     return Encoding(None, width, dtype.str, zero_based=bool(zero_based))
 
 
@@ -228,6 +230,7 @@ def _parse(
 
 def _count_from_zero(path: Path) -> None:
     """Take one from every index of a file, a piece at a time."""
+    path.with_name(path.name + ENDING).unlink()  # made anew when the folder is whole
     indices = np.load(path, mmap_mode="r+")
     for start in range(0, len(indices), 1 << 22):
         indices[start : start + (1 << 22)] -= 1

@@ -19,6 +19,7 @@ from biglp._core.files import FileStamp
 from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
 from biglp._sources.cache.cached import CachedSource
+from biglp._sources.cache.csrfile import write_width
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
 from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import ArraySource, CsrSource
@@ -151,7 +152,7 @@ def _unpack_sparse(files: Sequence[str], folder: Path) -> Encoding:
             for part, writer in (("indices", indices), ("data", values)):
                 for piece in _pieces(matrix, archive, part):
                     writer.append(piece)
-    np.save(folder / "width.npy", np.array(width))
+    write_width(folder, width)
     return Encoding(None, width, dtype.str)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from biglp._core.errors import ParameterError
 from biglp._sources.array_names import INSIDE, split_inside
+from biglp._sources.damaged import explained_reading
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.naming import look_up
@@ -118,5 +119,6 @@ def gather_labels(
             raise ParameterError(
                 f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
             )
-    named.format.read_labels(codes, files, columns)
+    with explained_reading(files[0]):
+        named.format.read_labels(codes, files, columns)
     return codes

@@ -16,7 +16,7 @@ from biglp._labels.markers import nothing_to_label, suspicions
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.labels.files import gather_labels
-from biglp._sources.labels.merging import Part, merge, told_of_ids
+from biglp._sources.labels.merging import Merged, Part, merge, told_of_ids
 from biglp._sources.labels.metadata import table_beside
 from biglp._sources.naming import Named, look_up
 
@@ -179,6 +179,16 @@ class LabelInput:
 
         Without ``n_rows`` there are as many rows as labels, given or not.
         """
+        merged, n_rows, warnings = self.pairs(n_rows)
+        labels = labels_from_pairs(merged.rows, merged.values, n_rows, merged.weights)
+        if labels.classes.dtype.kind == "i":
+            kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
+            kind = np.promote_types(kind, np.int16)
+            labels = replace(labels, classes=labels.classes.astype(kind))
+        return Gathered(labels, merged.told, warnings, self.unlabelled is not None)
+
+    def pairs(self, n_rows: int | None) -> tuple[Merged, int, list[LabelWarning]]:
+        """Rows and labels of all places, of however many classes; the number of rows; warnings."""
         if self.metadata is not None and self.named is not None:
             table_beside(self.named, self.metadata)
         if n_rows is None and self.labels and self.named_table is not None:
@@ -198,12 +208,7 @@ class LabelInput:
             warnings += [LabelWarning(line) for line in told]
         merged = merge(parts)
         assert n_rows is not None
-        labels = labels_from_pairs(merged.rows, merged.values, n_rows, merged.weights)
-        if labels.classes.dtype.kind == "i":
-            kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
-            kind = np.promote_types(kind, np.int16)
-            labels = replace(labels, classes=labels.classes.astype(kind))
-        return Gathered(labels, merged.told, warnings, self.unlabelled is not None)
+        return merged, n_rows, warnings
 
     def _read_all(self, n_rows: int | None) -> Iterator[LabelCodes]:
         """Labels of each place, in the order in which they count."""

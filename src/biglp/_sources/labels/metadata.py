@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from biglp._core.errors import BadRowsError, ParameterError
+from biglp._sources.damaged import explained_reading
 from biglp._sources.naming import Named, look_up
 
 
@@ -36,10 +37,12 @@ def table_beside(rows: Named, metadata: Any) -> Named:
             f"metadata={metadata!r} (--metadata) must be a table, such as Parquet or CSV, and "
             f"{table.files[0]} is not; labels in an array are given with labels= (--labels)."
         )
-    lines = table.format.count_rows(table.files)
+    with explained_reading(table.files[0]):
+        lines = table.format.count_rows(table.files)
     if not rows.in_files:
         return table
-    counts = rows.format.count_rows(rows.files)
+    with explained_reading(rows.files[0]):
+        counts = rows.format.count_rows(rows.files)
     if len(lines) == len(counts) > 1:
         _compare_each(rows.files, counts, table.files, lines)
     elif sum(lines) != sum(counts):

@@ -76,7 +76,11 @@ class RowColumns:
         return RowColumn(self, name)
 
     def take(self, columns: Sequence[str], rows: np.ndarray) -> dict[str, list[Any]]:
-        """Entries of some rows, by number and in their order.
+        """Entries of some rows, by number and in their order."""
+        return self.table(columns, rows).to_pydict()
+
+    def table(self, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
+        """Some rows, by number and in their order, as an Arrow table.
 
         Only the parts that hold them are read, where the format has parts.
         """
@@ -91,12 +95,12 @@ class RowColumns:
             if last == len(wanted):
                 break
         if not found:
-            return {name: [] for name in columns}
+            return pa.table({name: pa.array([], pa.null()) for name in columns})
         table = pa.concat_tables(
             [piece if isinstance(piece, pa.Table) else pa.table(piece) for piece in found]
         )
         back = np.argsort(order, kind="stable")
-        return {name: table.column(name).take(pa.array(back)).to_pylist() for name in columns}
+        return table.select(list(columns)).take(pa.array(back))
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Sizes of pieces of the table, and how each is read."""

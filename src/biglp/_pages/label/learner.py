@@ -1,0 +1,243 @@
+"""The model of the labelling loop: a graph of the pool once, then a small fit for each few labels.
+
+The sums over the pool do not depend on labels, and those over labelled rows are small
+(:mod:`biglp._fit.relabel`). A new fit therefore costs the algebra, and asking what is thought of
+rows now: of a quarter of a large pool at once, a different one each time, and of the others when
+there is nothing more urgent to do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from biglp._answers.base import HeldOut, Learnt, Problem
+from biglp._core.arrays import to_numpy
+from biglp._core.blocks import Block
+from biglp._engines import Engine
+from biglp._fit.pipeline import Pipeline, learn
+from biglp._fit.relabel import with_only
+from biglp._fit.settings import Settings
+from biglp._fit.suggest import Pool, pool_spectrum, suggest_rows
+from biglp._fit.typical import typical_rows
+from biglp._labels.doubt import find_doubts
+from biglp._labels.labels import Labels, labels_from_pairs
+from biglp._lowrank.graph import Graph
+from biglp._pages.label.pool import PoolSource
+from biglp._sinks import ArraySink
+from biglp._sources import PreparedSource
+
+FIRST_ROWS = 20
+"""Typical rows that are asked for before the model's own suggestions."""
+SUGGESTED = 20
+"""Suggestions of a fit; they last until the next one is there."""
+PARTS, WHOLE_ROWS = 4, 20_000
+"""A fit asks one block in so many, except in pools of no more rows than these."""
+BLOCKS_AT_ONCE = 8
+DOUBTS = 50
+"""Given labels in doubt that are listed."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is thought of the pool with some labels.
+
+    Attributes
+    ----------
+    version : int
+        Of the labels.
+    n_labels : int
+    classes : list of str
+    graph : Graph
+    learnt : Learnt
+    probabilities : ndarray of shape (p, c)
+        Of each row of the pool.
+    suggested : ndarray of shape (s,)
+        Rows to label next, as numbers of the whole data.
+    doubts : list of dict
+        Given labels that the rest contradicts, the most doubtful first.
+    seconds : float
+        What it took.
+    labels : Labels
+        As the pool numbers its rows.
+    stale : sequence of Block
+        Blocks whose probabilities are those of an earlier fit.
+    """
+
+    version: int
+    n_labels: int
+    classes: list[str]
+    graph: Graph
+    learnt: Learnt
+    probabilities: np.ndarray
+    suggested: np.ndarray
+    doubts: list[dict[str, Any]]
+    seconds: float
+    labels: Labels
+    stale: Sequence[Block] = ()
+
+    @property
+    def estimate(self) -> dict[str, Any] | None:
+        """Estimated accuracy, where it is known."""
+        found: dict[str, Any] | None = self.learnt.report.get("estimated_accuracy")
+        return found
+
+    def shares_of(self, rows: Any) -> np.ndarray:
+        """Class probabilities of any rows, as they are stored.  (b, m) → (b, c)."""
+        source = self.graph.source
+        prepared = to_numpy(source.prepared(rows))
+        features = self.graph.features.of_rows(prepared)
+        needed = prepared if self.learnt.answer.needs_rows else None
+        return np.asarray(to_numpy(self.learnt.answer.outputs(features, needed)[0]))
+
+
+class Learner:
+    """Learns from labels of rows of a pool.
+
+    Parameters
+    ----------
+    engine : Engine
+    settings : Settings
+    pool : PoolSource
+
+    Attributes
+    ----------
+    pool : PoolSource
+    graph : Graph
+    """
+
+    graph: Graph
+
+    def __init__(self, engine: Engine, settings: Settings, pool: PoolSource) -> None:
+        self._engine, self._settings, self.pool = engine, settings, pool
+        self._problem: Problem[Labels] | None = None
+        self._rounds = 0
+
+    @property
+    def seed(self) -> int:
+        """Seed of all choices."""
+        return self._settings.graph.seed
+
+    def prepare(self) -> np.ndarray:
+        """Build the graph; return typical rows to label first, as numbers of the whole data."""
+        nothing = np.empty(0, dtype=np.int64)
+        labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
+        pipeline = Pipeline(self._engine, self._settings)
+        self.graph = pipeline.graph(pipeline.prepare(self.pool, labels))
+        first = typical_rows(self.graph, FIRST_ROWS, self.seed)
+        return self.pool.rows[first]
+
+    def sum(self) -> None:
+        """Sum over the pool, which every fit starts from."""
+        nothing = np.empty(0, dtype=np.int64)
+        labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
+        self._problem = Pipeline(self._engine, self._settings).problem(self.graph, labels)
+        self._spectrum = pool_spectrum(self.graph, self.seed)
+
+    def fit(self, given: Mapping[int, str], version: int, before: Fit | None = None) -> Fit:
+        """Learn from labels of at least two classes.
+
+        Parameters
+        ----------
+        given : mapping of int to str
+            Labels by rows of the whole data.
+        version : int
+            Of the labels.
+        before : Fit, optional
+            The last fit: what it says is kept of rows that are not asked at once.
+        """
+        began = time.perf_counter()
+        self._take_in(given)
+        if self._problem is None:
+            self.sum()
+        assert self._problem is not None
+        places = self.pool.places_of(given)
+        order = np.argsort(places)
+        order = order[places[order] >= 0]
+        values = np.array(list(given.values()))[order]
+        labels = labels_from_pairs(places[order], values, self.pool.n_rows)
+        problem = with_only(replace(self._problem, graph=self.graph), labels)
+        learnt = learn(problem)
+        said, stale = self._said(learnt, labels, before)
+        pool = Pool(self.graph, learnt.answer, labels, said=said, spectrum=self._spectrum)
+        chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
+        return Fit(
+            version=version,
+            n_labels=len(given),
+            classes=labels.classes.tolist(),
+            graph=self.graph,
+            learnt=learnt,
+            probabilities=said,
+            suggested=self.pool.rows[chosen],
+            doubts=self._doubts(labels, learnt.held_out),
+            seconds=time.perf_counter() - began,
+            labels=labels,
+            stale=stale,
+        )
+
+    def complete(self, fit: Fit) -> Fit:
+        """The same fit with what it says of more rows, a few blocks of those that are left."""
+        sink = self._sink(fit.labels, fit.probabilities)
+        part = replace(fit.graph, blocks=fit.stale[:BLOCKS_AT_ONCE])
+        part.answer(fit.learnt.answer, sink, fit.labels)
+        return replace(fit, probabilities=sink.probabilities, stale=fit.stale[BLOCKS_AT_ONCE:])
+
+    def _said(
+        self, learnt: Learnt, labels: Labels, before: Fit | None
+    ) -> tuple[np.ndarray, Sequence[Block]]:
+        """Class probabilities of the pool's rows, and blocks of which they are not the latest."""
+        blocks, stale = self.graph.blocks, list[Block]()
+        known = None
+        if (
+            before is not None
+            and self.pool.n_rows > WHOLE_ROWS
+            and before.classes == labels.classes.tolist()
+            and len(before.probabilities) == self.pool.n_rows
+        ):
+            self._rounds += 1
+            known = before.probabilities
+            stale = [block for block in blocks if (block.index + self._rounds) % PARTS]
+            blocks = [block for block in blocks if not (block.index + self._rounds) % PARTS]
+        sink = self._sink(labels, known)
+        replace(self.graph, blocks=blocks).answer(learnt.answer, sink, labels)
+        return sink.probabilities, stale
+
+    def _sink(self, labels: Labels, known: np.ndarray | None) -> ArraySink:
+        """Room for probabilities, with those that are known."""
+        sink = ArraySink(labels.classes, labels.n_rows, np.dtype(np.float32))
+        if known is not None:
+            sink.probabilities[:] = known
+        return sink
+
+    def _doubts(self, labels: Labels, held_out: HeldOut | None) -> list[dict[str, Any]]:
+        """Given labels in doubt, of those that were held out; nothing is fitted for it."""
+        if held_out is None:
+            return []
+        part = labels.take(np.searchsorted(labels.rows, held_out.rows))
+        found = find_doubts(part, held_out.shares).listed(part)
+        return [
+            {
+                "row": int(self.pool.rows[found.rows[place]]),
+                "label": str(found.labels[place]),
+                "suggested": str(found.suggested_labels[place]),
+                "probability": round(float(found.wrong[place]), 4),
+            }
+            for place in range(min(len(found), DOUBTS))
+        ]
+
+    def _take_in(self, given: Mapping[int, str]) -> None:
+        """Add labelled rows that are not in the pool."""
+        rows = np.fromiter(given, dtype=np.int64, count=len(given))
+        missing = rows[self.pool.places_of(rows) < 0]
+        if not len(missing):
+            return
+        start = self.pool.n_rows
+        self.pool = self.pool.extended(missing)
+        before = self.graph.source
+        source = PreparedSource(self.pool, before.dtype, before.scaling, before.device)
+        block = Block(source, len(self.graph.blocks), start, self.pool.n_rows)
+        self.graph = replace(self.graph, source=source, blocks=[*self.graph.blocks, block])

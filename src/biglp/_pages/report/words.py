@@ -1,0 +1,162 @@
+"""What a report says in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from biglp._fit.report import HELPED
+
+GRAPHS = {
+    "anchors": "{landmarks:,} landmarks stand for the rows; each row is tied to its nearest "
+    "{nearest}, and labels spread over these ties",
+    "nystrom": "{landmarks:,} landmarks stand for the rows; how similar two rows are is told by "
+    "how similar each is to the landmarks (Nyström), and labels spread over that",
+    "linear": "rows are tied by their inner products, and labels spread over these ties",
+    "precomputed": "labels spread over the graph that was given, of {ties:,} ties",
+}
+LEARNT_GRAPH = (
+    "the ties between rows were learnt from the data ({factor}, rank {rank:,}), and labels spread "
+    "over them"
+)
+SCALINGS = {
+    "none": "Features were taken as they are",
+    "standard": "Features were given mean 0 and spread 1",
+    "minmax": "Features were brought to the range from 0 to 1",
+    "log": "Features were put on a logarithmic scale",
+    "unit": "Rows were given length 1",
+    "text": "Words were weighed by how rare they are",
+    "table": "Each column was scaled by its kind",
+}
+MEMBERS = {
+    "spread": "label spreading on the graph",
+    "logistic": "logistic regression on the labelled rows",
+    "class means": "nearest class mean",
+    "forest": "decision trees on the labelled rows",
+    "nearest": "nearest labelled rows",
+    "seeded": "k-means that starts at the labels",
+}
+"""What the members of the committee are, by the beginnings of their names."""
+USUAL_ERRORS = 2.0
+"""Standard errors within which a difference may be chance."""
+
+
+def story(settings: Mapping[str, Any]) -> list[str]:
+    """Say what was done and chosen."""
+    told = []
+    if "scaling" in settings:
+        scaled = SCALINGS.get(settings["scaling"], f"Features were scaled ({settings['scaling']})")
+        if "directions" in settings:
+            scaled += f", and rows projected on {settings['directions']:,} leading directions"
+        told.append(f"{scaled}.")
+    if "factor" in settings:
+        try:
+            words = GRAPHS.get(settings["factor"], LEARNT_GRAPH).format(**settings)
+        except KeyError:  # of an earlier release
+            words = f"labels spread over a graph ({settings['factor']})"
+        told.append(f"{words[0].upper()}{words[1:]}.")
+    return told + _committee(settings) + _alone(settings)
+
+
+def _committee(settings: Mapping[str, Any]) -> list[str]:
+    if "members" not in settings:
+        return []
+    together = "Several methods answered together, weighted by how well they find labels held out"
+    if settings.get("graph_share") is not None:
+        together += f"; the graph carries {settings['graph_share']:.0%} of the weight"
+    told = [f"{together}."]
+    if "held_out_error" in settings:
+        return told
+    found, alone = settings.get("held_out_accuracy"), settings.get("supervised_accuracy")
+    if found is None:
+        return [
+            *told,
+            "There are too few labels to hold some out, so that weights are the usual ones.",
+        ]
+    of = f"{found:.0%} of {settings['held_out_labels']:,} held-out labels were found"
+    if alone is None:
+        return [*told, f"{of}."]
+    helped = HELPED[settings.get("unlabelled_rows_helped")]
+    return [*told, f"{of}, {alone:.0%} without the graph: {helped}."]
+
+
+def _alone(settings: Mapping[str, Any]) -> list[str]:
+    """Of one method without a committee."""
+    told = []
+    if settings.get("alpha") is not None and "members" not in settings:
+        told.append(
+            f"A row takes {settings['alpha']:.0%} of its score from its neighbours (alpha "
+            f"{settings['alpha']:g})."
+        )
+    if settings.get("leave_one_out_accuracy") is not None:
+        told.append(
+            f"{settings['leave_one_out_accuracy']:.0%} of the labels were found when each was "
+            "left out."
+        )
+    if "held_out_error" in settings:
+        errors = ", ".join(f"{error:.3g}" for error in settings["held_out_error"])
+        told.append(
+            f"The error on {settings['held_out_labels']:,} labels that were held out is {errors}."
+        )
+    return told
+
+
+def about_estimate(settings: Mapping[str, Any]) -> list[str]:
+    """Say how many rows are right, and how far that can be trusted."""
+    estimate = settings.get("estimated_accuracy")
+    if estimate is None:
+        return []
+    following = estimate["next_labels"]
+    least, likely, most = (
+        f"{round(100 * share, 1):g}"
+        for share in (following["range"][0], following["gain"], following["range"][1])
+    )
+    told = [
+        f"Always saying {estimate['largest_class']} would be right for "
+        f"{estimate['base_rate']:.0%} of the rows. {following['labels']} more labels would add "
+        f"about {likely} {'point' if likely == '1' else 'points'} ({least} to {most})."
+    ]
+    if settings.get("labels_cover_rows") is False:
+        told.append(
+            "The labels come from one region of the rows: nothing is known about the others, and "
+            "the estimate is not to be trusted."
+        )
+    elif settings.get("trustworthy") is False:
+        told.append(
+            "The interval is wide: labels are too few to know the accuracy to about ten points."
+        )
+    return told
+
+
+def about_confidence(confidence: np.ndarray) -> str:
+    """Say how sure the model is of a sample of unlabelled rows."""
+    sure, unsure = (confidence >= 0.9).mean(), (confidence < 0.5).mean()
+    return (
+        f"Of {len(confidence):,} unlabelled rows drawn at random {sure:.0%} have a class that is "
+        f"at least 90% likely, and {unsure:.0%} one that is less than 50% likely; the mean is "
+        f"{confidence.mean():.0%}."
+    )
+
+
+def about_reliability(groups: list[dict[str, Any]]) -> str:
+    """Say whether confidence is what it says."""
+    counts = np.array([group["labels"] for group in groups])
+    total = int(counts.sum())
+    sure = float(counts @ [group["confidence"] for group in groups]) / total
+    right = float(counts @ [group["right"] for group in groups]) / total
+    spread = np.sqrt(max(sure * (1.0 - sure), 0.25 / total) / total)
+    if abs(right - sure) <= USUAL_ERRORS * spread:
+        verdict = "as sure as it should be, as far as so many labels tell"
+    else:
+        verdict = "less sure than it could be" if right > sure else "surer than it should be"
+    return (
+        f"On {total:,} labels that were held out the model was {sure:.0%} sure on average, and "
+        f"{right:.0%} were right: it is {verdict}."
+    )
+
+
+def about_member(name: str) -> str:
+    """Say what a member of the committee is."""
+    return next((what for start, what in MEMBERS.items() if name.startswith(start)), "")

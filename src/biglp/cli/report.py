@@ -1,0 +1,71 @@
+"""``biglp report``: the page that shows a finished fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from biglp._core.places import as_place
+from biglp.cli.errors import explained
+from biglp.cli.groups import grouped, only
+from biglp.cli.options import Machine, Printing, Reading, Results, output_to
+
+
+@explained
+@grouped
+def report(
+    folder: Annotated[
+        Any,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Folder that biglp fit wrote.",
+            show_default=False,
+            parser=as_place,
+        ),
+    ],
+    *,
+    reading: Annotated[Reading, only("cache")],
+    machine: Machine,
+    output: Annotated[
+        Any,
+        output_to(
+            parser=as_place,
+            metavar="FILE",
+            help="HTML file; by default report.html in the folder, which is replaced.",
+        ),
+    ] = None,
+    results: Annotated[Results, only("overwrite")],
+    printing: Printing,
+) -> None:
+    """Write the report of a finished fit: one HTML file to read, print or send.
+
+    biglp fit writes it by itself. This makes it again, for fits of earlier releases too; the report
+    says what these did not keep. A sample of the rows is read; where they are gone, it has no map
+    and no rows to look at.
+
+    [bold]biglp report[/bold] out/
+    [bold]biglp report[/bold] out/ -o monday.html
+    """
+    from biglp._jobs.report import ReportJob, earlier_report
+    from biglp.cli.running import job_arguments, placing, run_job
+
+    arguments = job_arguments((), output or Path(), reading, machine, results)
+    arguments |= earlier_report(folder)
+    job = ReportJob(**arguments, **placing(machine))
+    run_job(job, printing, _show)
+
+
+def _show(summary: dict[str, Any]) -> None:
+    from biglp.cli.console import results_console, seconds
+    from biglp.cli.errors import escape
+    from biglp.cli.summary import show_told
+
+    show_told(summary)
+    console = results_console()
+    for line in summary["missing"]:
+        console.print(escape(line), soft_wrap=True)
+    console.print(
+        f"Written in {seconds(summary['seconds'])}: {escape(summary['files'][0])}", soft_wrap=True
+    )

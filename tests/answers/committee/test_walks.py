@@ -1,0 +1,91 @@
+"""Ways down the trees: the same bits, taken when rows have paid for them."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from biglp._answers.committee import walks
+from biglp._answers.committee.forest import CHUNK, ForestMember, grow_forest
+from biglp._core.shape import Shape
+from helpers import threshold_table
+
+
+@pytest.fixture
+def forest():
+    rows, codes = threshold_table(120)
+    return grow_forest(rows, codes, 5, seed=0)[0]
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def rows(request, forest):
+    """Rows, some of them on thresholds or next to one."""
+    found = np.random.default_rng(1).normal(size=(CHUNK + 37, 6)).astype(request.param)
+    limits = forest.thresholds[np.isfinite(forest.thresholds)]
+    near = limits[: len(found)].astype(request.param)
+    found[: len(near), 0] = near
+    found[: len(near), 1] = np.nextafter(near, request.param(np.inf))
+    found[: len(near), 2] = np.nextafter(near, request.param(-np.inf))
+    return np.ascontiguousarray(found[:, : int(forest.features.max()) + 2])
+
+
+def by_numpy(forest, rows, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(walks.Walk, "means", lambda self, rows: None)
+        return forest.of(rows)
+
+
+@pytest.mark.parametrize("many", [10**9, 0], ids=["scikit-learn", "compiled"])
+def test_every_way_has_the_same_bits(many, forest, rows, monkeypatch):
+    if many == 0:
+        pytest.importorskip("numba")
+    plain = by_numpy(forest, rows, monkeypatch)
+    monkeypatch.setattr(walks, "MANY", many)
+    np.testing.assert_array_equal(forest.of(rows), plain)
+    taken = forest.walk._kernel if many == 0 else forest.walk._trees
+    assert taken
+
+
+def test_without_numba_or_known_nodes_the_answer_is_the_same(forest, rows, monkeypatch):
+    plain = by_numpy(forest, rows, monkeypatch)
+    monkeypatch.setattr(walks, "MANY", 0)
+    monkeypatch.setattr(walks, "has_compiled", lambda: False)
+    np.testing.assert_array_equal(forest.of(rows), plain)
+    assert forest.walk._trees
+    assert forest.walk._kernel is None
+    forest.walk._trees = []  # a release of scikit-learn whose nodes are others
+    np.testing.assert_array_equal(forest.of(rows), plain)
+
+
+def test_only_the_arrays_travel(forest, rows):
+    forest.of(rows)
+    again = pickle.loads(pickle.dumps(forest))
+    assert "walk" not in vars(again)
+    np.testing.assert_array_equal(again.of(rows), forest.of(rows))
+
+
+def test_a_few_new_rows_load_nothing():
+    code = """if True:
+        import sys
+        import numpy as np
+        from biglp._answers.committee.forest import Forest
+        one = np.zeros(1, dtype=np.int64)
+        far = np.full(1, np.inf, dtype=np.float32)
+        forest = Forest(one, far, one, np.ones((1, 2), dtype=np.float32), one, one)
+        forest.of(np.zeros((10, 3), dtype=np.float32))
+        assert not {"sklearn.tree", "numba"} & set(sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_compiled_walk_is_in_the_plan_of_many_rows(monkeypatch):
+    def planned(n_rows):
+        shape = Shape(n_rows, 10, 3, 100, 10.0, np.dtype("float32"))
+        return ForestMember.extra(shape).small
+
+    monkeypatch.setattr("biglp._answers.committee.forest.has_compiled", lambda: True)
+    assert planned(2 * walks.MANY) - planned(walks.MANY) == walks.COMPILED_BYTES
+    monkeypatch.setattr("biglp._answers.committee.forest.has_compiled", lambda: False)
+    assert planned(10**9) == planned(1000) > 0

@@ -1,0 +1,140 @@
+"""Memory budgets: at the smallest one that biglp names, a run ends well and stays below it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import sparse
+
+from biglp._core.memory import private_memory
+from clusters import MPIEXEC
+
+MB = 1 << 20
+MAIN = "from biglp.cli import main; main()"
+PROGRAM = Path(__file__).parents[1] / "memory_program.py"
+SHAPES = ("npy", "parquet", "csv", "sparse", "pairs", "texts", "group", "classes", "estimator", "mpi")
+TABLES = ("parquet", "csv", "texts", "group")
+METHODS = (
+    ("--factor", "anchors"),
+    ("--factor", "nystrom", "--landmarks", "random"),
+    ("--factor", "linear"),
+    (),
+)
+
+
+def kept(seed: int, folder: Path) -> int:
+    """Ask for the smallest budget, run with it, and watch."""
+    choose = random.Random(seed)
+    shape = SHAPES[seed % len(SHAPES)]
+    if shape in ("estimator", "mpi"):
+        command = _program(shape, choose)
+    else:
+        words = _files(shape, choose, folder)
+        method = choose.choice(METHODS)
+        landmarks = [] if "linear" in method else ["-k", str(choose.choice([20, 100, 400]))]
+        words += [*method, *landmarks, "-o", "out", "--overwrite", "-q", "--threads", str(choose.choice([1, 2]))]
+        command = [sys.executable, "-c", MAIN, "fit", *words, "--memory"]
+    _, _, said = watched(command, "20MB", folder)
+    least = re.search(r'--memory (\d+)MB|"least": (\d+)', said)
+    assert least is not None, f"no smallest budget was named: {said[-1500:]}"
+    budget = int(least[1] or least[2])
+    code, peak, said = watched(command, f"{budget}MB", folder)
+    more = re.search(r"--memory (\d+)MB", said)
+    if code == 4 and more and shape in TABLES:  # what labels take is known once they are read
+        budget = int(more[1])
+        code, peak, said = watched(command, f"{budget}MB", folder)
+    assert code == 0, f"with the {budget} MB that it named: {said[-1500:]}"
+    given = re.search(r'"given_bytes": (\d+)', said)
+    peak -= int(given[1]) if given else 0
+    assert peak <= budget * MB, f"{shape}: {peak / MB:.0f} MB taken of {budget} MB"
+    return 1
+
+
+def watched(command: list[str], budget: str, folder: Path) -> tuple[int, int, str]:
+    """Run a command; return how it ended, the most its processes took together, and its words."""
+    with open(folder / "said.txt", "w+b") as said:
+        process = subprocess.Popen([*command, budget], cwd=folder, stdout=said, stderr=said)
+        parent, peak = psutil.Process(process.pid), 0
+        pythons, looked = [process.pid], 0.0
+        while process.poll() is None:
+            if time.monotonic() - looked > 0.1:
+                with suppress(psutil.Error):
+                    family = [parent, *parent.children(recursive=True)]
+                    pythons = [one.pid for one in family if "python" in one.name()]
+                looked = time.monotonic()
+            peak = max(peak, sum(private_memory(pid) for pid in pythons))
+            time.sleep(0.005)
+    return process.returncode, peak, (folder / "said.txt").read_text(errors="replace")
+
+
+def _program(shape: str, choose: random.Random) -> list[str]:
+    """The estimator with arrays, or with ranks that share a machine."""
+    rows, features = choose.randrange(20_000, 200_000), choose.choice([5, 40, 120])
+    method = choose.choice(
+        [
+            {"n_landmarks": choose.choice([50, 300])},
+            {"factor": "anchors", "n_landmarks": choose.choice([50, 300])},
+            {"factor": "nystrom", "landmarks": "random", "n_landmarks": 40},
+        ]
+    )
+    engine = "threads" if shape == "estimator" else "mpi"
+    launcher = [str(MPIEXEC), "-n", "2"] if engine == "mpi" else []
+    words = [engine, str(rows), str(features), json.dumps(method)]
+    return [*launcher, sys.executable, str(PROGRAM), *words]
+
+
+def _files(shape: str, choose: random.Random, folder: Path) -> list[str]:
+    """Write rows and labels of a shape; return the arguments that name them."""
+    rng = np.random.default_rng(choose.getrandbits(32))
+    if shape == "sparse":
+        rows, width = choose.randrange(5000, 60_000), choose.choice([2000, 20_000, 100_000])
+        density = choose.choice([20, 80]) / width
+        X = sparse.random(rows, width, density, "csr", dtype=np.float32, random_state=rng)
+        sparse.save_npz(folder / "rows.npz", X, compressed=False)
+        return ["rows.npz", *_labels(rng, folder, rows, 3, 60)]
+    rows, features = choose.randrange(50_000, 300_000), choose.choice([5, 20, 60])
+    classes = choose.choice([100, 400]) if shape == "classes" else choose.choice([2, 10])
+    X = rng.standard_normal((rows, features), dtype=np.float32)
+    if shape in ("npy", "classes"):
+        np.save(folder / "rows.npy", X)
+        return ["rows.npy", *_labels(rng, folder, rows, classes, 20 * classes)]
+    if shape == "pairs":
+        np.save(folder / "rows.npy", X)
+        codes = rng.integers(0, classes, rows)
+        pairs = pa.table({"row": np.arange(rows), "label": codes})
+        pq.write_table(pairs, folder / "pairs.parquet")
+        return ["rows.npy", "--labels", "pairs.parquet"]
+    codes = rng.integers(0, classes, rows)
+    shown = np.arange(rows) < (rows if shape == "texts" else 50 * classes)
+    names = np.array([f"a class of the number {code}" for code in range(classes)])
+    y = pa.array(names[codes] if shape == "texts" else codes, mask=~shown)
+    table = pa.table({**{f"x{i}": X[:, i] for i in range(features)}, "y": y})
+    if shape == "csv":
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(table.slice(0, 60_000), folder / "rows.csv")
+        return ["rows.csv", "--label-column", "y"]
+    each = rows if shape == "group" else 50_000
+    pq.write_table(table, folder / "rows.parquet", row_group_size=each, use_dictionary=False)
+    return ["rows.parquet", "--label-column", "y"]
+
+
+def _labels(
+    rng: np.random.Generator, folder: Path, rows: int, classes: int, labelled: int
+) -> list[str]:
+    y = np.full(rows, -1)
+    chosen = rng.choice(rows, min(labelled, rows // 2), replace=False)
+    y[chosen] = np.arange(len(chosen)) % classes
+    np.save(folder / "labels.npy", y)
+    return ["--labels", "labels.npy"]

@@ -1,0 +1,64 @@
+"""Kinds of attack. A case is a kind and a seed: the same two always do the same."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+Case = Callable[[int, Path], int]
+"""Takes a seed and an empty folder; returns how many things it tried, and raises when one failed."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of attack.
+
+    Attributes
+    ----------
+    name : str
+    where : str
+        Module and function.
+    share : float
+        Share of the campaign's time.
+    seconds : int
+        After which a case counts as hanging.
+    counted : str
+        What is counted.
+    quick : int
+        Cases that CI runs, with fewer attempts each.
+    """
+
+    name: str
+    where: str
+    share: float
+    seconds: int
+    counted: str
+    quick: int = 0
+
+    def load(self) -> Case:
+        """Return the function that runs a case."""
+        module, _, name = self.where.partition(":")
+        case: Case = getattr(importlib.import_module(f"campaign.{module}"), name)
+        return case
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("kill", "kills:killed", 12, 400, "kills -9, at a moment or a call to the system", 1),
+        Kind("term", "kills:terminated", 5, 400, "SIGTERM", 1),
+        Kind("int", "kills:interrupted", 5, 400, "SIGINT"),
+        Kind("disk", "kills:disk_full", 4, 400, "full disks", 1),
+        Kind("changed", "kills:changed_input", 3, 400, "inputs changed between kill and resume"),
+        Kind("ranks", "lost:ranks", 11, 400, "MPI ranks killed or told to end"),
+        Kind("workers", "lost:workers", 8, 500, "Dask workers killed"),
+        Kind("files", "mutated:files", 18, 300, "mutated files, of every format", 20),
+        Kind("models", "mutated:models", 4, 300, "mutated model files", 1),
+        Kind("arrays", "arrays:problems", 18, 600, "arrays and parameters", 2),
+        Kind("hostile", "hostile:files", 2, 300, "hostile files", 19),
+        Kind("budgets", "budgets:kept", 14, 500, "memory budgets"),
+        Kind("sharing", "sharing:at_once", 3, 400, "processes that share a cache or an output", 1),
+    )
+}

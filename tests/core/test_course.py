@@ -1,0 +1,108 @@
+"""How far a run is: time left that means the end, a share that never falls, on our own clock."""
+
+import pytest
+
+from biglp._core.course import ALMOST, SLOWER, Course, clock_time
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def wait(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def course(clock):
+    made = Course(clock)
+    made.expect({"report": 1.0})
+    made.expect({"k-means": 2.0, "Gram": 4.0, "learning": 5.0, "labels": 4.0})
+    return made
+
+
+def test_a_machine_as_guessed(course, clock):
+    assert course.left() == SLOWER * 16.0
+    course.begin("k-means", 100)
+    clock.wait(2)
+    course.begin("Gram", 100)
+    clock.wait(2)
+    course.advance(50)
+    assert course.left() == pytest.approx(2 + 5 + 4 + 1)
+    assert course.share() == pytest.approx(4 / 16)
+
+
+def test_a_slow_machine_shows_as_steps_end(course, clock):
+    course.begin("k-means")
+    clock.wait(6)  # three times as long as was guessed
+    course.begin("Gram", 10)
+    assert course.left() == pytest.approx(3 * (4 + 5 + 4 + 1))
+    clock.wait(1)
+    course.advance(5)  # though this step is fast
+    assert course.left() == pytest.approx(1 + 3 * (5 + 4 + 1))
+
+
+def test_the_sweeps_of_an_iteration_are_one_step(course, clock):
+    for _ in range(4):
+        course.begin("k-means", 10)
+        course.advance(10)
+        clock.wait(0.5)
+    assert course.left() > SLOWER * 14  # it may go on: only what follows tells that it has ended
+    course.begin("Gram", 10)
+    assert course.left() == pytest.approx(4 + 5 + 4 + 1)
+
+
+def test_nothing_stands_at_its_end_before_the_end(course, clock):
+    shares = []
+    for step, seconds in {
+        "k-means": 1,
+        "Gram": 1,
+        "learning": 60,
+        "labels": 1,
+        "report": 1,
+    }.items():
+        course.begin(step)
+        for _ in range(20):
+            clock.wait(seconds / 20)
+            shares.append(course.share())
+        course.end()
+    assert shares == sorted(shares)
+    assert shares[-1] <= ALMOST
+    # A step that takes twelve times as long as was guessed: the bar is slow, but does not stand.
+    long = shares[40:60]
+    assert len(set(long)) > 5
+    course.finish()
+    assert (course.share(), course.left()) == (1.0, 0.0)
+
+
+def test_a_resumed_run_leaves_out_what_came_before(course):
+    course.begin("learning")
+    assert course.left() == SLOWER * (5 + 4 + 1)
+
+
+def test_steps_that_nobody_expected_only_take_time(course, clock):
+    course.begin("converting rows.csv", 100)
+    clock.wait(10)
+    course.end()
+    assert course.left() == SLOWER * 16.0
+    assert course.share() == pytest.approx(10 / (10 + SLOWER * 16))
+
+
+def test_time_before_anything_was_expected_does_not_count(clock):
+    course = Course(clock)
+    clock.wait(50)
+    course.expect({"labels": 10.0})
+    assert course.share() == 0.0
+
+
+def test_clock_time():
+    assert [clock_time(seconds) for seconds in (4.6, 760, 3720)] == ["0:05", "12:40", "1:02:00"]

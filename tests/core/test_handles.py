@@ -1,0 +1,126 @@
+"""Files by number on systems that lack what Linux has: macOS and Windows, pretended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from biglp._core import handles
+from biglp._core.files import lock_file, sync_folder
+from biglp._core.handles import lock_handle, open_handle, read_at, write_at
+from biglp._sources.cache import folder
+from cli_tools import run
+from helpers import blobs
+
+MISSING = {
+    "linux": (),
+    "macos": ("preadv", "posix_fadvise", "posix_fallocate", "sched_getaffinity"),
+    "windows": (
+        *("preadv", "pread", "pwrite", "posix_fadvise", "posix_fallocate"),
+        *("sched_getaffinity", "getuid", "getloadavg", "sysconf", "O_CLOEXEC"),
+    ),
+}
+
+
+@pytest.fixture(params=MISSING)
+def system(request, monkeypatch):
+    """What another system's ``os`` has, and on Windows no folder that can be opened."""
+    for name in MISSING[request.param]:
+        monkeypatch.delattr(os, name, raising=False)
+    if request.param == "windows":
+        opened = os.open
+
+        def open_file(path, *given, **named):
+            if os.path.isdir(path):
+                raise PermissionError(13, "Permission denied", str(path))
+            return opened(path, *given, **named)
+
+        for name in ("fcntl", "resource"):
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.setattr(os, "open", open_file)
+    return request.param
+
+
+def test_bytes_are_read_and_written_at_their_place(system, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    handle = open_handle(path, os.O_RDWR)
+    assert write_at(handle, b"ab", 3) == 2
+    found = bytearray(4)
+    assert read_at(handle, memoryview(found), 2) == 4
+    assert bytes(found) == b"2ab5"
+    assert read_at(handle, memoryview(found), 8) == 2
+    assert read_at(handle, memoryview(found), 10) == 0
+    os.close(handle)
+
+
+def test_a_run_from_file_to_file_gives_the_same_labels(system, tmp_path, monkeypatch):
+    X, y, _ = blobs(n=300, features=3)
+    names = {f"x{j}": X[:, j] for j in range(3)}
+    pq.write_table(pa.table(names | {"y": y}), tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    small = ("--memory", "300MB", "--factor", "nystrom", "-k", "20")
+    outcome = run("fit", "rows.parquet", "--label-column", "y", "-o", "out", *small)
+    assert outcome.exit_code == 0, outcome.output
+    labels = pq.read_table("out/labels.parquet")["label"].to_numpy()
+    assert (labels == LABELS.setdefault("first", labels)).all()
+
+
+LABELS: dict[str, np.ndarray] = {}
+"""What the first of the systems found."""
+
+
+def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(system, tmp_path):
+    left = tmp_path / f"{folder.PREFIX}old"
+    left.mkdir()
+    (left / folder.LOCK).touch()
+    os.utime(left, (0, 0))
+    folder.remove_abandoned(tmp_path)
+    # Without locks nobody can say whether its owner is alive, so it stays.
+    assert left.exists() == (system == "windows")
+
+
+def test_names_are_forced_to_disk_where_that_is_possible(system, tmp_path):
+    sync_folder(tmp_path)
+
+
+class TestLocks:
+    def test_one_holder_at_a_time(self, tmp_path):
+        first = lock_file(tmp_path / "lock")
+        assert first is not None
+        assert lock_file(tmp_path / "lock") is None
+        first.close()
+        with lock_file(tmp_path / "lock") as again:
+            assert again is not None
+
+    @pytest.mark.parametrize(("error", "answer"), [(None, True), (PermissionError(), False)])
+    def test_windows(self, tmp_path, monkeypatch, error, answer):
+        asked = []
+
+        def locking(handle, mode, count):
+            asked.append((mode, count))
+            if error is not None:
+                raise error
+
+        made = SimpleNamespace(LK_NBLCK=2, locking=locking)
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+        monkeypatch.setitem(sys.modules, "msvcrt", made)
+        with open(tmp_path / "lock", "wb") as file:
+            assert lock_handle(file.fileno()) is answer
+        assert asked == [(2, 1)]
+
+    def test_a_file_system_without_locks(self, tmp_path, monkeypatch):
+        def flock(handle, how):
+            raise OSError(95, "Operation not supported")
+
+        monkeypatch.setitem(
+            sys.modules, "fcntl", SimpleNamespace(LOCK_EX=2, LOCK_NB=4, flock=flock)
+        )
+        with open(tmp_path / "lock", "wb") as file:
+            assert handles.lock_handle(file.fileno()) is None

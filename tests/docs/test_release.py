@@ -1,0 +1,59 @@
+"""Files that a release needs say the same as pyproject.toml, and actions are pinned."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import biglp
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_by_commit_and_have_no_more_rights_than_they_need(path):
+    text = path.read_text(encoding="utf-8")
+    used = re.findall(r"uses: (\S+)(.*)", text)
+    assert used
+    for action, comment in used:
+        assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+    assert re.search(r"^permissions:\n  contents: read$", text, re.M)
+
+
+def test_every_python_that_is_promised_is_tested():
+    promised = [
+        found[1] for each in PROJECT["classifiers"] if (found := re.search(r":: (3\.\d+)$", each))
+    ]
+    assert PROJECT["requires-python"] == f">={promised[0]}"
+    tested = re.search(r"python: \[(.*)\]", read(".github/workflows/tests.yml"))[1]
+    assert re.findall(r"3\.\d+", tested) == promised
+    assert re.findall(r'"(3\.\d+)"', re.search(r"PYTHONS = .*", read("noxfile.py"))[0]) == promised
+
+
+def test_the_conda_recipe_asks_for_the_same():
+    recipe = read("packaging/conda/recipe.yaml")
+    asked = re.findall(r"^    - ([a-z-]+ >=[0-9.]+)$", recipe[recipe.index("  run:") :], re.M)
+    assert asked == [each.replace(">=", " >=") for each in PROJECT["dependencies"]]
+
+
+def test_the_citation_names_the_version_and_the_paper():
+    text = read("CITATION.cff")
+    assert f"version: {biglp.__version__}\n" in text
+    assert PROJECT["urls"]["Paper"] in text
+
+
+def test_the_container_has_no_rights():
+    text = read("packaging/Dockerfile")
+    last = text[text.rindex("FROM ") :]
+    assert re.search(r"^USER 1000:1000$", last, re.M)
+    assert "ENTRYPOINT" in last.split("USER")[1]

@@ -1,0 +1,97 @@
+"""A labelling session on small rows, and a client that is let in."""
+
+import asyncio
+import time
+import uuid
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from biglp._jobs.fit import FitJob
+from biglp._pages.label.app import Page
+from biglp._pages.label.guard import Guard
+from biglp._pages.label.session import Session, Wanted
+
+TOKEN = "a-token-of-more-than-thirty-two-letters"
+HOST = "127.0.0.1:8000"
+OWN = {"origin": f"http://{HOST}", "x-biglp": "1"}
+
+
+def made_rows(n_rows=400, n_features=5, n_classes=3, seed=0):
+    """Rows of classes that are easy to tell apart, and their classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_classes, n_rows)
+    centres = 6.0 * rng.normal(size=(n_classes, n_features))
+    return (centres[truth] + rng.normal(size=(n_rows, n_features))).astype(np.float32), truth
+
+
+def wanted(folder, inputs, **options):
+    """What a session is about: answers go to answers.csv in a folder."""
+    page = {
+        name: options.pop(name)
+        for name in ("show", "images", "shape", "classes")
+        if name in options
+    }
+    labels = (*options.pop("labels", ()), str(folder / "answers.csv"))
+    parameters = {"memory": "600MB", "random_state": 0, **options.pop("parameters", {})}
+    names = (str(inputs),) if isinstance(inputs, (str, Path)) else tuple(map(str, inputs))
+    job = FitJob(names, folder / "out", labels=labels, threads=1, parameters=parameters, **options)
+    return Wanted(job, **page)
+
+
+class Client:
+    """Asks an application, without a network; keeps cookies and follows no redirections."""
+
+    def __init__(self, app, headers=None):
+        self.app, self.headers, self.cookies = app, headers or {}, httpx.Cookies()
+
+    def request(self, method, path, **more):
+        async def ask():
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            base = f"http://{HOST}"
+            async with httpx.AsyncClient(
+                transport=transport, base_url=base, headers=self.headers, cookies=self.cookies
+            ) as client:
+                reply = await client.request(method, path, **more)
+                self.cookies = client.cookies
+                return reply
+
+        return asyncio.run(ask())
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, **more):
+        return self.request("POST", path, **more)
+
+
+def client_of(session):
+    """A client with the cookie, of a guarded page."""
+    client = Client(Guard(Page(session).app(), TOKEN, (HOST,)), OWN)
+    client.cookies.set("biglp", TOKEN)
+    return client
+
+
+def post(client, path, **given):
+    """Send something that has a name of its own; return what came back."""
+    reply = client.post(path, json={"answer": str(uuid.uuid4()), **given})
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def wait_for(condition, seconds=60.0):
+    """Wait until something is so; how long that takes does not matter."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def opened(want):
+    """A session whose graph is there."""
+    session = Session(want)
+    session.start()
+    wait_for(lambda: session.loop.graph is not None or session.loop.problem is not None)
+    assert session.loop.problem is None, session.loop.problem
+    return session

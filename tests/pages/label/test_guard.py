@@ -1,0 +1,118 @@
+"""Who is let in, and who is not."""
+
+import stat
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from biglp._pages.label.guard import Guard, kept_token
+from label_tools import HOST, OWN, TOKEN, Client
+
+
+async def inside(request):
+    return PlainTextResponse("inside")
+
+
+@pytest.fixture
+def client():
+    paths = [Route(path, inside, methods=["GET", "POST"]) for path in ("/", "/api/x")]
+    app = Guard(Starlette(routes=paths), TOKEN, (HOST, "localhost:8000"))
+    return Client(app)
+
+
+@pytest.fixture
+def known(client):
+    client.cookies.set("biglp", TOKEN)
+    return client
+
+
+def test_the_token_is_swapped_for_a_cookie(client):
+    reply = client.get(f"/?token={TOKEN}")
+    assert reply.status_code == 303
+    assert reply.headers["location"] == "/"
+    cookie = reply.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert client.get("/").text == "inside"
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", f"/?token={TOKEN}x", "/api/x"])
+def test_without_the_token(client, path):
+    reply = client.get(path)
+    assert reply.status_code == 403
+    assert "token" in reply.text
+    assert "set-cookie" not in reply.headers
+
+
+def test_the_token_counts_on_the_first_page_only(client):
+    assert client.get(f"/api/x?token={TOKEN}").status_code == 403
+
+
+@pytest.mark.parametrize("cookie", ["wrong", "", TOKEN + "x", TOKEN[:-1]])
+def test_a_wrong_cookie(client, cookie):
+    client.cookies.set("biglp", cookie)
+    assert client.get("/api/x").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1", "127.0.0.1:9999", "", HOST + "."]
+)
+def test_a_foreign_host(known, host):
+    assert known.get("/api/x", headers={"host": host}).status_code == 403
+    assert known.get(f"/?token={TOKEN}", headers={"host": host}).status_code == 403
+
+
+def test_its_own_hosts(known):
+    assert known.get("/api/x", headers={"host": "LOCALHOST:8000"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "http://127.0.0.1:9999", f"ftp://{HOST}", f"http://x.{HOST}"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_foreign_origin(known, origin, method):
+    reply = known.request(method, "/api/x", headers={**OWN, "origin": origin}, json={})
+    assert reply.status_code == 403
+
+
+def test_a_change_needs_origin_and_header(known):
+    assert known.post("/api/x", json={}, headers=OWN).status_code == 200
+    for missing in OWN:
+        headers = {name: value for name, value in OWN.items() if name != missing}
+        assert known.post("/api/x", json={}, headers=headers).status_code == 403
+
+
+def test_a_request_that_another_site_has_made(known):
+    headers = {"sec-fetch-site": "cross-site"}
+    assert known.get("/api/x", headers=headers).status_code == 403
+
+
+def test_a_request_that_is_too_large(known):
+    reply = known.post("/api/x", content=b"x" * (5 << 20), headers=OWN)
+    assert reply.status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/", "/api/x", "/?token=wrong", "/nothing"])
+def test_every_answer_says_what_a_page_may_load(known, path):
+    reply = known.get(path)
+    policy = reply.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["x-frame-options"] == "DENY"
+    assert reply.headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_token_is_the_same_after_a_restart_and_nobody_elses(tmp_path):
+    labels = tmp_path / "answers.csv"
+    token = kept_token(labels)
+    assert len(token) > 32
+    assert kept_token(labels) == token
+    file = tmp_path / ".answers.csv.token"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.chmod(0o644)  # then others may have read it
+    assert kept_token(labels) != token
+    assert kept_token(tmp_path / "others.csv") != kept_token(labels)

@@ -1,0 +1,159 @@
+"""The report as a page: whole, escaped, small, whatever names and sizes are."""
+
+import numpy as np
+import pytest
+
+from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp._fit.evidence import Evidence
+from biglp._fit.examples import Examples
+from biglp._pages.report.content import Content, Step
+from biglp._pages.report.page import report_html, short_html
+from helpers import blobs
+from report_tools import seen
+
+HOSTILE = '</style></title><script>alert(1)</script><img src=x onerror="alert(2)">\' {{ 7*7 }} %} "'
+ESTIMATE = {
+    "accuracy": 0.9,
+    "interval": [0.8, 0.95],
+    "base_rate": 0.5,
+    "largest_class": HOSTILE,
+    "recall": {HOSTILE: 0.9, "b": None},
+    "next_labels": {"labels": 50, "gain": 0.01, "range": [0.0, 0.02]},
+}
+
+
+def content(names, **more):
+    """A report with all its parts, of made-up facts."""
+    rng, n, c = np.random.default_rng(0), 300, len(names)
+    codes = rng.integers(0, c, n)
+    examples = Examples(
+        rows=np.arange(6),
+        parts=np.array([0, 0, 1, 1, 2, 2]),
+        codes=np.array([0, 1, 0, 1, 0, 1]),
+        others=np.array([1, 0, 1, 0, 1, 0]),
+        shares=np.full(6, 0.7, dtype=np.float32),
+        values=rng.normal(size=(6, 3)).astype(np.float32),
+        columns=np.empty((0, 0), dtype=np.int64),
+    )
+    evidence = Evidence(
+        codes=codes,
+        confidence=rng.random(n).astype(np.float32),
+        places=rng.normal(size=(n, 2)),
+        labelled_codes=codes[:20],
+        labelled_places=rng.normal(size=(20, 2)),
+        examples=examples,
+    )
+    counts = dict.fromkeys(names, 10)
+    settings = {
+        "factor": "anchors",
+        "landmarks": 100,
+        "nearest": 5,
+        "scaling": HOSTILE,
+        "members": [{"member": HOSTILE, "weight": 1.0, "accuracy": None}],
+        "held_out_accuracy": 0.9,
+        "held_out_labels": 20,
+        "supervised_accuracy": None,
+        "estimated_accuracy": ESTIMATE,
+        "reliability": [{"labels": 20, "confidence": 0.9, "right": 0.9}],
+        HOSTILE: HOSTILE,
+    }
+    facts = {
+        "rows": n,
+        "labelled_rows": 20,
+        "given": counts,
+        "found": counts,
+        "settings": settings,
+        "seconds": 1.5,
+        "peak_memory": 1 << 28,
+        "steps": [{"step": HOSTILE, "sweeps": 1, "rows": 10, "seconds": 0.1}],
+        "versions": {HOSTILE: HOSTILE},
+        "command": HOSTILE,
+        "warnings": [HOSTILE],
+        "told": [HOSTILE],
+    }
+    given = {
+        "title": HOSTILE,
+        "facts": facts,
+        "classes": names,
+        "evidence": evidence,
+        "feature_names": [HOSTILE] * 3,
+        "going_on": (Step(HOSTILE, HOSTILE),),
+        "missing": (HOSTILE,),
+    }
+    return Content(**given | more)
+
+
+@pytest.mark.parametrize("beside", [(), [{HOSTILE: HOSTILE}] * 6])
+def test_hostile_names_are_text(beside):
+    given = content((HOSTILE, "b"), beside=beside)
+    for html in (report_html(given), short_html(given)):
+        page = seen(html)
+        assert "alert(1)" in page.text
+        assert "{{ 7*7 }}" in page.text
+        assert "<script" not in html
+        assert "<img src=x" not in html
+
+
+def test_all_parts_are_there():
+    page = seen(report_html(content(("a", "b"))))
+    ids = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}
+    assert ids == {"done", "classes", "sure", "members", "map", "rows", "next", "run"}
+    linked = {value[1:] for tag, name, value in page.attributes if (tag, name) == ("a", "href")}
+    assert linked == ids
+    assert "About 90% of the unlabelled rows are right (90% interval 80% to 95%)" in page.text
+    assert "70% sure, else b" in page.text
+    assert "rather b; wrong with 70%" in page.text
+
+
+def test_a_thousand_classes_are_bounded():
+    names = tuple(f"class {code} " + "x" * 60 for code in range(1000))
+    html = report_html(content(names))
+    assert len(html) < 300_000
+    assert "and 900 smaller classes" in seen(html).text
+
+
+def test_facts_of_no_kind_at_all():
+    page = seen(report_html(Content(title="nothing", facts={})))
+    assert "nothing" in page.text
+    assert "section" in page.tags
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, _ = blobs(n=400)
+    return LowRankLabelPropagation(n_landmarks=40).fit(X, y)
+
+
+def test_of_a_model(fitted, tmp_path):
+    html = fitted.report_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
+    page = seen(html)
+    assert page.text.startswith("400 rows labelled from")
+    assert {"#map", "#rows", "#sure"} <= {v for t, n, v in page.attributes if t == "a"}
+    assert html == fitted.report_html()
+
+
+def test_of_a_loaded_model_says_what_is_missing(fitted, tmp_path):
+    fitted.save(tmp_path / "m")
+    page = seen(LowRankLabelPropagation.load(tmp_path / "m").report_html())
+    assert "holds no training rows" in page.text
+    assert "Members and their weights" in page.text
+
+
+def test_notebooks_show_the_short_form(fitted):
+    new = LowRankLabelPropagation()
+    assert "biglp short" not in new._repr_html_()
+    assert "biglp short" in fitted._repr_html_()
+    bundle = fitted._repr_mimebundle_()
+    assert "of the unlabelled rows are right" in bundle["text/html"]
+    assert bundle["text/plain"] == repr(fitted)
+
+
+def test_of_a_regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(np.arange(300) < 60, X[:, 0], np.nan)
+    page = seen(LowRankLabelPropagationRegressor(n_landmarks=30).fit(X, y).report_html())
+    assert "300 rows given values from 60 labels" in page.text
+    assert "The error on 60 labels that were held out is" in page.text
+    assert "Histogram of the answers" in {value for _, _, value in page.attributes}

@@ -1,0 +1,59 @@
+"""Whatever a library makes of a damaged file, the message names the file."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from biglp._core.errors import BadRowsError
+from biglp._sources import as_source
+from biglp._sources.damaged import explained_reading
+
+
+def test_errors_of_libraries_name_the_file_and_others_stay():
+    with pytest.raises(BadRowsError, match=r"x\.h5 cannot be read \(RuntimeError: bad\)\. It is dam"):
+        with explained_reading("x.h5"):
+            raise RuntimeError("bad\nworse")
+    for meant in (BadRowsError("ours"), OSError("system"), MemoryError(), AssertionError()):
+        with pytest.raises(type(meant)), explained_reading("x"):
+            raise meant
+
+
+def test_text_that_is_no_text(tmp_path):
+    lines = [json.dumps({"a": i, "b": i % 7}).encode() for i in range(50)]
+    lines[20] = b'{"a": 1, "\xff": 2}'
+    (tmp_path / "x.jsonl").write_bytes(b"\n".join(lines))
+    with pytest.raises(BadRowsError, match=r"x\.jsonl"):
+        as_source(tmp_path / "x.jsonl").read(0, 1)
+
+
+def test_values_that_are_nested_without_end(tmp_path):
+    """Finding their types would end the process."""
+    (tmp_path / "x.jsonl").write_text('{"a":' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    with pytest.raises(BadRowsError, match=r"line 1: values are nested more than 100 levels deep"):
+        as_source(tmp_path / "x.jsonl")
+    text = '"' + "[{" * 300 + '"'  # brackets in a text are no levels
+    (tmp_path / "y.jsonl").write_text("\n".join(f'{{"a": {i % 9}, "t": {text}}}' for i in range(50)))
+    assert as_source(tmp_path / "y.jsonl").n_rows == 50
+
+
+def test_an_archive_whose_packed_bytes_were_changed(tmp_path):
+    np.savez_compressed(tmp_path / "x.npz", X=np.random.default_rng(0).normal(size=(300, 4)))
+    content = bytearray((tmp_path / "x.npz").read_bytes())
+    for place in range(60, 400, 7):
+        content[place] ^= 0x55
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(BadRowsError, match=r"x\.npz"):
+        as_source(tmp_path / "x.npz").read(0, 1)
+
+
+def test_hdf5_with_addresses_beyond_its_end(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_group("g")["x"] = np.ones((50, 3))
+    content = bytearray((tmp_path / "x.h5").read_bytes())
+    place = content.index(b"TREE") + 24
+    content[place : place + 8] = b"\x48" * 8
+    (tmp_path / "x.h5").write_bytes(content)
+    with pytest.raises(BadRowsError, match=r"x\.h5"):
+        as_source(f"{tmp_path}/x.h5::g/x").read(0, 1)
