@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, largest_column, namespace, to_numpy
+from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
@@ -41,6 +42,8 @@ class AnswerSettings:
     clamp : bool
         Whether labelled rows keep exactly the labels they were given.
     seed : int
+    effort : str
+        One of :data:`biglp._core.effort.EFFORTS`.
     """
 
     method: str
@@ -51,6 +54,7 @@ class AnswerSettings:
     tol: float
     clamp: bool
     seed: int
+    effort: str = DEFAULT_EFFORT
 
     def balances(self, *names: str) -> bool:
         """Whether the class balance is one of some names."""

@@ -212,9 +212,9 @@ def require_device(device: str) -> str:
 
     "auto" stays what it is until the rows are known.
     """
-    if isinstance(device, str) and device in ("cpu", "auto"):
+    if device in ("cpu", "auto"):
         return device
-    if not (isinstance(device, str) and device.startswith(("cuda", "torch:"))):
+    if not str(device).startswith(("cuda", "torch:")):
         raise ParameterError(
             f"device={device!r} is not known; use 'cpu', 'cuda', 'cuda:N' or 'auto' "
             "('torch:cpu' runs the GPU path on the processor)."

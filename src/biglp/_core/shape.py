@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
+from biglp._core.effort import DEFAULT_EFFORT
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Shape:
         Machines that share out what is kept of the rows between sweeps.
     directions : int
         Directions that sparse rows are projected on; 0 where they are not.
+    effort : str
+        What is spent on them.
     card_row : int
         Bytes that a prepared row takes of a card if it stays there; 0 where it is there anyway.
     """
@@ -45,6 +48,7 @@ class Shape:
     part_bytes: int = 0
     n_machines: int = 1
     directions: int = 0
+    effort: str = DEFAULT_EFFORT
     card_row: int = 0
 
     @property

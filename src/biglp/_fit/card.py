@@ -17,8 +17,8 @@ from biglp._lowrank.base import Costs
 
 CARD_SHARE = 0.8
 """Share of a card's free memory that may be taken: the rest is for the library's own buffers."""
-LIBRARY_BYTES = 192 << 20
-"""Handles and workspaces of torch's matrix products."""
+LIBRARY_BYTES = 512 << 20
+"""Handles and workspaces of torch's matrix products, and what trees and nearest labels hold."""
 BLOCK_SHARE = 0.25
 """Share of the budget that blocks in work may take."""
 BLOCK_BYTES, BLOCK_BYTES_FROM_HOST = 16 << 30, 2 << 30

@@ -174,6 +174,9 @@ class Pipeline:
             **learnt.report,
             **reliability(labels, learnt.held_out),
             **graph.source.scaling.describe(),
+            "left_out": graph.factor.left_out(self.settings.graph, source.n_rows)
+            + learnt.report.get("left_out", []),
+            "effort": self.settings.graph.effort,
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
             "repaired_rows": problem.sums.n_repaired,

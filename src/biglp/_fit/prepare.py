@@ -121,6 +121,7 @@ def prepare(
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
+        effort=settings.graph.effort,
         card_row=card_row(source, scaling),
     )
     # One plan for all processes: what is free ("auto") is not the same on every machine.

@@ -16,6 +16,7 @@ from biglp._core.checks import (
     positive_integer,
     seed_from,
 )
+from biglp._core.effort import DEFAULT_EFFORT, EFFORTS
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._fit.device import Place
@@ -34,6 +35,7 @@ DEFAULTS: dict[str, Any] = {
     "clamp": "soft",
     "scaling": "auto",
     "projection": "auto",
+    "effort": DEFAULT_EFFORT,
     "solver": "closed_form",
     "max_iter": 10_000,
     "tol": 1e-7,
@@ -100,6 +102,7 @@ class Settings:
             )
         k, bandwidth, alpha = get["n_landmarks"], get["bandwidth"], get["alpha"]
         seed = seed_from(get["random_state"])
+        effort = one_of("effort", get["effort"], tuple(EFFORTS))
         place = Place.of(get["device"], get["gpu_memory"], get["precision"])
         graph = GraphSettings(
             factor=factor,
@@ -111,6 +114,7 @@ class Settings:
             directions=_directions(get["projection"]),
             device=place.device,
             seed=seed,
+            effort=effort,
             factor_params=_factor_params(factor, get["factor_params"]),
             gpu_memory=place.gpu_memory,
             precision=place.precision,
@@ -127,6 +131,7 @@ class Settings:
             tol=positive("tol", get["tol"]),
             clamp=one_of("clamp", get["clamp"], CLAMPS) == "hard",
             seed=seed,
+            effort=effort,
         )
         return cls(graph, answer, parse_memory(get["memory"]), sklearn)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.checks import positive, positive_integer
+from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
@@ -27,6 +28,10 @@ from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import Packed
 from biglp._propagate.systems import COLUMNS_AT_ONCE, MOST_SOLVED, is_sparse_rank
 
+POINTS, FALL = 2.3, 1.5
+"""Points of accuracy that k landmarks lose to an endless number with a few labels of each class:
+POINTS · (1000/k)^FALL. That is 1.5 from 1,000 to 2,000 landmarks and 0.5 from there to 4,000, about
+the mean of images, which win twice that, and tables, which win little (docs/benchmarks.md)."""
 NEAREST = 5
 """Landmarks that a row is tied to."""
 KEPT_WIDTH = 64
@@ -71,15 +76,24 @@ class AnchorFactor(LandmarkFactor):
         return int(settings.factor_params.get("n_nearest", NEAREST))
 
     @staticmethod
-    def default_landmarks(n_rows: int) -> int:
-        """Choose k: a landmark for every other row of few, up to a thousand of many.
+    def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
+        """Choose k: a landmark for every other row of few, as many as are affordable of many.
 
         With few labels a fine graph is the better one (20,000 images with one label a class: 78 %
         with 1,000 landmarks, 81 % with 2,000, 82 % with 4,000), and up to a few hundred thousand
         rows it costs little beside the rest.
         """
-        most = 4000 if n_rows <= 300_000 else 1000
-        return min(max(min(n_rows // 2, 2000), n_rows // 10, 10), most)
+        return EFFORTS[effort].landmarks_for(n_rows)
+
+    def left_out(self, settings: GraphSettings, n_rows: int) -> list[dict[str, Any]]:
+        """Landmarks that more rows, or a larger effort, would have."""
+        most = min(EFFORTS["best"].landmarks_for(n_rows), n_rows)
+        chosen = settings.n_landmarks is None and isinstance(settings.landmarks, str)
+        if not chosen or self.rank >= most:
+            return []
+        seconds = (most - self.rank) * n_rows * pair_seconds(self.landmarks.shape[1])
+        points = POINTS * ((1000 / self.rank) ** FALL - (1000 / most) ** FALL)
+        return [left_out("landmarks", self.rank, most, seconds, points)]
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""

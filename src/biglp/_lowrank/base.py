@@ -16,6 +16,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, namespace
 from biglp._core.blocks import Block
+from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.settings import GraphSettings
@@ -165,10 +166,10 @@ class Factor(ABC):
         """Rank that a fit will have, at most: the number of landmarks, given or chosen."""
         if not isinstance(settings.landmarks, str) and np.ndim(settings.landmarks) == 2:
             return len(settings.landmarks)
-        return min(settings.n_landmarks or cls.default_landmarks(n_rows), n_rows)
+        return min(settings.n_landmarks or cls.default_landmarks(n_rows, settings.effort), n_rows)
 
     @staticmethod
-    def default_landmarks(n_rows: int) -> int:
+    def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
         """Choose k: a share of the rows, within what is quick and what is useful."""
         return max(min(n_rows // 10, 100), 50)
 
@@ -245,6 +246,10 @@ class Factor(ABC):
     def for_new_rows(self) -> Factor:
         """Return the factor as new rows need it, without what belongs to the training rows."""
         return self
+
+    def left_out(self, settings: GraphSettings, n_rows: int) -> list[dict[str, Any]]:
+        """What a larger effort would add: lines of the report."""
+        return []
 
     def describe(self) -> dict[str, Any]:
         """Facts about the factor worth reporting."""

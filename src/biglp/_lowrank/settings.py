@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from biglp._core.effort import DEFAULT_EFFORT
+
 
 @dataclass(frozen=True)
 class GraphSettings:
@@ -26,6 +28,8 @@ class GraphSettings:
         Directions that rows are projected on, 0 for none; None: as many as suits them.
     device : str
     seed : int
+    effort : str
+        One of :data:`biglp._core.effort.EFFORTS`.
     factor_params : dict
     gpu_memory : int or None
         Bytes of a card's memory that may be taken; None: a share of what is free.
@@ -42,6 +46,7 @@ class GraphSettings:
     directions: int | None
     device: str
     seed: int
+    effort: str = DEFAULT_EFFORT
     factor_params: dict[str, Any] = field(default_factory=dict)
     gpu_memory: int | None = None
     precision: str = "float32"

@@ -144,6 +144,18 @@ class ActiveLearningMixin:
             The training rows and the labels so far, for an estimator that was loaded or unpickled
             and holds neither. It is fitted anew with all labels and its own parameters (those of a
             loaded one are the defaults, unless they are set), and holds the rows from then on.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_iris(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> rows = model.suggest(3)
+        >>> model.update_labels(rows, truth[rows]).report_["labelled_rows"]
+        78
         """
         check_is_fitted(self)
         if X is not None:

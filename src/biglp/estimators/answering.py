@@ -29,7 +29,21 @@ class AnsweringMixin:
         return self._score(X).labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
+        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_iris(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> model.predict_proba(X[:2]).shape, model.predict_log_proba(X[:2]).shape
+        ((2, 3), (2, 3))
+        >>> model.predict(X[:2]), model.decision_function(X[:2]).argmax(axis=1)
+        (array([0, 0]), array([0, 0]))
+        """
         return self._score(X).probabilities
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -106,6 +120,17 @@ class AnsweringMixin:
         ------
         LabelError
             When no row has a label.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_iris(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> model.score(X[1::2], truth[1::2]) > 0.9
+        True
         """
         predicted = to_numpy(self.predict(X))
         rows, truth = self._truth(y, len(predicted))

@@ -49,6 +49,21 @@ class Estimator(ReportMixin, BaseEstimator):
         ----------
         path : path or URI
             A local name, or one such as ``s3://bucket/model.biglp``.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, y = load_iris(return_X_y=True)
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(Path(folder, "model.biglp"))
+        ...     loaded = LowRankLabelPropagation.load(Path(folder, "model.biglp"))
+        >>> bool((loaded.predict(X) == model.predict(X)).all())
+        True
         """
         check_is_fitted(self)
         self._model.save(path)

@@ -72,22 +72,22 @@ class LowRankLabelPropagation(
     projection : int, "auto" or "none"
         Number of principal directions that rows are projected on. "auto" is 64 for text, 40 for
         wide rows such as images where these hold most of the variance, and none elsewhere.
+    effort : {"fast", "balanced", "best"}
+        What may be spent for accuracy: landmarks, trees, and labelled rows that vote on their
+        neighbours. ``report_["left_out"]`` says what more would have cost and brought.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
     max_iter, tol : int, float
         Most iterations and relative tolerance of the iterative solver.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
         How the work is shared out.
-    device : str
-        Where the arithmetic runs: "cpu", "cuda" or "cuda:N", or "auto": the GPU where there is one
-        and the work is worth it. Rows that are on a GPU need "cuda" or "auto"; answers stay there.
-    gpu_memory : str or int
-        What a fit may take of the GPU's memory; "auto" is most of what is free.
-    precision : {"float32", "tf32"}
-        Products on a GPU; "tf32" is faster and has three digits.
-    memory : str or int
-        What a fit may take of this machine's memory, such as "4GB", rows given as arrays not
-        counted; "auto" is half of what is free. Ranks and workers that share the machine share it.
+    device, precision : str
+        Where the arithmetic runs: "cpu", "cuda" or "cuda:N", or "auto", the GPU where it is worth
+        it. And how there: in "float32", or "tf32", which is faster and has three digits.
+    gpu_memory, memory : str or int
+        What a fit may take of the GPU's memory ("auto" is most of what is free) and of this
+        machine's, such as "4GB", rows given as arrays not counted; "auto" is half of what is free.
+        Ranks and workers that share the machine share it.
     factor_params : dict, optional
         Finer settings of the factor: ``n_nearest`` and ``bandwidth_factor`` (the automatic
         bandwidth in units of the landmarks' spacing) for anchors, ``bandwidth_factor`` for nystrom;
@@ -104,9 +104,8 @@ class LowRankLabelPropagation(
         Column by which rows are known, where X is a table in files; no feature. Files of labels
         that have it, or a column "id", are joined by it.
     columns, drop : list of str, optional
-        Feature columns of a data frame or a table in files, in this order, and columns that are no
-        features. By default all columns are features that say something of a row: IDs, numbers of
-        the rows and columns of one value do not (``report_["left_out_columns"]``).
+        Feature columns of a data frame or a table in files, in this order, and columns that are
+        none. By default IDs and columns of one value are none (``report_["left_out_columns"]``).
     categorical : {"auto", "onehot", "error"}
         What to do with text columns. "auto" makes a feature of each of a few categories, takes of
         many the most frequent and how frequent each is, and reads dates and numbers; "onehot" makes
@@ -130,16 +129,16 @@ class LowRankLabelPropagation(
     report_ : dict that prints as a few lines
         What was chosen (factor, landmarks, bandwidth, alpha, prior) and found (rank, repaired
         rows, rows that no label reaches, leave-one-out accuracy of each candidate, labels that
-        are probably wrong). By default also
-        ``estimated_accuracy``: share of the unlabelled rows that are right (``accuracy``) with its
-        90 % ``interval``, ``balanced_accuracy``, ``recall`` of each class, the ``base_rate`` of the
+        are probably wrong). By default also ``estimated_accuracy``: share of the
+        unlabelled rows that are right (``accuracy``) with its 90 % ``interval``,
+        ``balanced_accuracy``, ``recall`` of each class, the ``base_rate`` of the
         ``largest_class``, and what the ``next_labels`` may add; ``trustworthy`` when the interval
         is at most 20 points wide and the labels do not come from one region of the rows.
     n_iter_ : int
         Iterations of the solver; 1 for the closed form.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, where it has names: a data frame or a file of a table.
 
     Examples
@@ -152,6 +151,8 @@ class LowRankLabelPropagation(
     >>> model = LowRankLabelPropagation(random_state=0).fit(X, y)
     >>> bool((model.transduction_ == truth).mean() > 0.9)
     True
+    >>> LowRankLabelPropagation.paper("nystrom-kmeans", k=50).n_landmarks
+    50
     """
 
     _answers: ClassVar[tuple[str, ...]] = ("spreading", "committee")
@@ -187,6 +188,7 @@ class LowRankLabelPropagation(
         missing: str = "auto",
         text: Any = None,
         metadata: Any = None,
+        effort: str = "balanced",
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -217,6 +219,7 @@ class LowRankLabelPropagation(
         self.missing = missing
         self.text = text
         self.metadata = metadata
+        self.effort = effort
 
     @classmethod
     def paper(cls, method: str = "nystrom-kmeans", k: int = 100, **changes: Any) -> Self:
@@ -256,9 +259,8 @@ class LowRankLabelPropagation(
             row, of ``row,label`` or ``id,label``, or what a labelling tool exports; later ones
             count more, and all of them more than ``label_column``.
         sample_weight : array of shape (n_rows,), optional
-            Confidence of each label, 0 or more: a label of weight 2 is that label twice, and one of
-            weight 0 is none. Weights of unlabelled rows are ignored: all rows shape the graph
-            alike.
+            Confidence of each label: one of weight 2 is that label twice, one of weight 0 is none.
+            Weights of unlabelled rows are ignored: all rows shape the graph alike.
         classes : array of shape (n_classes,), optional
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
@@ -282,8 +284,7 @@ class LowRankLabelPropagation(
     ) -> list[BigLPWarning]:
         """Learn from opened rows and labels; return what the user should know."""
         labels = found.labels
-        dtype = working_dtype(source.dtype)
-        sink = ArraySink(labels.classes, source.n_rows, dtype, source.device)
+        sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype), source.device)
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter

@@ -48,18 +48,18 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
     projection : int, "auto" or "none"
         Number of principal directions that rows are projected on. "auto" is 64 for text, 40 for
         wide rows such as images where these hold most of the variance, and none elsewhere.
+    effort : {"fast", "balanced", "best"}
+        What may be spent for accuracy: the number of landmarks. ``report_["left_out"]``
+        says what more would have cost and brought.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
         How the work is shared out.
-    device : str
-        Where the arithmetic runs: "cpu", "cuda" or "cuda:N", or "auto": the GPU where there is one
-        and the work is worth it. Rows that are on a GPU need "cuda" or "auto"; answers stay there.
-    gpu_memory : str or int
-        What a fit may take of the GPU's memory; "auto" is most of what is free.
-    precision : {"float32", "tf32"}
-        Products on a GPU; "tf32" is faster and has three digits.
-    memory : str or int
-        What a fit may take of this machine's memory, such as "4GB", rows given as arrays not
-        counted; "auto" is half of what is free. Ranks and workers that share the machine share it.
+    device, precision : str
+        Where the arithmetic runs: "cpu", "cuda" or "cuda:N", or "auto", the GPU where it is worth
+        it. And how there: in "float32", or "tf32", which is faster and has three digits.
+    gpu_memory, memory : str or int
+        What a fit may take of the GPU's memory ("auto" is most of what is free) and of this
+        machine's, such as "4GB", rows given as arrays not counted; "auto" is half of what is free.
+        Ranks and workers that share the machine share it.
     factor_params : dict, optional
         Finer settings of the factor, as in :class:`biglp.LowRankLabelPropagation`.
     random_state : int, RandomState, Generator or None
@@ -90,7 +90,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         for each target, and their errors on labels that were left out.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns of X, where it has names: a data frame or a file of a table.
 
     Examples
@@ -129,6 +129,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         categorical: str = "auto",
         missing: str = "auto",
         text: Any = None,
+        effort: str = "balanced",
     ) -> None:
         self.factor = factor
         self.n_landmarks = n_landmarks
@@ -150,6 +151,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.categorical = categorical
         self.missing = missing
         self.text = text
+        self.effort = effort
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all rows and the targets of some.
@@ -197,6 +199,17 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
             Numbers; NaN where unknown.
         sample_weight : array of shape (n_rows,), optional
             How much each row counts.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_swiss_roll
+        >>> from biglp import LowRankLabelPropagationRegressor
+        >>> X, truth = make_swiss_roll(500, random_state=0)
+        >>> y = np.where(np.arange(500) < 60, truth, np.nan)
+        >>> model = LowRankLabelPropagationRegressor().fit(X, y)
+        >>> model.score(X[60:], truth[60:]) > 0.9, model.predict(X[:2]).shape
+        (True, (2,))
         """
         predicted = to_numpy(self.predict(X))
         known = encode_targets(y, len(predicted), sample_weight)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -27,22 +28,23 @@ from biglp._answers.committee.member import (
     Opinion,
     everywhere,
 )
-from biglp._core.arrays import Array, Rows, beside, is_torch, namespace
+from biglp._answers.committee.tree_tensors import means_on_device
+from biglp._answers.committee.walks import COMPILED_BYTES, MANY, Walk, has_compiled
+from biglp._core.arrays import Array, Rows, is_torch, namespace
+from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
 
-TREES = 64
 BLUR = 0.02
 """Share of every answer that is spread evenly: a few trees that agree are not certain."""
 CHUNK = 4096
 """Rows that go down the trees together, so that their nodes stay in the processor's cache."""
-DEVICE_CHUNK = 1 << 17
-"""Rows that go down the trees together on a GPU, where launching work is what takes the time."""
+MOST_TREES = EFFORTS["best"].trees
+USUAL_DEPTH = 15
+"""Steps down a tree."""
 MIN_LABELS = 6
 """Labels below which trees have nothing to add."""
-MAX_ROWS = 1_000_000
-"""Rows above which asking the trees would take longer than all the sweeps."""
 MAX_FEATURES = 1000
 """Features above which rows, which trees want dense, would take much memory."""
 NODES_PER_LABEL = 0.7
@@ -78,48 +80,50 @@ class Forest(Opinion):
         """Ask the trees about the rows."""
         return self.of(asked.rows)
 
+    @cached_property
+    def walk(self) -> Walk:
+        """The way down the trees on a processor, which becomes quicker with the rows asked."""
+        return Walk(**self.state())
+
+    @property
+    def row_seconds(self) -> float:
+        """That of a step, as many times as trees are deep."""
+        return TREE_STEP * float(self.depths.sum())
+
+    def __getstate__(self) -> dict[str, np.ndarray]:
+        """Its arrays: other processes find their own way."""
+        return self.state()
+
     def of(self, rows: Rows) -> Array:
         """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
         if is_torch(rows):
-            return blurred_logits(self._on_device(rows))
+            return blurred_logits(means_on_device(rows, **self.state()))
         trees = (self.features, self.lefts, self.thresholds, self.values)
         parts = []
         for start in range(0, rows.shape[0], CHUNK):
             part = rows[start : start + CHUNK]
             parts.append(self._mean(part.toarray() if sparse.issparse(part) else part, trees))
-        shares = parts[0] if len(parts) == 1 else namespace(rows).concatenate(parts)
+        shares = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return blurred_logits(shares)
 
     def _mean(self, rows: Array, trees: tuple[Array, ...]) -> Array:
-        xp = namespace(rows)
+        found = self.walk.means(rows)
+        if found is not None:
+            return found
         features, lefts, thresholds, values = trees
         flat = rows.reshape(-1)
-        firsts = beside(rows, np.arange(len(rows)) * rows.shape[1])
+        firsts = np.arange(len(rows)) * rows.shape[1]
         total = 0.0
         for root, depth in zip(self.roots.tolist(), self.depths.tolist(), strict=True):
-            nodes = xp.zeros_like(firsts) + root
+            nodes = np.zeros_like(firsts) + root
             for _ in range(depth):
                 nodes = lefts[nodes] + (flat[firsts + features[nodes]] > thresholds[nodes])
             total = total + values[nodes]
         return total / len(self.roots)
 
-    def _on_device(self, rows: Array) -> Array:
-        """Mean class distribution, all trees at once: the trees are copied once a block."""
-        torch = namespace(rows)
-        arrays = (self.features, self.lefts, self.thresholds, self.values, self.roots)
-        features, lefts, thresholds, values, roots = (beside(rows, array) for array in arrays)
-        values, depth, parts = values.to(rows.dtype), int(self.depths.max()), []
-        for start in range(0, rows.shape[0], DEVICE_CHUNK):
-            part = rows[start : start + DEVICE_CHUNK]
-            nodes = roots.expand(part.shape[0], -1)
-            for _ in range(depth):  # a leaf is its own child: short trees wait for the others
-                nodes = lefts[nodes] + (part.gather(1, features[nodes]) > thresholds[nodes])
-            parts.append(torch.nn.functional.embedding_bag(nodes, values, mode="mean"))
-        return torch.concatenate(parts)
-
 
 class ForestMember(Member):
-    """A random forest, where rows are a table and not too many."""
+    """A random forest, where rows are a table."""
 
     name, worth = "forest", 0.02
     starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
@@ -135,42 +139,52 @@ class ForestMember(Member):
         """
         n_labelled, n_features = evidence.rows.shape
         labels = evidence.problem.labels
-        fits = _fits(labels.n_rows, n_labelled, n_features)
-        fits = fits and _tree_bytes(len(labels.rows), labels.n_classes) <= MOST_BYTES
+        fits = n_labelled >= MIN_LABELS and n_features <= MAX_FEATURES
+        trees = EFFORTS[evidence.problem.settings.effort].trees
+        fits = fits and _tree_bytes(trees, len(labels.rows), labels.n_classes) <= MOST_BYTES
         return [cls()] if fits and evidence.kind == "table" else []
 
     @classmethod
     def extra(cls, shape: Shape) -> Extra:
-        """scikit-learn's trees and ours."""
-        if not _fits(shape.n_rows, shape.n_labelled, min(shape.n_features, MAX_FEATURES)):
+        """scikit-learn's trees and ours, and what walks down them."""
+        if shape.n_labelled < MIN_LABELS:
             return Extra()
         if shape.n_features >= PROJECT_ABOVE:
             return Extra()  # projected, most likely
-        needed = _tree_bytes(shape.n_labelled, shape.n_classes)
-        return Extra(small=needed if needed <= MOST_BYTES else 0)
+        trees = EFFORTS[shape.effort].trees
+        needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
+        if needed > MOST_BYTES:
+            return Extra()
+        return Extra(small=needed + COMPILED_BYTES * (shape.n_rows > MANY and has_compiled()))
+
+    @classmethod
+    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+        """Trees that a larger effort would grow."""
+        taken, most = EFFORTS[evidence.problem.settings.effort].trees, MOST_TREES
+        if taken == most or not cls.candidates(evidence):
+            return []
+        more = TREE_STEP * USUAL_DEPTH * (most - taken) * evidence.problem.labels.n_rows
+        return [left_out("trees", taken, most, more, None)]
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
-        given, rows = evidence.labelled.given, evidence.rows
+        given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
         forest, held_out = grow_forest(
             rows.toarray() if sparse.issparse(rows) else rows,
             evidence.labelled.codes,
             len(evidence.log_prior),
-            evidence.problem.settings.seed,
+            settings.seed,
             None if given is None else given.sum(axis=1),
+            EFFORTS[settings.effort].trees,
         )
         held_out[evidence.lone] = np.nan
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
 
 
-def _fits(n_rows: int, n_labelled: int, n_features: int) -> bool:
-    return n_labelled >= MIN_LABELS and n_rows <= MAX_ROWS and n_features <= MAX_FEATURES
-
-
-def _tree_bytes(n_labelled: int, n_classes: int) -> int:
+def _tree_bytes(trees: int, n_labelled: int, n_classes: int) -> int:
     """What scikit-learn's trees and ours take together."""
     each = NODES_PER_LABEL if n_classes <= FEW_CLASSES else MOST_NODES_PER_LABEL
-    nodes = TREES * each * min(n_labelled, MOST_LABELLED)
+    nodes = trees * each * min(n_labelled, MOST_LABELLED)
     return int(nodes * (84 + 12 * n_classes))
 
 
@@ -185,6 +199,7 @@ def grow_forest(
     n_classes: int,
     seed: int,
     weights: np.ndarray | None = None,
+    trees: int = EFFORTS[DEFAULT_EFFORT].trees,
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest; also what the trees that did not see a labelled row say of it.
 
@@ -198,6 +213,7 @@ def grow_forest(
     seed : int
     weights : ndarray of shape (l,), optional
         How much each label counts; of a distribution, trees take the largest share for the label.
+    trees : int
 
     Returns
     -------
@@ -211,20 +227,20 @@ def grow_forest(
     # features to the size of 1 without touching a digit.
     powers = _powers_of_two(rows)
     rows = np.ldexp(rows, -powers)
-    grown = RandomForestClassifier(TREES, random_state=seed % 2**32)
+    grown = RandomForestClassifier(trees, random_state=seed % 2**32)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
         grown.fit(rows, codes, weights)
-    trees = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
-    sizes = [len(tree["features"]) for tree in trees]
+    packed = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
+    sizes = [len(tree["features"]) for tree in packed]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     values = np.zeros((sum(sizes), n_classes), dtype=np.float32)
-    values[:, grown.classes_] = np.concatenate([tree["values"] for tree in trees])
+    values[:, grown.classes_] = np.concatenate([tree["values"] for tree in packed])
     forest = Forest(
-        features=np.concatenate([tree["features"] for tree in trees]),
-        thresholds=np.concatenate([tree["thresholds"] for tree in trees]),
+        features=np.concatenate([tree["features"] for tree in packed]),
+        thresholds=np.concatenate([tree["thresholds"] for tree in packed]),
         lefts=np.concatenate(
-            [tree["lefts"] + root for tree, root in zip(trees, roots, strict=True)]
+            [tree["lefts"] + root for tree, root in zip(packed, roots, strict=True)]
         ),
         values=values,
         roots=roots,

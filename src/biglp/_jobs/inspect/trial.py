@@ -139,6 +139,7 @@ def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> S
         dtype=working_dtype(source.dtype),
         decoding=probe.decoding,
         directions=directions,
+        effort=settings.graph.effort,
         card_row=source.n_features * working_dtype(source.dtype).itemsize,
     )
 
