@@ -91,6 +91,7 @@ def finish(page: Any, folder: Path) -> np.ndarray:
 def screenshots(page: Any, folder: Path) -> None:
     """Draw the page on both widths, in light and dark, and the map's circle."""
     folder.mkdir(parents=True, exist_ok=True)
+    expect(page.locator("#map-text")).to_contain_text("near ones alike")
     for scheme, size in (("light", "desktop"), ("dark", "desktop"), ("light", "phone")):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size(SIZES[size])

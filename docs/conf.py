@@ -53,7 +53,9 @@ numpydoc_xref_param_type = True
 numpydoc_xref_ignore = {
     "of", "or", "shape", "optional", "n_rows", "n_classes", "n_features", "n_features_in_",
     "default", "type", "that", "prints", "as", "a", "few", "lines", "CSR", "matrix", "data",
-    "frame", "path", "paths", "query", "anything", "holds", "rows", "k", "q", "n", "m", "side", "uint8", "URI", "labels", "n_targets",
+    "frame", "path", "paths", "query", "anything", "holds", "rows",
+    "k", "q", "n", "m", "side", "uint8", "URI", "labels", "n_targets",
+    "sequence", "iterable", "mapping",
 }  # fmt: skip
 numpydoc_xref_aliases = {
     "ndarray": "numpy.ndarray",
@@ -62,6 +64,9 @@ numpydoc_xref_aliases = {
     "Generator": "numpy.random.Generator",
     "DataFrame": "pandas.DataFrame",
     "Path": "pathlib.Path",
+    "sequence": "sequence",
+    "iterable": "iterable",
+    "mapping": "mapping",
     "bool": "bool",
     "int": "int",
     "float": "float",

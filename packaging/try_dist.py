@@ -11,11 +11,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import venv
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -64,6 +66,21 @@ def try_wheel(wheel: Path, folder: Path) -> None:
     run("biglp", "fit", "customers.csv", "--label-column", "left", "-o", "out")
     run("biglp", "predict", "out/model.biglp", "customers.csv", "-o", "again.csv")
     run("biglp", "suggest", "out", "-n", "3")
+    run("python", "-m", "pip", "install", "--quiet", f"{wheel}[label]")
+    print("$ biglp label customers.csv", flush=True)
+    words = ["label", "customers.csv", "--classes", "yes,no", "--drop", "left", "--no-browser"]
+    page = subprocess.Popen(
+        [str(programs / "biglp"), *words], cwd=work, env=alone, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert page.stdout is not None
+        address = next(found for line in page.stdout if (found := re.search(r"http://\S+", line)))
+        browser = build_opener(HTTPCookieProcessor(), ProxyHandler({}))  # a token becomes a cookie
+        with browser.open(address[0], timeout=30) as answer:
+            print(f"the labelling page answers {answer.status}")
+    finally:
+        page.terminate()
+        page.wait(30)
 
 
 def main() -> None:

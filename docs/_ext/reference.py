@@ -15,8 +15,8 @@ PACKAGES = {
 }
 INTRODUCTION = """# Reference
 
-Every public name, with an example that the tests run. Everything else begins with an underscore and may
-change.
+Every public name, with an example that the tests run. Everything else begins with an underscore and
+may change.
 """
 
 

@@ -42,7 +42,7 @@ def test_every_python_that_is_promised_is_tested():
 
 def test_the_conda_recipe_asks_for_the_same():
     recipe = read("packaging/conda/recipe.yaml")
-    asked = re.findall(r"^    - ([a-z-]+ >=[0-9.]+)$", recipe[recipe.index("  run:") :], re.M)
+    asked = re.findall(r"^    - ([a-z0-9-]+ >=[0-9.]+)$", recipe[recipe.index("  run:") :], re.M)
     assert asked == [each.replace(">=", " >=") for each in PROJECT["dependencies"]]
 
 

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from biglp._lowrank import stores
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.stores import DiskStore, MemoryStore, NoStore
@@ -122,7 +121,7 @@ class TestDisk:
 
         store = DiskStore()
         before = store.keep((np.ones(3),))
-        monkeypatch.setattr(stores.os, "pwrite", full)
+        monkeypatch.setattr(os, "pwrite", full)
         assert store.keep((np.ones(3),)) is None
         assert store.keep((np.ones(3),)) is None
         assert len(calls) == 1  # it is not tried again
@@ -132,15 +131,13 @@ class TestDisk:
         def failing(*args):
             raise OSError(errno.EIO, "Input/output error")
 
-        monkeypatch.setattr(stores.os, "pwrite", failing)
+        monkeypatch.setattr(os, "pwrite", failing)
         with pytest.raises(OSError, match="Input/output"):
             DiskStore().keep((np.ones(3),))
 
     def test_short_writes_and_reads_are_continued(self, monkeypatch):
         write, read = os.pwrite, os.preadv
-        monkeypatch.setattr(stores.os, "pwrite", lambda h, data, at: write(h, data[:37], at))
-        monkeypatch.setattr(
-            stores.os, "preadv", lambda h, buffers, at: read(h, [buffers[0][:29]], at)
-        )
+        monkeypatch.setattr(os, "pwrite", lambda h, data, at: write(h, data[:37], at))
+        monkeypatch.setattr(os, "preadv", lambda h, buffers, at: read(h, [buffers[0][:29]], at))
         store, given = DiskStore(tempfile.gettempdir()), parcels()[30]
         assert_same(store.load(store.keep(given)), given)

@@ -1,14 +1,8 @@
 """Displays: what they draw, on any axes, and what they say where they cannot."""
 
-import doctest
-import importlib
-import pkgutil
-import warnings
-
 import numpy as np
 import pytest
 
-import biglp.plot
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, MissingExtraError, ParameterError
 from biglp.plot import LearningCurveDisplay, MapDisplay, MembersDisplay, ReliabilityDisplay
@@ -96,16 +90,3 @@ def test_without_matplotlib_the_install_line(model, monkeypatch):
     monkeypatch.setattr("biglp.plot.needs.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "biglp\[plot\]"'):
         MembersDisplay.from_estimator(model)
-
-
-def test_examples():
-    tried = 0
-    for found in pkgutil.iter_modules(biglp.plot.__path__):
-        module = importlib.import_module(f"biglp.plot.{found.name}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = doctest.testmod(module)
-        assert result.failed == 0
-        tried += result.attempted
-    pyplot.close("all")
-    assert tried >= 20

@@ -39,7 +39,11 @@ def hold(path: Path) -> IO[bytes] | None:
 
 def let_go(path: Path, file: IO[bytes]) -> None:
     """Remove a lock file that this process holds."""
-    path.unlink(missing_ok=True)
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:  # Windows removes no file that is open
+        file.close()
+        path.unlink(missing_ok=True)
     file.close()
 
 

@@ -171,11 +171,10 @@ class Pipeline:
             unlike = unlike_labels(problem, learnt.answer)
         facts = {
             **graph.factor.describe(),
+            "left_out": graph.factor.left_out(self.settings.graph.effort, source.n_rows),
             **learnt.report,
             **reliability(labels, learnt.held_out),
             **graph.source.scaling.describe(),
-            "left_out": graph.factor.left_out(self.settings.graph, source.n_rows)
-            + learnt.report.get("left_out", []),
             "effort": self.settings.graph.effort,
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),

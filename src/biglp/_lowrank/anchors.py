@@ -85,12 +85,11 @@ class AnchorFactor(LandmarkFactor):
         """
         return EFFORTS[effort].landmarks_for(n_rows)
 
-    def left_out(self, settings: GraphSettings, n_rows: int) -> list[dict[str, Any]]:
-        """Landmarks that more rows, or a larger effort, would have."""
-        most = min(EFFORTS["best"].landmarks_for(n_rows), n_rows)
-        chosen = settings.n_landmarks is None and isinstance(settings.landmarks, str)
-        if not chosen or self.rank >= most:
-            return []
+    def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
+        """Landmarks that a larger effort would have, where this one decided on their number."""
+        most = EFFORTS["best"].landmarks_for(n_rows)
+        if self.rank != EFFORTS[effort].landmarks_for(n_rows) or self.rank >= most:
+            return []  # the user's number, or fewer because rows repeat: more would not help
         seconds = (most - self.rank) * n_rows * pair_seconds(self.landmarks.shape[1])
         points = POINTS * ((1000 / self.rank) ** FALL - (1000 / most) ** FALL)
         return [left_out("landmarks", self.rank, most, seconds, points)]

@@ -247,7 +247,7 @@ class Factor(ABC):
         """Return the factor as new rows need it, without what belongs to the training rows."""
         return self
 
-    def left_out(self, settings: GraphSettings, n_rows: int) -> list[dict[str, Any]]:
+    def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
         """What a larger effort would add: lines of the report."""
         return []
 

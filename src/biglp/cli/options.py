@@ -201,11 +201,7 @@ class Method:
         ),
     ] = "auto"
     effort: Annotated[
-        str,
-        _method(
-            metavar="fast|balanced|best",
-            help="What may be spent on accuracy: landmarks, trees, labels that vote.",
-        ),
+        str, _method(metavar="fast|balanced|best", help="What may be spent on accuracy.")
     ] = DEFAULT_EFFORT
     solver: Annotated[
         str,

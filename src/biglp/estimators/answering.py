@@ -131,6 +131,9 @@ class AnsweringMixin:
         >>> model = LowRankLabelPropagation().fit(X, y)
         >>> model.score(X[1::2], truth[1::2]) > 0.9
         True
+        >>> paper = LowRankLabelPropagation.paper("nystrom-kmeans", k=50).fit(X, y)
+        >>> paper.score(X[1::2], truth[1::2]) > 0.8
+        True
         """
         predicted = to_numpy(self.predict(X))
         rows, truth = self._truth(y, len(predicted))

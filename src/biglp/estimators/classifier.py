@@ -73,8 +73,7 @@ class LowRankLabelPropagation(
         Number of principal directions that rows are projected on. "auto" is 64 for text, 40 for
         wide rows such as images where these hold most of the variance, and none elsewhere.
     effort : {"fast", "balanced", "best"}
-        What may be spent for accuracy: landmarks, trees, and labelled rows that vote on their
-        neighbours. ``report_["left_out"]`` says what more would have cost and brought.
+        What may be spent for accuracy; ``report_["left_out"]`` says what more would cost and bring.
     solver : {"closed_form", "iterative"}
         Exact solution, or Algorithm S.5 of the paper.
     max_iter, tol : int, float
@@ -101,8 +100,7 @@ class LowRankLabelPropagation(
     metadata : path or list of paths, optional
         A table with a line for each row of X, whose columns ``label_column`` and ``id_column`` are.
     id_column : str, optional
-        Column by which rows are known, where X is a table in files; no feature. Files of labels
-        that have it, or a column "id", are joined by it.
+        Column by which rows are known, no feature; files of labels that have it are joined by it.
     columns, drop : list of str, optional
         Feature columns of a data frame or a table in files, in this order, and columns that are
         none. By default IDs and columns of one value are none (``report_["left_out_columns"]``).
@@ -151,8 +149,6 @@ class LowRankLabelPropagation(
     >>> model = LowRankLabelPropagation(random_state=0).fit(X, y)
     >>> bool((model.transduction_ == truth).mean() > 0.9)
     True
-    >>> LowRankLabelPropagation.paper("nystrom-kmeans", k=50).n_landmarks
-    50
     """
 
     _answers: ClassVar[tuple[str, ...]] = ("spreading", "committee")

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import ParameterError
-from biglp._pages.report.drawing import class_colours
+from biglp._pages.report.drawing import class_colours, stretching
 from biglp.plot.base import Display
 
 MOST_NAMES = 20
@@ -21,7 +21,8 @@ MOST_NAMES = 20
 class MapDisplay(Display):
     """Places of a sample of the rows in two leading directions of the graph.
 
-    Rows that labels spread between are close together. Two directions cannot show all classes
+    Rows that labels spread between are close together; where rows are crowded the map is stretched.
+    Two directions cannot show all classes
     apart: what overlaps may be far apart in others.
 
     Parameters
@@ -95,12 +96,14 @@ class MapDisplay(Display):
     def _draw(self, ax: Any) -> None:
         sizes = np.bincount(self.labels, minlength=len(self.classes))
         colours = np.array(class_colours(sizes))
+        stretch = stretching(np.concatenate([self.places, self.labelled_places]))
+        places, marks = stretch(self.places), stretch(self.labelled_places)
         order = np.random.default_rng(0).permutation(len(self.places))
-        small = 400 / np.sqrt(max(len(order), 1))
-        ax.scatter(*self.places[order].T, s=small, c=colours[self.labels[order]], linewidths=0)
+        small = 500 / np.sqrt(max(len(order), 1))
+        ax.scatter(*places[order].T, s=small, c=colours[self.labels[order]], linewidths=0)
         ax.scatter(
-            *self.labelled_places.T,
-            s=25,
+            *marks.T,
+            s=16,
             c=colours[self.labelled],
             edgecolors="black",
             linewidths=0.8,
@@ -108,7 +111,7 @@ class MapDisplay(Display):
         )
         for code in np.argsort(-sizes, kind="stable")[:MOST_NAMES]:
             if sizes[code]:
-                x, y = np.median(self.places[self.labels == code], axis=0)
+                x, y = np.median(places[self.labels == code], axis=0)
                 box = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1}
                 # A dollar sign in a name would begin a formula.
                 name = self.classes[code].replace("$", r"\$")

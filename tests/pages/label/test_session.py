@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from biglp._core.errors import LabelError, ParameterError
+from biglp._core.errors import InputError, LabelError
 from biglp._pages.label import pool as pools
 from biglp._pages.label.session import Session
 from label_tools import client_of, made_rows, opened, post, wait_for, wanted
@@ -161,12 +161,15 @@ def test_pixels_with_a_table_beside(tmp_path, begin):
         ({"show": ("x",)}, "show='x' means nothing for rows without named columns"),
         ({"shape": "3x3"}, "9 pixels, but rows have 5 features"),
         ({"id_column": "x"}, "id_column='x' means nothing"),
+        ({"parameters": {"alpha": 3.0}}, "alpha=3.0"),
+        ({"labels": ("none.csv",)}, "none.csv"),
     ],
 )
 def test_options_that_mean_nothing(tmp_path, options, message):
     np.save(tmp_path / "rows.npy", made_rows(50)[0])
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(InputError, match=message):
         Session(wanted(tmp_path, tmp_path / "rows.npy", **options))
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
     Session(wanted(tmp_path, tmp_path / "rows.npy")).close()  # the files were let go of
 
 

@@ -102,7 +102,7 @@ def test_all_parts_are_there():
     assert linked == ids
     assert "About 90% of the unlabelled rows are right (90% interval 80% to 95%)" in page.text
     assert "70% sure, else b" in page.text
-    assert "rather b; wrong with 70%" in page.text
+    assert "rather b; 70% likely wrong" in page.text
 
 
 def test_a_thousand_classes_are_bounded():

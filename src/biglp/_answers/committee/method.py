@@ -116,7 +116,7 @@ def _weights(trained: list[Trained], evidence: Evidence) -> Weights:
 def _left_out(
     missed: list[Trained], evidence: Evidence, before: float | None, after: float | None
 ) -> list[dict[str, Any]]:
-    """Members that were not worth their time, and labelled rows that were not asked.
+    """Members that were not worth their time, and what a larger effort takes more of.
 
     What members would have brought is the difference on held-out labels, of all of them together.
     """
@@ -127,7 +127,9 @@ def _left_out(
         for one in missed
         if one.fit.opinion.row_seconds > 0
     ]
-    return found + [line for name in MEMBERS for line in MEMBERS[name].left_out(evidence)]
+    found += [line for name in MEMBERS for line in MEMBERS[name].left_out(evidence)]
+    graph, effort = evidence.problem.graph, evidence.problem.settings.effort
+    return graph.factor.left_out(effort, n_rows) + found
 
 
 def _with_shares(answer: CommitteeAnswer, evidence: Evidence) -> CommitteeAnswer:

@@ -100,3 +100,9 @@ class Journal:
     def close(self) -> None:
         """Let another process have it."""
         self._file.close()
+
+    def give_up(self) -> None:
+        """Close it, and leave nothing behind where nothing was ever written."""
+        if not self.path.stat().st_size:
+            self.path.unlink()
+        self.close()

@@ -109,8 +109,10 @@ class Loop:
         for follow in self.after_graph:
             follow()
         self._changed()
-        while not self._end.is_set():
+        while True:
             self._wake.clear()
+            if self._end.is_set():
+                return
             try:
                 self._fit_if_needed()
                 self._complete()

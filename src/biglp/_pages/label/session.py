@@ -89,11 +89,12 @@ class Session:
         try:
             self._open(journal)
         except BaseException:
-            journal.close()
+            journal.give_up()
             raise
 
     def _open(self, journal: Journal) -> None:
         wanted, job = self.wanted, self.wanted.job
+        job.settings()  # parameters before files: they are the quicker to refuse
         classes = [class_name(name) for name in wanted.classes]
         self.memory = parse_memory(job.memory_given)
         beside = replace(job, labels=job.labels[:-1]).label_input

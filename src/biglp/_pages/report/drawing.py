@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,10 @@ def draw_map(evidence: Evidence, names: list[str], colours: list[str]) -> dict[s
     """
     if not len(evidence.places):
         return None
-    every = np.concatenate([evidence.places, evidence.labelled_places])
-    steps = [_stretched(every[:, axis]) for axis in (0, 1)]
+    stretch = stretching(np.concatenate([evidence.places, evidence.labelled_places]))
 
     def on_page(places: np.ndarray) -> np.ndarray:
-        x, y = (np.interp(places[:, axis], *steps[axis]) for axis in (0, 1))
+        x, y = stretch(places).T
         sizes = np.array([WIDTH, HEIGHT]) - 2 * MARGIN
         return np.asarray(MARGIN + np.column_stack([x, 1.0 - y]) * sizes)
 
@@ -85,6 +85,16 @@ def draw_map(evidence: Evidence, names: list[str], colours: list[str]) -> dict[s
         ],
         "n_rows": len(places),
     }
+
+
+def stretching(every: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """How places become places from 0 to 1 that are farther apart where rows are crowded."""
+    steps = [_stretched(every[:, axis]) for axis in (0, 1)]
+
+    def stretch(places: np.ndarray) -> np.ndarray:
+        return np.column_stack([np.interp(places[:, axis], *steps[axis]) for axis in (0, 1)])
+
+    return stretch
 
 
 def _stretched(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

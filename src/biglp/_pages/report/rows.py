@@ -12,9 +12,9 @@ from biglp._pages.report.content import Content
 from biglp._pages.report.pictures import Pictures
 
 TITLES = {
-    "typical": ("Typical", "one of each cluster of the class, that of the largest first"),
-    "doubtful": ("Doubtful", "the least sure of those that were looked at"),
-    "suspicious": ("Suspicious", "given this label, which the other labels contradict"),
+    "typical": ("Typical", "one of each of its clusters"),
+    "doubtful": ("Doubtful", "the least sure of the sample"),
+    "suspicious": ("Suspicious", "a label that the others contradict"),
 }
 TOLD = 6
 """Values that are shown of a row."""
@@ -104,5 +104,5 @@ def _name(feature: int, names: Sequence[str] | None) -> str:
 def _note(part: str, share: float, other: str) -> str:
     """What is said below a row."""
     if part == "suspicious":
-        return f"rather {other}; wrong with {share:.0%}"
+        return f"rather {other}; {share:.0%} likely wrong"
     return f"{share:.0%} sure" + (f", else {other}" if part == "doubtful" else "")

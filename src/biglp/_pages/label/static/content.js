@@ -66,6 +66,11 @@ export function small(row) {
     return el("img", { src: row.content.src, alt: "", class: state.image ? "pixels" : null });
   }
   if (row.content.kind === "text") return el("span", { class: "text" }, row.content.text.slice(0, 200));
+  return el("span", { class: "text" }, inShort(row));
+}
+
+/** The first values of a row in one line; where they are not known, its name. */
+export function inShort(row) {
   const first = (row.values ?? []).slice(0, 4).map(({ name, value }) => `${name} ${value}`);
-  return el("span", { class: "text" }, first.length > 0 ? first.join(", ") : rowName(row));
+  return first.length > 0 ? first.join(", ") : rowName(row);
 }

@@ -147,7 +147,7 @@ async function checkShown() {
     emit("problem", `Row ${shown.row} was labelled “${found.label}” in another window.`);
     advance();
   } else if (!shown.guess && found.guess) {
-    show(mode, { ...found, picture: shown.picture });
+    show(mode, { ...found, why: shown.why, picture: shown.picture });
   }
 }
 

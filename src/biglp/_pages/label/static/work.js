@@ -3,7 +3,7 @@
 
 import { getJSON } from "./api.js";
 import { classColour, dark } from "./colours.js";
-import { large, small } from "./content.js";
+import { inShort, large, small } from "./content.js";
 import { byId, count, el, number, percent, rowName } from "./dom.js";
 import { on } from "./hub.js";
 import { accept, back, current, look } from "./session.js";
@@ -57,9 +57,14 @@ export function afterPointer(action) {
 
 function neighbour(each) {
   const name = `Row ${number(each.row)}, labelled ${each.label}`;
+  const content = small(each);
+  if (each.content.kind === "table") {
+    // Neighbours come without their values; these may come later.
+    getJSON(`/api/row/${each.row}`).then((card) => { content.textContent = inShort(card); }, () => {});
+  }
   return el("li", {}, el("button", { type: "button", class: "quiet", "aria-label": name,
     onclick: () => look(each.row) },
-  small(each), el("span", { class: "label" }, dot(each.label), each.label)));
+  content, el("span", { class: "label" }, dot(each.label), each.label)));
 }
 
 function showCard({ mode, card }) {

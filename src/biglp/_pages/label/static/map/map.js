@@ -107,8 +107,13 @@ function resize() {
   draw();
 }
 
+let loads = 0;
 async function load() {
-  ({ points: scene.points, rows, at } = await readPoints());
+  loads += 1;
+  const mine = loads;
+  const found = await readPoints();
+  if (mine !== loads) return; // a later one has been asked for
+  ({ points: scene.points, rows, at } = found);
   grid = new Grid(scene.points);
   byId("map").setAttribute("aria-label", `Map of ${number(rows.length)} rows`);
   await recolour();
