@@ -23,7 +23,18 @@ from clusters import MPIEXEC
 MB = 1 << 20
 MAIN = "from biglp.cli import main; main()"
 PROGRAM = Path(__file__).parents[1] / "memory_program.py"
-SHAPES = ("npy", "parquet", "csv", "sparse", "pairs", "texts", "group", "classes", "estimator", "mpi")
+SHAPES = (
+    "npy",
+    "parquet",
+    "csv",
+    "sparse",
+    "pairs",
+    "texts",
+    "group",
+    "classes",
+    "estimator",
+    "mpi",
+)
 TABLES = ("parquet", "csv", "texts", "group")
 METHODS = (
     ("--factor", "anchors"),
@@ -43,7 +54,16 @@ def kept(seed: int, folder: Path) -> int:
         words = _files(shape, choose, folder)
         method = choose.choice(METHODS)
         landmarks = [] if "linear" in method else ["-k", str(choose.choice([20, 100, 400]))]
-        words += [*method, *landmarks, "-o", "out", "--overwrite", "-q", "--threads", str(choose.choice([1, 2]))]
+        words += [
+            *method,
+            *landmarks,
+            "-o",
+            "out",
+            "--overwrite",
+            "-q",
+            "--threads",
+            str(choose.choice([1, 2])),
+        ]
         command = [sys.executable, "-c", MAIN, "fit", *words, "--memory"]
     _, _, said = watched(command, "20MB", folder)
     least = re.search(r'--memory (\d+)MB|"least": (\d+)', said)

@@ -58,7 +58,9 @@ class Attacked:
 def killed(seed: int, folder: Path) -> int:
     """Kill it again and again, at a moment or at a call to the file system."""
     run_ = Attacked(seed, folder)
-    for attack in range(1, MOST_ATTACKS + 1):
+    attacks = 0
+    for _ in range(MOST_ATTACKS):
+        attacks += 1
         if run_.choose.random() < 0.5:
             process = run_.start("--resume", dies_at=run_.choose.randrange(1, 40))
             code = process.wait(120)
@@ -72,7 +74,7 @@ def killed(seed: int, folder: Path) -> int:
         if code == 0:
             break
     run_.finish()
-    return attack
+    return attacks
 
 
 def terminated(seed: int, folder: Path) -> int:
@@ -87,7 +89,9 @@ def interrupted(seed: int, folder: Path) -> int:
 
 def _asked(seed: int, folder: Path, number: int, expected: int) -> int:
     run_ = Attacked(seed, folder)
-    for attack in range(1, MOST_ATTACKS + 1):
+    attacks = 0
+    for _ in range(MOST_ATTACKS):
+        attacks += 1
         process = run_.start("--resume")
         # Before the command has begun, the process is this one's copy and has its handlers.
         process.wait(0.05 + run_.choose.uniform(0, 0.8 * run_.seconds))
@@ -97,14 +101,16 @@ def _asked(seed: int, folder: Path, number: int, expected: int) -> int:
         if code == 0:
             break
     run_.finish()
-    return attack
+    return attacks
 
 
 def disk_full(seed: int, folder: Path) -> int:
     """Let no file grow beyond a size; then make room."""
     run_ = Attacked(seed, folder)
     largest = max(path.stat().st_size for path in [*run_.whole.iterdir(), *folder.glob("rows.*")])
-    for attack in range(1, 4):
+    attacks = 0
+    for _ in range(3):
+        attacks += 1
         process = run_.start("--resume", file_size=int(run_.choose.uniform(0.01, 1.3) * largest))
         code = process.wait(120)
         assert code in (0, 4), f"{code} {process.stderr}"
@@ -113,7 +119,7 @@ def disk_full(seed: int, folder: Path) -> int:
         if code == 0:
             break
     run_.finish()
-    return attack
+    return attacks
 
 
 def changed_input(seed: int, folder: Path) -> int:

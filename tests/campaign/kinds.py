@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Case = Callable[[int, Path], int]
-"""Takes a seed and an empty folder; returns how many things it tried, and raises when one failed."""
+"""Takes a seed and an empty folder; returns how many things it tried, raises when one failed."""
 
 
 @dataclass(frozen=True)

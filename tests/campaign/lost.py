@@ -30,7 +30,9 @@ def ranks(seed: int, folder: Path) -> int:
     code, said = run(folder, *command, "-o", "whole")
     assert code == 0, said
     seconds = 3.0
-    for attack in range(1, ATTACKS + 1):
+    attacks = 0
+    for _ in range(ATTACKS):
+        attacks += 1
         began = time.monotonic()
         job = _launch(folder, choose.choice([2, 3]), command)
         ended = _attack(job, choose, choose.uniform(0, 1.2 * seconds))
@@ -50,7 +52,7 @@ def ranks(seed: int, folder: Path) -> int:
         code, said = run(folder, *command, "-o", "out", "--resume")
     assert code == 0, f"resumed: {code} {said}"
     same_results(folder / "whole", folder / "out")
-    return attack
+    return attacks
 
 
 def _launch(folder: Path, n_ranks: int, command: list[str]) -> subprocess.Popen[bytes]:

@@ -26,7 +26,17 @@ from campaign.processes import ENDINGS, QUICK
 FILES_EACH, MODELS_EACH = (3, 12) if QUICK else (60, 60)
 SECONDS_EACH = 60
 ADDRESSES = 12 << 30
-TABLES = ("csv", "csv.gz", "tsv", "parquet", "feather", "arrow-lz4", "jsonl", "libsvm", "libsvm.bz2")
+TABLES = (
+    "csv",
+    "csv.gz",
+    "tsv",
+    "parquet",
+    "feather",
+    "arrow-lz4",
+    "jsonl",
+    "libsvm",
+    "libsvm.bz2",
+)
 ARRAYS = ("npy", "npy-fortran", "npz", "npz-sparse", "hdf5", "zarr")
 LABELS = ("labels.npy", "labels.csv", "pairs.csv", "labels.txt", "labels.json")
 

@@ -53,7 +53,9 @@ def _remove(data: bytearray, choose: random.Random) -> bytearray:
 
 def _insert(data: bytearray, choose: random.Random) -> bytearray:
     place = _place(data, choose)
-    word = choose.choice([choose.choice(WORDS), choose.randbytes(8), bytes(choose.randrange(1, 99))])
+    word = choose.choice(
+        [choose.choice(WORDS), choose.randbytes(8), bytes(choose.randrange(1, 99))]
+    )
     data[place:place] = word
     return data
 

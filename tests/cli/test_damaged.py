@@ -1,7 +1,9 @@
 """Damaged and odd files end with exit code 3 or 5 and a reason, never with "unexpected"."""
 
 import gzip
+import io
 import os
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -157,3 +159,22 @@ def test_damaged_arrow_files_do_not_end_the_process(folder, compression):
                 continue
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_model_whose_parts_do_not_fit_each_other(folder):
+    """Its zip archive is whole, and so is each array."""
+    code, _ = fit(folder, folder / "X.npy", "--labels", folder / "y.npy", "--factor", "anchors")
+    assert code == 0
+    with zipfile.ZipFile(folder / "out" / "model.biglp") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    buffer = io.BytesIO()
+    np.save(buffer, np.load(io.BytesIO(parts["factor.landmarks.npy"]))[:, :2])
+    with zipfile.ZipFile(folder / "bad.biglp", "w") as archive:
+        for name, content in (parts | {"factor.landmarks.npy": buffer.getvalue()}).items():
+            archive.writestr(name, content)
+    asked = ["predict", str(folder / "bad.biglp"), str(folder / "X.npy"), "-o", str(folder / "n")]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 5, result.output
+    assert "bad.biglp cannot be used: its parts do not fit each other" in " ".join(
+        result.output.split()
+    )

@@ -233,7 +233,7 @@ def test_no_room(site, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.bz2", "x.zip", "x.xz"])
 def test_a_login_page_is_not_taken_for_the_file(site, tmp_path, name):
-    """Neither the page nor its checksum is kept, so that the next download is not measured by it."""
+    """Neither the page nor its checksum is kept: the next download is not measured by it."""
     site.files[f"/{name}"] = b"<html><body>Please log in to the network</body></html>"
     message = r"it is no \.\w+ file .*begins with b'<html>.*login"
     with pytest.raises(DownloadError, match=message):

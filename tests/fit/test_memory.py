@@ -123,3 +123,27 @@ def test_predict_keeps_memory_too(data, tmp_path):
     predict += ("-o", tmp_path / "new.npy", "--probabilities")
     budget = smallest_budget(*predict)
     assert peak_of(*predict, "--memory", f"{budget}MB") <= budget * MB
+
+
+def test_labels_in_a_table_count_pyarrow(data):
+    """The rows are .npy, but pyarrow is loaded all the same."""
+    from biglp._fit.prepare import decoding_bytes
+    from biglp._sources import as_source
+
+    source = as_source(data / "rows.npy")
+    assert source.decoding_bytes == 0
+    assert decoding_bytes(source) >= 72 * MB
+
+
+def test_many_classes_count_where_the_graph_chooses():
+    """Leave-one-out holds ten arrays of labelled rows by classes; six used to be counted."""
+    from biglp._core.shape import Shape
+    from biglp._fit.settings import Settings
+    from biglp._lowrank import FACTORS
+    from biglp._propagate.systems import MOST_LABELLED
+    from helpers import model
+
+    shape = Shape(300_000, 5, 400, 8000, 5.0, np.dtype(np.float32))
+    settings = Settings.of(model(n_landmarks=20).get_params(deep=False)).graph
+    counted = min(8000, MOST_LABELLED)
+    assert FACTORS["anchors"].costs(settings, shape).small >= 10 * 8 * counted * 400

@@ -170,7 +170,9 @@ class TestHostileFiles:
 
         path = tmp_path / "bad.model"
         path.write_bytes(changed(whole, "factor.landmarks.npy", spoil))
-        with pytest.raises(ModelFileError, match=r"factor.landmarks holds NaN, infinity or numbers"):
+        with pytest.raises(
+            ModelFileError, match=r"factor.landmarks holds NaN, infinity or numbers"
+        ):
             LowRankLabelPropagation.load(path)
 
     def test_an_archive_that_would_fill_the_memory(self, whole, tmp_path):

@@ -235,7 +235,8 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
 
     lock = tmp_path / "run" / "lock"
     first = held.hold(lock)
-    assert first is not None and held.hold(lock) is None
+    assert first is not None
+    assert held.hold(lock) is None
 
     def slow(path, real=held.lock_file):
         file = real(path)

@@ -9,12 +9,18 @@ import pytest
 from biglp._core.errors import BadRowsError
 from biglp._sources import as_source
 from biglp._sources.damaged import explained_reading
+from biglp._sources.naming import look_up
+from biglp._sources.options import ReadOptions
 
 
 def test_errors_of_libraries_name_the_file_and_others_stay():
-    with pytest.raises(BadRowsError, match=r"x\.h5 cannot be read \(RuntimeError: bad\)\. It is dam"):
-        with explained_reading("x.h5"):
-            raise RuntimeError("bad\nworse")
+    with (
+        pytest.raises(
+            BadRowsError, match=r"x\.h5 cannot be read \(RuntimeError: bad\)\. It is dam"
+        ),
+        explained_reading("x.h5"),
+    ):
+        raise RuntimeError("bad\nworse")
     for meant in (BadRowsError("ours"), OSError("system"), MemoryError(), AssertionError()):
         with pytest.raises(type(meant)), explained_reading("x"):
             raise meant
@@ -26,6 +32,8 @@ def test_text_that_is_no_text(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(b"\n".join(lines))
     with pytest.raises(BadRowsError, match=r"x\.jsonl"):
         as_source(tmp_path / "x.jsonl").read(0, 1)
+    with pytest.raises(BadRowsError, match=r"x\.jsonl"):
+        look_up(tmp_path / "x.jsonl").format.open_files([str(tmp_path / "x.jsonl")], ReadOptions())
 
 
 def test_values_that_are_nested_without_end(tmp_path):
@@ -34,7 +42,9 @@ def test_values_that_are_nested_without_end(tmp_path):
     with pytest.raises(BadRowsError, match=r"line 1: values are nested more than 100 levels deep"):
         as_source(tmp_path / "x.jsonl")
     text = '"' + "[{" * 300 + '"'  # brackets in a text are no levels
-    (tmp_path / "y.jsonl").write_text("\n".join(f'{{"a": {i % 9}, "t": {text}}}' for i in range(50)))
+    (tmp_path / "y.jsonl").write_text(
+        "\n".join(f'{{"a": {i % 9}, "t": {text}}}' for i in range(50))
+    )
     assert as_source(tmp_path / "y.jsonl").n_rows == 50
 
 

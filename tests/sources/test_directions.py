@@ -49,3 +49,10 @@ def test_wide_rows_have_the_same_share(rows, monkeypatch):
     _, share = principal_directions(rows, 0, 8)
     monkeypatch.setattr("biglp._sources.directions.COVARIANCE_FEATURES", 10)
     assert principal_directions(rows, 0, 8)[1] == pytest.approx(share, rel=1e-2)
+
+
+def test_rows_of_zeros_have_no_directions():
+    """And nothing is divided by zero, which would be told as a warning of NumPy."""
+    directions, lengths = leading_directions(sparse.csr_matrix((9, 5)), 0, 2)
+    assert not directions.any()
+    assert not lengths.any()

@@ -9,6 +9,7 @@ from scipy import sparse
 from biglp._core.errors import ParameterError
 from biglp._sources import Scaling
 from biglp._sources.scaling import SCALINGS
+from biglp._sources.statistics import inverse
 
 WRONG = (
     r"scaling=.robust. is not known; use one of "
@@ -65,3 +66,9 @@ def test_directions_that_are_asked_for():
     assert scaling.projected(rows, 0).projection is None
     assert scaling.projected(rows, 0, 5).apply(rows).shape == (100, 5)
     assert scaling.projected(rows, 0, 12).projection is None
+
+
+def test_widths_below_the_normal_numbers_say_nothing():
+    """One over such a width is infinite."""
+    found = inverse(np.array([0.0, 5e-324, 1e-310, 2.0]))
+    assert found.tolist() == [0.0, 0.0, 0.0, 0.5]

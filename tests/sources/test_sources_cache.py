@@ -210,9 +210,10 @@ def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
     first = as_source(csv, cache=folder)
     made = (first.folder / "rows.npy").stat().st_ino
     late = store.CacheStore(str(csv), first.stamps, ReadOptions(cache=folder, dtype=None))
-    late.folder, late._facts = first.folder, json.loads((first.folder / "meta.json").read_text())[
-        "facts"
-    ]
+    late.folder, late._facts = (
+        first.folder,
+        json.loads((first.folder / "meta.json").read_text())["facts"],
+    )
 
     def convert(part):
         raise AssertionError("converted twice")
@@ -225,14 +226,16 @@ def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
 def test_a_process_waits_for_another_that_converts(tmp_path, csv):
     folder = tmp_path / "kept"
     program = (
-        "import sys, time; from biglp._sources import as_source; import biglp._sources.tables.convert"
-        " as c; real = c._write_rows; c._write_rows = lambda *a: (print('begun', flush=True),"
-        " time.sleep(1), real(*a))[-1]; as_source(sys.argv[1], cache=sys.argv[2])"
+        "import sys, time; from biglp._sources import as_source\n"
+        "import biglp._sources.tables.convert as c; real = c._write_rows\n"
+        "def slow(*a): print('begun', flush=True); time.sleep(1); return real(*a)\n"
+        "c._write_rows = slow; as_source(sys.argv[1], cache=sys.argv[2])"
     )
     other = subprocess.Popen(
         [sys.executable, "-c", program, csv, folder], stdout=subprocess.PIPE, text=True
     )
-    assert other.stdout is not None and other.stdout.readline() == "begun\n"
+    assert other.stdout is not None
+    assert other.stdout.readline() == "begun\n"
     source = as_source(csv, cache=folder)
     assert other.wait(60) == 0
     other.stdout.close()

@@ -138,7 +138,7 @@ class Destination:
                     self.path.rmdir()  # only when it is empty
 
     def forget(self) -> None:
-        """Remove what belongs to no run: copies for one that did not begin, rests of one that ended.
+        """Remove what belongs to no run: copies for one that did not begin, rests of an old one.
 
         A run that was killed while its folder was being removed leaves such rests.
         """

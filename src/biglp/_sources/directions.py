@@ -69,7 +69,8 @@ def _orthonormal(basis: np.ndarray) -> np.ndarray:
     """
     values, turn = np.linalg.eigh(np.asarray(basis.T @ basis, dtype=np.float64))
     least = values[-1] * len(values) * np.finfo(basis.dtype).eps
-    scales = np.where(values > least, 1.0 / np.sqrt(np.maximum(values, least)), 0.0)
+    known = values > max(least, 0.0)  # no dimension at all where all rows are zero
+    scales = np.where(known, 1.0 / np.sqrt(np.where(known, values, 1.0)), 0.0)
     return np.asarray(basis @ (turn * scales).astype(basis.dtype))
 
 

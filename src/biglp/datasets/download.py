@@ -16,7 +16,15 @@ from biglp._core.errors import DownloadError
 from biglp._core.files import explained_writing, rename_into_place
 from biglp._core.progress import Progress
 from biglp.datasets.packing import packing_problem
-from biglp.datasets.parts import Beginning, digest, note_of, part_of, read_record, record_of, write_record
+from biglp.datasets.parts import (
+    Beginning,
+    digest,
+    note_of,
+    part_of,
+    read_record,
+    record_of,
+    write_record,
+)
 from biglp.datasets.transfer import Bounds, Transfer
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from biglp._core.errors import ParameterError
 
-
 MOST_OTHER_BYTES = 64 << 20
 MOST_VALUE_BYTES = 40
 

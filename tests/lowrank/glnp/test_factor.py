@@ -31,14 +31,26 @@ def test_warns_only_when_stopping_short_matters(solver):
         GlnpFactor.learn(replace(rows, blocks=cut_rows(source, 25)), 4, solver=solver)
 
 
+def test_training_rows_taken_for_new_ones_keep_their_features():
+    """Same formula for both, where training has settled; it was another one, and other labels."""
+    X = some_rows()
+    factor, blocks, _ = fitted(X, k=4, solver="gradient", max_iter=3000, tol=1e-12)
+    trained = gathered(factor, blocks)
+    assert relative(gathered(factor.for_new_rows(), blocks), trained) < 1e-3
+    without = GlnpFactor(factor.P, factor.offsets)  # as models of release 0.1 are
+    assert relative(gathered(without, blocks), trained) > 0.05
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 1e-4)])
-def test_new_rows_are_rebuilt_from_the_prototypes(solver, dtype, tolerance):
+def test_new_rows_are_where_training_would_leave_them(solver, dtype, tolerance):
+    """f ≥ 0 minimising f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, solved by SciPy row by row."""
     X = (some_rows() - 0.1).astype(dtype)
     factor, _, _ = fitted(X, k=4, solver=solver, max_iter=30)
     new = (some_rows(seed=8)[:40] - 0.15).astype(dtype)
     P, offsets = factor.P.astype(np.float64), factor.offsets
-    expected = np.array([nnls(P.T, x - offsets)[0] for x in new.astype(np.float64)])
+    linear = (new.astype(np.float64) - offsets) @ P.T @ (2.0 * np.eye(len(P)) - factor.M)
+    expected = np.array([nnls(P.T, row)[0] for row in linear @ np.linalg.pinv(P).T])
     blocks = cut_rows(prepared(new), 7)
     for known in (factor, factor.for_new_rows(), GlnpFactor.from_state(factor.state())):
         found = gathered(known, blocks)

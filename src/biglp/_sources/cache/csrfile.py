@@ -14,7 +14,6 @@ from biglp._core.arrays import Rows
 from biglp._sources.cache.folder import NpyWriter
 from biglp._sources.cache.sums import CheckedFile
 
-
 WIDTH = "width.npy"
 
 

@@ -91,7 +91,7 @@ class CheckedFile(RawFile):
 
     def _check(self, first: int, end: int) -> None:
         """Check the stretches of these bytes that have not been checked in this process."""
-        sums, done = self._sums()
+        _sums, done = self._sums()
         low, high = first // STRETCH, -(-end // STRETCH)
         waiting = low + np.flatnonzero(~done[low:high])
         for some in np.split(waiting, np.flatnonzero(np.diff(waiting) > 1) + 1):
@@ -124,8 +124,8 @@ class CheckedFile(RawFile):
     def _damaged(self, what: str) -> BadRowsError:
         (Path(self._path).parent / META).unlink(missing_ok=True)
         return BadRowsError(
-            f"{self._path}, which holds rows that were converted earlier, is damaged: {what} by the "
-            "disk or by another program. Run again, and the rows are converted again; an "
+            f"{self._path}, which holds rows that were converted earlier, is damaged: {what} by "
+            "the disk or by another program. Run again, and the rows are converted again; an "
             "interrupted run can be resumed."
         )
 

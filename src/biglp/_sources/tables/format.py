@@ -9,6 +9,7 @@ from functools import partial
 from biglp._core.errors import InputWarning, ParameterError, warn_caller
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.folder import CacheStore
+from biglp._sources.damaged import explained_reading
 from biglp._sources.files import FileSource, no_rows
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.labels.codes import LabelCodes
@@ -42,8 +43,12 @@ class TableFormat(Format):
 
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
         """Open the files of one table."""
-        first = self.table(files[0], options)
-        tables = [first, *(self.table(file, options, first) for file in files[1:])]
+        with explained_reading(files[0]):
+            first = self.table(files[0], options)
+        tables = [first]
+        for file in files[1:]:
+            with explained_reading(file):
+                tables.append(self.table(file, options, first))
         return with_partitions(tables, options)
 
     def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
