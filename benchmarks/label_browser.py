@@ -1,29 +1,32 @@
-"""A labelling session in a real browser: 60 labels of MNIST by keyboard, and what they bring.
+"""Whole labelling sessions in a real browser, by keyboard: images, and a table with text.
 
-Needs chromium, BIGLP_DATA and the extras label and test. Says how long the next row took after each
-key (in the page: from the key to the frame that shows the next row with its image), and how many
-of all rows got the right class. ``--screenshots FOLDER`` draws the pictures of the docs.
+Needs chromium, BIGLP_DATA and the extras label and test. From no label to ``--labels`` of MNIST or
+AG News, with a step back, a skip, a new class, a class renamed, a wrong answer that is corrected, a
+circle on the map, and the finish. Says how long the next row took after each key (in the page: from
+the key to the frame that shows the next row with its image), whether the file of labels holds just
+what was answered, and how many of all rows got the right class.
 
-    python benchmarks/label_browser.py --rows 20000 --labels 60
+    python benchmarks/label_browser.py mnist,text --labels 60
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from playwright.sync_api import expect, sync_playwright
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from browser_tools import DESKTOP, PHONE, Labelling, Served, browser, wait_for  # noqa: E402
 
 CLOCK = """
 window.tookMs = [];
@@ -40,106 +43,198 @@ addEventListener("DOMContentLoaded", () => {
   }).observe(shown, { childList: true, characterData: true, subtree: true });
 });
 """
-SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
-PATIENCE = 120_000
+RENAMED = "another name"
+PLANTED_AT, CORRECTED_FROM = 15, 40
+"""Answers before the wrong one, and before it is looked for among those in doubt."""
 
 
-@contextmanager
-def server(folder: Path) -> Iterator[str]:
-    """``biglp label`` on the rows of a folder; yields the address."""
-    command = [sys.executable, "-m", "biglp", "label", "mnist.npy", "--no-browser"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if found := re.search(r"http://\S+", line):
+def mnist(folder: Path, rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Images as an array; their classes, and what names them on the command line."""
+    data = np.load(Path(os.environ["BIGLP_DATA"]) / "mnist.npz")
+    np.save(folder / "mnist.npy", data["X"][:rows])
+    return data["y"][:rows].astype(str), ("mnist.npy",)
+
+
+def text(folder: Path, rows: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A table with a column of text, without its labels."""
+    table = pyarrow.csv.read_csv(Path(os.environ["BIGLP_DATA"]) / "ag_news_8k.csv").slice(0, rows)
+    names = [f"topic {value}" for value in table["label"].to_pylist()]
+    pyarrow.csv.write_csv(table.drop_columns("label"), folder / "news.csv")
+    return np.array(names), ("news.csv", "--text", "text")
+
+
+DATA = {"mnist": mnist, "text": text}
+
+
+class Session:
+    """Someone who labels, knows the truth, and makes one mistake.
+
+    Parameters
+    ----------
+    served : Served
+    page : Labelling
+    names : ndarray of str
+        The truth.
+    pause : float
+        Seconds to look at a row.
+    """
+
+    def __init__(self, served: Served, page: Labelling, names: np.ndarray, pause: float) -> None:
+        self.served, self.page, self.names, self.pause = served, page, names.copy(), pause
+        self.given: dict[int, str] = {}
+        self.wrong = -1
+
+    def answer(self, n: int) -> None:
+        """Answer rows as they come."""
+        for _ in range(n):
+            name = str(self.names[self.page.row])
+            self.given[self.page.answer(name)] = name
+            time.sleep(self.pause)
+
+    def label(self, n: int) -> None:
+        """Reach ``n`` labels, with everything that happens on the way."""
+        self.answer(PLANTED_AT - 5)
+        self.step_back()
+        self.skip()
+        self.rename()
+        self.answer(PLANTED_AT - len(self.given))
+        self.wrong = self.page.row
+        others = [name for name in set(self.given.values()) if name != self.names[self.wrong]]
+        self.given[self.page.answer(sorted(others)[0])] = sorted(others)[0]
+        self.answer(CORRECTED_FROM - len(self.given))
+        while self.wrong >= 0 and len(self.given) < n:
+            self.correct()
+            self.answer(1)
+        self.answer(n - len(self.given))
+
+    def step_back(self) -> None:
+        """Undo the last answer, and give it again."""
+        last = list(self.given)[-1]
+        self.page.press("u")
+        self.page.expect("#work-title").to_contain_text(f"Row {last:,}")
+        assert str(last) not in self.served.answers()
+        del self.given[last]
+        self.answer(1)
+
+    def skip(self) -> None:
+        """Put a row aside."""
+        row = self.page.row
+        self.page.press("s")
+        self.page.expect("#saved").to_have_text(f"✓ Skipped row {row:,}")
+
+    def rename(self) -> None:
+        """Call the class of the last answer something else."""
+        before = list(self.given.values())[-1]
+        self.page.press("r")
+        self.page.page.locator(f'#class-dialog input[value="{before}"]').focus()
+        self.page.press("Control+a")
+        self.page.page.keyboard.type(RENAMED)
+        self.page.press("Enter")
+        self.page.expect(f'#class-dialog input[value="{RENAMED}"]').to_be_visible()
+        self.page.press("Escape")
+        self.page.expect("#class-dialog").to_be_hidden()
+        self.names = np.where(self.names == before, RENAMED, self.names)
+        self.given = {row: RENAMED if n == before else n for row, n in self.given.items()}
+
+    def correct(self) -> None:
+        """Change the wrong answer by its button, once the model doubts it."""
+        right = str(self.names[self.wrong])
+        button = self.page.page.get_by_role("button", name=f"Change row {self.wrong:,} to {right}")
+        if button.count() == 0:
+            return
+        self.page.press("d")
+        for _ in range(60):
+            self.page.press("Tab")
+            if button.evaluate("node => node === document.activeElement"):
                 break
-        else:
-            raise RuntimeError("biglp label has ended")
-        try:
-            yield found.group()
-        finally:
-            process.terminate()
+        self.page.press("Enter")
+        self.page.expect("#saved").to_contain_text(f"{self.wrong:,} as {right}")
+        self.given[self.wrong], self.wrong = right, -1
+        print(f"the wrong answer was in doubt and corrected after {len(self.given)} answers")
+
+    def circle(self) -> None:
+        """Label the rows in a circle on the map, and take that back."""
+        self.page.expect("#map-text").to_contain_text("near ones alike")
+        self.page.press("m")
+        self.page.has_focus("#map")
+        self.page.press("]", "ArrowRight", "ArrowLeft", "Enter")
+        self.page.expect("#work-title").to_contain_text("rows selected")
+        n = int(self.page.text("#work-title").split(" ")[0].replace(",", ""))
+        name = next(iter(self.given.values()))
+        self.page.press(str(self.page.key(name)))
+        self.page.expect("#saved").to_have_text(f"✓ Saved {n:,} rows as {name}")
+        assert len(self.served.answers()) >= n
+        self.page.press("u")
+        wait_for(self.exact)
+
+    def exact(self) -> bool:
+        """Whether the file of labels holds just what was answered."""
+        return self.served.answers() == {str(row): name for row, name in self.given.items()}
+
+    def finish(self) -> float:
+        """Label all rows; returns the share that is right."""
+        self.page.press("f", "Enter")
+        wait_for(lambda: "Done." in self.page.text("#finish-dialog"), 600)
+        self.page.press("Escape")
+        (written,) = (self.served.folder / "answers-out").glob("labels*")
+        found = np.load(written) if written.suffix == ".npy" else pq.read_table(written)["label"]
+        return float((np.asarray(found).astype(str) == self.names).mean())
 
 
-def label(page: Any, names: np.ndarray, n: int, pause: float) -> None:
-    """Answer rows as they come, by the key of the class or by typing its name."""
-    for _ in range(n):
-        title = page.locator("#work-title").inner_text()
-        name = str(names[int(title.removeprefix("Row ").replace(",", ""))])
-        keys = page.locator("#classes kbd").all_inner_texts()
-        if name in keys:
-            page.keyboard.press(name)
-        else:
-            if keys and page.evaluate("document.activeElement.id") != "other-name":
-                page.keyboard.press("n")
-            page.keyboard.type(name)
-            page.keyboard.press("Enter")
-        expect(page.locator("#saved")).to_have_text(f"✓ Saved {title.lower()} as {name}")
-        time.sleep(pause)
-
-
-def finish(page: Any, folder: Path) -> np.ndarray:
-    """Label all rows; returns their classes."""
-    page.keyboard.press("f")
-    page.keyboard.press("Enter")
-    expect(page.locator("#finish-dialog")).to_contain_text("Done.", timeout=600_000)
-    written = folder / page.locator("#finish-dialog strong").inner_text()
-    page.keyboard.press("Escape")
-    return np.load(written / "labels.npy").astype(str)
-
-
-def screenshots(page: Any, folder: Path) -> None:
-    """Draw the page on both widths, in light and dark, and the map's circle."""
+def screenshots(page: Any, kind: str, folder: Path) -> None:
+    """Draw the page on both widths, in light and dark."""
     folder.mkdir(parents=True, exist_ok=True)
-    expect(page.locator("#map-text")).to_contain_text("near ones alike")
-    for scheme, size in (("light", "desktop"), ("dark", "desktop"), ("light", "phone")):
+    for scheme, size, view in (
+        ("light", "desktop", DESKTOP),
+        ("dark", "desktop", DESKTOP),
+        ("light", "phone", PHONE),
+    ):
         page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size(SIZES[size])
+        page.set_viewport_size(view)
         page.wait_for_timeout(500)
-        page.screenshot(path=folder / f"label-{size}-{scheme}.png")
-    page.set_viewport_size(SIZES["desktop"])
-    page.keyboard.press("m")
-    page.keyboard.press("]")
-    page.keyboard.press("Enter")
-    expect(page.locator("#content .sample img")).to_have_count(12)
-    page.wait_for_timeout(500)
-    page.screenshot(path=folder / "label-lasso.png")
-    page.keyboard.press("Escape")
+        page.screenshot(path=folder / f"label-{kind}-{size}-{scheme}.png")
+    page.set_viewport_size(DESKTOP)
+
+
+def run(kind: str, given: argparse.Namespace) -> None:
+    """One session."""
+    with tempfile.TemporaryDirectory() as name, browser() as chromium:
+        names, arguments = DATA[kind](Path(name), given.rows)
+        served = Served(Path(name), *arguments)
+        try:
+            page = chromium.new_page(viewport=DESKTOP, reduced_motion="reduce")
+            page.add_init_script(CLOCK)
+            session = Session(served, Labelling(page).open(served.url), names, given.pause)
+            session.label(given.labels)
+            took = np.array(page.evaluate("window.tookMs"))
+            session.circle()
+            if given.screenshots:
+                screenshots(page, kind, given.screenshots)
+            exact, right = session.exact(), session.finish()
+            exact = exact and session.exact()
+            assert session.page.said == [], session.page.said
+        finally:
+            served.stop()
+    median, most = np.percentile(took, [50, 95])
+    print(
+        f"{kind}: {len(names):,} rows, {len(session.given)} labels; key to next row, "
+        f"{len(took)} keys: median {median:.0f} ms, 95 % {most:.0f} ms; the file of labels is "
+        f"{'exact' if exact else 'WRONG'}; the wrong answer is "
+        f"{'corrected' if session.wrong < 0 else 'still there'}; right {100 * right:.1f} %"
+    )
 
 
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kinds", nargs="?", default="mnist,text")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--labels", type=int, default=60)
     parser.add_argument("--pause", type=float, default=0.3, help="seconds to look at a row")
     parser.add_argument("--screenshots", type=Path)
     given = parser.parse_args()
-    data = np.load(Path(os.environ["BIGLP_DATA"]) / "mnist.npz")
-    rows, names = data["X"][: given.rows], data["y"][: given.rows].astype(str)
-    expect.set_options(timeout=PATIENCE)
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
-        folder = Path(name)
-        np.save(folder / "mnist.npy", rows)
-        chromium = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        with server(folder) as address:
-            page = chromium.new_page(viewport=SIZES["desktop"], reduced_motion="reduce")
-            page.add_init_script(CLOCK)
-            page.goto(address)
-            expect(page.locator("#content img")).to_be_visible()
-            label(page, names, given.labels, given.pause)
-            took = np.array(page.evaluate("window.tookMs"))
-            expect(page.locator("#estimate .big")).to_be_visible()
-            print(f"estimated accuracy: {page.locator('#estimate').inner_text()!r}")
-            if given.screenshots:
-                screenshots(page, given.screenshots)
-            found = finish(page, folder)
-        chromium.close()
-    median, most = np.percentile(took, [50, 95])
-    print(f"key to next row, {len(took)} keys: median {median:.0f} ms, 95 % {most:.0f} ms")
-    print(f"right of {given.rows:,} rows: {100 * (found == names).mean():.1f} %")
+    for kind in given.kinds.split(","):
+        run(kind, given)
 
 
 if __name__ == "__main__":

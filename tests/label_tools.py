@@ -69,7 +69,7 @@ class Client:
 def client_of(session):
     """A client with the cookie, of a guarded page."""
     client = Client(Guard(Page(session).app(), TOKEN, (HOST,)), OWN)
-    client.cookies.set("biglp", TOKEN)
+    client.cookies.set(client.app.cookie, TOKEN)
     return client
 
 

@@ -9,10 +9,9 @@ import time
 from pathlib import Path
 
 from campaign.problems import write_problem
-from campaign.processes import Forked, run, same_results
+from campaign.processes import NAME_TIMES, Forked, run, same_results
 
 MOST_ATTACKS = 8
-KEPT_OUT = {"summary.json"}
 
 
 class Attacked:
@@ -45,7 +44,7 @@ class Attacked:
         out = self.folder / "out"
         if (out / "summary.json").exists():
             for path in self.whole.iterdir():
-                if path.name not in KEPT_OUT:
+                if path.name not in NAME_TIMES:
                     assert (out / path.name).read_bytes() == path.read_bytes(), path.name
 
     def finish(self) -> None:

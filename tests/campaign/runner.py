@@ -152,9 +152,16 @@ def replay(case: str, output: Path) -> int:
     folder = (output / f"replay-{name}-{seed}").absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
-    tried = KINDS[name].load()(int(seed), folder)
+    try:
+        tried = KINDS[name].load()(int(seed), folder)
+    finally:
+        tempfile.tempdir = None
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
     print(f"survived: {tried} tried; files are in {folder}")
     return 0
 

@@ -7,7 +7,7 @@ from biglp._engines import SerialEngine, make_engine
 from clusters import DASK, MPIEXEC, TESTS, DaskProcesses, run_ranks
 from everywhere_program import CASES, fit_all, write_rows
 
-ENGINES = ("threads", "mpi-2", "mpi-5", "dask-3", "dask-local")
+ENGINES = ("threads", "mpi-5", "dask-3")
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +28,8 @@ def found(request, folder):
     kind, _, count = request.param.partition("-")
     if kind == "mpi":
         return under_mpiexec(folder, int(count))
-    if kind == "dask" and count != "local":
-        return on_separate_workers(folder, int(count))
     if kind == "dask":
-        pytest.importorskip("distributed")
+        return on_separate_workers(folder, int(count))
     with make_engine(kind) as engine:
         return fit_all(engine, folder)
 

@@ -173,9 +173,9 @@ class TestFolds:
 def test_labels_on_a_graph_of_ones_own():
     graph = kneighbors_graph(ROWS, 10)
     labels, wrong = planted()
-    found = LowRankLabelPropagation(factor="precomputed").fit(graph, labels).doubtful_labels(0.0)
+    model = LowRankLabelPropagation(factor="precomputed").fit(graph, labels)
+    found, problem = model.doubtful_labels(0.0), model._problem
     # Withheld in folds and added up anew: the sums of a fit without these labels, bit by bit.
-    problem = LowRankLabelPropagation(factor="precomputed").fit(graph, labels)._problem
     kept = np.setdiff1d(np.arange(300), np.arange(0, 300, 5))
     fewer = np.where(np.isin(np.arange(len(labels)), kept), labels, -1)
     again = LowRankLabelPropagation(factor="precomputed").fit(graph, fewer)._problem

@@ -11,20 +11,11 @@ from scipy import sparse
 from biglp._core.blocks import Block, Plan
 from biglp._engines import SerialEngine, ThreadEngine
 from helpers import assert_scores_agree, blobs, clear_rows, model, raw_scores, rows_in_a_block
+from strategies import problems
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")
 PARAMS = {"glnp": {"factor_params": {"max_iter": 15, "tol": 0.0}}}
 
-problems = st.fixed_dictionaries(
-    {
-        "n": st.integers(20, 200),
-        "classes": st.integers(2, 4),
-        "features": st.integers(4, 7),
-        "seed": st.integers(0, 1000),
-        "dtype": st.sampled_from(["float32", "float64"]),
-        "spread": st.sampled_from([0.3, 1.0]),
-    }
-)
 cuts = st.lists(st.integers(1, 199), max_size=12, unique=True)
 
 

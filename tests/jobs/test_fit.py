@@ -47,7 +47,7 @@ def test_weights_clamping_and_filters_from_the_command_line(tmp_path):
     assert summaries[0]["run"]["option"]["clamp"] == "hard"
     assert summaries[1]["settings"]["filter"] == "poisson"
     planned = done(*common[:-1], "--weight-column", "w", "-o", tmp_path / "c", "--dry-run")
-    assert "× 5 features" in planned.output
+    assert "× 5 features" in " ".join(planned.output.split())
     looked = done("inspect", tmp_path / "rows.csv", "--label-column", "y", "--weight-column", "w")
     assert "× 5 " in looked.output
     # Without the column of weights it is another run, and one more feature.

@@ -225,6 +225,7 @@ def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
     assert sorted(path.name for path in Path("out").iterdir()) == [
         "labels.npy",
         "model.biglp",
+        "report.html",
         "summary.json",
     ]
 

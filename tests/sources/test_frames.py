@@ -129,7 +129,7 @@ def test_spooled_rows_go_with_their_source(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "HELD_BYTES", 1)
     source = as_source(TABLE.to_reader())
     copy = pickle.loads(pickle.dumps(source))
-    assert [path.name for path in tmp_path.glob("biglp-*/*/rows.*")] == ["rows.npy"]
+    assert list(tmp_path.glob("biglp-*/*/rows.npy"))
     assert not list(tmp_path.glob("biglp-*/rows.arrow"))
     del copy
     assert source.read(0, 1).shape == (1, 3)

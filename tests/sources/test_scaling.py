@@ -72,3 +72,10 @@ def test_widths_below_the_normal_numbers_say_nothing():
     """One over such a width is infinite."""
     found = inverse(np.array([0.0, 5e-324, 1e-310, 2.0]))
     assert found.tolist() == [0.0, 0.0, 0.0, 0.5]
+
+
+def test_denormal_numbers_are_scaled_without_overflow():
+    rows = np.array([[1e-40, 2.0], [3e-40, 1.0]], dtype=np.float32)
+    scaled = Scaling(factor=np.array([1e40, 1.0])).apply(rows)
+    assert np.isfinite(scaled).all()
+    np.testing.assert_array_equal(scaled[:, 1], rows[:, 1])

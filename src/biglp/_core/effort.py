@@ -72,7 +72,7 @@ EFFORTS = {
     "balanced": Effort(
         fine=2000,
         landmarks=(1000, 4000),
-        landmark_pairs=250_000_000,
+        landmark_pairs=500_000_000,
         voter_pairs=300_000_000,
         trees=64,
         worth=1.0,

@@ -93,7 +93,9 @@ class Examples:
             values, columns = largest_entries(sparse.csr_array(taken))
             return replace(self, values=values[places], columns=columns[places])
         width = max(VALUES_BYTES // (len(self.rows) * 4), 1)
-        return replace(self, values=np.asarray(taken[places, :width], dtype=np.float32))
+        most = np.finfo(np.float32).max  # what is larger is shown as that
+        values = np.clip(taken[places, :width], -most, most).astype(np.float32)
+        return replace(self, values=values)
 
 
 def choose_examples(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +29,6 @@ from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
-from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.mixed import mixed_scaling, stored_scaling
 
 SMALLER = 4
@@ -117,7 +115,7 @@ def prepare(
         n_labelled=len(labels.rows),
         values=float(found["values"]),
         dtype=dtype,
-        decoding=engine.once(lambda: decoding_bytes(source)),
+        decoding=source.decoding_bytes,
         part_bytes=source.part_bytes,
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
@@ -153,11 +151,6 @@ def card_row(source: Source, scaling: Scaling) -> int:
     as_given = source.dtype == np.float16 and not scaling.changes_rows
     itemsize = source.dtype.itemsize if as_given else dtype.itemsize
     return scaling.n_outputs(source.n_features) * itemsize
-
-
-def decoding_bytes(source: Source) -> int:
-    """What decoding takes of memory; labels in a table load pyarrow though the rows do not."""
-    return max(source.decoding_bytes, DECODED_BYTES if "pyarrow" in sys.modules else 0)
 
 
 def directions_of(source: Source, scaling: Scaling) -> int:

@@ -121,6 +121,8 @@ class FitJob(Job):
         source = self.open_source(engine, run, **engine.once(lambda: self.label_input.not_features))
         gathered = engine.once(lambda: self.label_input.gather(source.n_rows))
         labels = gathered.labels
+        if engine.shares_memory:  # of several processes only the first one reads labels
+            source.decoding_bytes = max(source.decoding_bytes, self.label_input.decoding_bytes)
         for suspicion in gathered.suspicions():
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)

@@ -67,7 +67,8 @@ def require_labels(found: LabelInput) -> LabelInput:
         f"nothing says where the labels of {first} are: give --label-column NAME for a "
         "column of the table (or of a table beside the rows, --metadata FILE), or --labels FILE "
         "for a file with one label a row, 'row,label' or 'id,label' pairs (-1 or empty where a row "
-        "has no label)."
+        f"has no label). Where nothing is labelled yet, biglp label {first} opens a page to label "
+        f"rows on, and biglp suggest {first} names the first ones."
     )
 
 

@@ -263,10 +263,11 @@ def unit_length(rows: Rows) -> Rows:
 
 
 def _times(rows: Rows, factor: np.ndarray) -> Rows:
-    """Each feature times its factor."""
+    """Each feature times its factor, which denormal numbers would make larger than any number."""
+    largest = namespace(rows).finfo(rows.dtype).max if is_torch(rows) else np.finfo(rows.dtype).max
+    factor = like(rows, np.minimum(factor, float(largest)))
     if not sparse.issparse(rows):
-        return rows * like(rows, factor)
-    factor = factor.astype(rows.dtype)
+        return rows * factor
     scaled = rows.copy()
     scaled.data *= factor[rows.indices]
     return scaled

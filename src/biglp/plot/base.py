@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +11,7 @@ from biglp._core.errors import ParameterError
 from biglp.plot.needs import require_matplotlib
 
 
-class Display:
+class Display(ABC):
     """Base of the displays: data that can be drawn, again and on any axes.
 
     Attributes
@@ -51,9 +52,9 @@ class Display:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    @abstractmethod
     def _draw(self, ax: Any) -> None:
         """Draw the data."""
-        raise NotImplementedError
 
 
 def report_of(estimator: Any, key: str, what: str) -> Any:

@@ -24,7 +24,7 @@ def client():
 
 @pytest.fixture
 def known(client):
-    client.cookies.set("biglp", TOKEN)
+    client.cookies.set(client.app.cookie, TOKEN)
     return client
 
 
@@ -36,6 +36,12 @@ def test_the_token_is_swapped_for_a_cookie(client):
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
     assert client.get("/").text == "inside"
+
+
+def test_two_servers_of_one_machine_have_two_cookies(client):
+    """Browsers send the cookies of 127.0.0.1 to all its ports."""
+    other = Guard(Starlette(), "x" * 40, ("127.0.0.1:8001",))
+    assert {client.app.cookie, other.cookie} == {"biglp-8000", "biglp-8001"}
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", f"/?token={TOKEN}x", "/api/x"])
@@ -52,7 +58,7 @@ def test_the_token_counts_on_the_first_page_only(client):
 
 @pytest.mark.parametrize("cookie", ["wrong", "", TOKEN + "x", TOKEN[:-1]])
 def test_a_wrong_cookie(client, cookie):
-    client.cookies.set("biglp", cookie)
+    client.cookies.set(client.app.cookie, cookie)
     assert client.get("/api/x").status_code == 403
 
 

@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import sys
-import time
+import threading
 import uuid
 
 import httpx
@@ -78,11 +78,10 @@ def test_killed_at_random_moments(folder):
             assert server.client.post("/api/answer", json=again).json()["saved"]
             confirmed[again["row"]] = again["label"]
         sent.clear()
-        end = time.monotonic() + rng.uniform(0.2, 0.8)
+        killed, pid = len(confirmed) + rng.randint(6, 12), server.process.pid
         while True:
-            if time.monotonic() > end:
-                os.kill(server.process.pid, signal.SIGKILL)
-                end = float("inf")
+            if len(confirmed) == killed:  # while the next ones are on their way
+                threading.Timer(rng.uniform(0, 0.05), os.kill, (pid, signal.SIGKILL)).start()
             what = {"row": row, "label": f"c{row % 3}", "answer": str(uuid.uuid4())}
             row += 1
             sent[what["answer"]] = what

@@ -54,6 +54,8 @@ class Guard:
     def __init__(self, app: App, token: str, hosts: tuple[str, ...]) -> None:
         self.app, self.token = app, token
         self.hosts = frozenset(host.lower() for host in hosts)
+        # Cookies do not know ports: two servers of one machine need two names.
+        self.cookie = f"{COOKIE}-{hosts[0].rpartition(':')[2]}"
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer a request."""
@@ -86,10 +88,11 @@ class Guard:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         if scope["path"] == "/" and "token" in query:
             if self._is_token(query["token"][0]):
-                cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+                cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
                 return 303, "", {"location": "/", "set-cookie": cookie}
             return 403, NO_TOKEN, {}
-        if not self._is_token(_cookie([value for name, value in headers if name == "cookie"])):
+        cookies = [value for name, value in headers if name == "cookie"]
+        if not self._is_token(_cookie(self.cookie, cookies)):
             return 403, NO_TOKEN, {}
         if scope["method"] not in ("GET", "HEAD"):
             if given.get("x-biglp") != "1" or origin is None:
@@ -107,13 +110,13 @@ class Guard:
         return hmac.compare_digest(given.encode(), self.token.encode())
 
 
-def _cookie(headers: list[str]) -> str:
+def _cookie(wanted: str, headers: list[str]) -> str:
     cookies: SimpleCookie = SimpleCookie()
     try:
         cookies.load("; ".join(headers))
     except Exception:  # http.cookies refuses some cookies of other programs on this host
         return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
+    return cookies[wanted].value if wanted in cookies else ""
 
 
 def _with_headers(send: Any) -> Any:

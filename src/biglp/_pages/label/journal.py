@@ -92,7 +92,9 @@ class Journal:
         try:
             with explained_writing(self.path):
                 # Without a buffer: what could not be written must not be written later.
-                os.write(self._file.fileno(), json.dumps(entry).encode() + b"\n")
+                line = memoryview(json.dumps(entry).encode() + b"\n")
+                while line:  # a disk that is nearly full takes a part of it, and then refuses
+                    line = line[os.write(self._file.fileno(), line) :]
         except BaseException:
             self._file.truncate(size)
             raise

@@ -39,7 +39,8 @@ PARTS, WHOLE_ROWS = 4, 20_000
 """A fit asks one block in so many, except in pools of no more rows than these."""
 BLOCKS_AT_ONCE = 8
 DOUBTS = 50
-"""Given labels in doubt that are listed."""
+LEAST_WRONG = 0.1
+"""Given labels in doubt that are listed: so many, of those that are wrong with this probability."""
 
 
 @dataclass(frozen=True)
@@ -124,19 +125,21 @@ class Learner:
 
     def prepare(self) -> np.ndarray:
         """Build the graph; return typical rows to label first, as numbers of the whole data."""
-        nothing = np.empty(0, dtype=np.int64)
-        labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
         pipeline = Pipeline(self._engine, self._settings)
-        self.graph = pipeline.graph(pipeline.prepare(self.pool, labels))
+        self.graph = pipeline.graph(pipeline.prepare(self.pool, self._no_labels()))
         first = typical_rows(self.graph, FIRST_ROWS, self.seed)
         return self.pool.rows[first]
 
     def sum(self) -> None:
         """Sum over the pool, which every fit starts from."""
-        nothing = np.empty(0, dtype=np.int64)
-        labels = Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
-        self._problem = Pipeline(self._engine, self._settings).problem(self.graph, labels)
+        pipeline = Pipeline(self._engine, self._settings)
+        self._problem = pipeline.problem(self.graph, self._no_labels())
         self._spectrum = pool_spectrum(self.graph, self.seed)
+
+    def _no_labels(self) -> Labels:
+        """Labels of no row; two classes, because the sums want some."""
+        nothing = np.empty(0, dtype=np.int64)
+        return Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
 
     def fit(self, given: Mapping[int, str], version: int, before: Fit | None = None) -> Fit:
         """Learn from labels of at least two classes.
@@ -218,7 +221,7 @@ class Learner:
         if held_out is None:
             return []
         part = labels.take(np.searchsorted(labels.rows, held_out.rows))
-        found = find_doubts(part, held_out.shares).listed(part)
+        found = find_doubts(part, held_out.shares).listed(part, LEAST_WRONG)
         return [
             {
                 "row": int(self.pool.rows[found.rows[place]]),

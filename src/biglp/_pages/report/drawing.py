@@ -121,12 +121,12 @@ def _dots(places: np.ndarray, codes: np.ndarray, colours: list[str]) -> np.ndarr
     # Of dots that overlap the last one is on top; a random order, so that no class always is.
     order = np.random.default_rng(0).permutation(len(places))
     y, x = np.rint(size * places[order][:, ::-1]).astype(np.int64).T
-    top = np.full(shape, -1)
+    top = np.full(shape, -1, dtype=np.int32)
     for dy, dx in around:
         inside = (np.clip(y + dy, 0, shape[0] - 1), np.clip(x + dx, 0, shape[1] - 1))
-        np.maximum.at(top, inside, np.arange(len(order)))
+        np.maximum.at(top, inside, np.arange(len(order), dtype=np.int32))
     palette = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours])
-    image = np.zeros((*shape, 4), dtype=np.uint8)
-    image[..., :3] = palette[codes[order]][top] * (top >= 0)[..., None]
-    image[..., 3] = 255 * (top >= 0)
-    return image
+    # The last line is that of places without a dot, whose number is -1: transparent.
+    ink = np.zeros((len(order) + 1, 4), dtype=np.uint8)
+    ink[:-1, :3], ink[:-1, 3] = palette[codes[order]], 255
+    return ink[top]

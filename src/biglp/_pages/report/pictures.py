@@ -50,7 +50,7 @@ class Pictures:
     @classmethod
     def of(cls, rows: np.ndarray) -> Pictures | None:
         """Say how rows are pictures; None where they are none."""
-        rows = rows[:LOOKED_AT]
+        rows = rows[:LOOKED_AT].astype(np.float64)  # differences of float32 may overflow
         if not len(rows) or not _one_scale(rows):
             return None
         trials = []
@@ -69,7 +69,7 @@ class Pictures:
 
     def draw(self, row: np.ndarray) -> str:
         """A row as the address of a picture."""
-        pixels = self._pixels(row[None])[0]
+        pixels = self._pixels(row[None].astype(np.float64))[0]
         step = -(-self.side // SHOWN_SIDE)
         if step > 1:
             kept = self.side // step * step

@@ -13,6 +13,7 @@ import numpy as np
 from biglp._core.errors import LabelWarning, ParameterError
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._labels.markers import nothing_to_label, suspicions
+from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.labels.files import gather_labels
@@ -96,6 +97,13 @@ class LabelInput:
         """Files of the table with a line for each row; None where there is none."""
         named = self.named if self.metadata is None else look_up(self.metadata)
         return named if named is not None and named.is_table else None
+
+    @property
+    def decoding_bytes(self) -> int:
+        """Memory that reading labels takes: those in tables load pyarrow, though rows may not."""
+        plain = (".npy", ".txt")
+        tables = self.metadata is not None or not all(str(n).endswith(plain) for n in self.labels)
+        return DECODED_BYTES if tables else 0
 
     @cached_property
     def beside(self) -> RowColumns:
