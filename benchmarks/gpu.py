@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -213,16 +214,27 @@ def default(scale: float) -> list[Case]:
         from_file = Case("default, the same from a file", "≤ 1.3 reads of the file")
         from_file.read = timed(lambda: path.read_bytes(), 2)
         fitted(from_file, str(path), known, 2)
-    rng = np.random.default_rng(0)
-    basis = rng.normal(size=(40, 784))
-    images = rng.normal(size=(70_000, 40)) @ basis + 3 * basis[np.arange(70_000) % 10]
-    images = np.clip(images * 8 + 100, 0, 255).astype(np.uint8)  # the shape and type of MNIST
-    y = np.where(np.arange(70_000) < LABELS, np.arange(70_000) % 10, -1)
-    shaped = Case("default, 70,000 × 784 uint8, in the shape of MNIST", "≤ 300 ms")
+    name, images, truth = digits()
+    y = np.where(np.arange(len(truth)) < LABELS, truth, -1)
+    shaped = Case(f"default, 70,000 × 784 uint8, {name}", "≤ 300 ms")
     tensor = torch.as_tensor(images, device="cuda")
     shaped.read = timed(lambda: tensor.amax())
-    fitted(shaped, tensor, y, 3)
+    found = fitted(shaped, tensor, y, 5)
+    right = (found.transduction_.cpu().numpy() == truth).mean()
+    shaped.note = f"{right:.1%} right; {shaped.note}"
     return [case, from_file, shaped]
+
+
+def digits() -> tuple[str, np.ndarray, np.ndarray]:
+    """MNIST where BIGLP_DATA has it, else something of its shape and type."""
+    path = Path(os.environ.get("BIGLP_DATA", "")) / "mnist.npz"
+    if path.is_file():
+        with np.load(path) as found:
+            return "MNIST", found["X"], found["y"].astype(np.int64)
+    rng, truth = np.random.default_rng(0), np.arange(70_000) % 10
+    basis = rng.normal(size=(40, 784))
+    images = rng.normal(size=(70_000, 40)) @ basis + 3 * basis[truth]
+    return "in the shape of MNIST", np.clip(images * 8 + 100, 0, 255).astype(np.uint8), truth
 
 
 GROUPS = {"nystrom": nystrom, "anchors": anchors, "half": half, "host": host, "default": default}

@@ -20,8 +20,8 @@ CARD_SHARE = 0.8
 LIBRARY_BYTES = 512 << 20
 """Handles and workspaces of torch's matrix products, and what trees and nearest labels hold."""
 BLOCK_SHARE = 0.25
-"""Share of the budget that blocks in work may take."""
-BLOCK_BYTES, BLOCK_BYTES_FROM_HOST = 16 << 30, 2 << 30
+"""Share of the budget that blocks in work may take, where not all of the rest can stay."""
+BLOCK_BYTES, BLOCK_BYTES_FROM_HOST = 56 << 30, 4 << 30
 """Working set of a block, at most: few launches where the rows are there already, several blocks
 where one is copied while another is worked on."""
 
@@ -102,11 +102,13 @@ def plan_card(
             "device='cpu'."
         )
     left = budget - LIBRARY_BYTES - costs.device
-    most = min(BLOCK_BYTES if shape.card_row == 0 else BLOCK_BYTES_FROM_HOST, BLOCK_SHARE * left)
+    n_own = -(-shape.kept_rows // (engine.n_sharing if engine.keeps_shares else 1))
+    stays = (shape.card_row + costs.stored_row) * n_own
+    room = left - stays if stays <= (1.0 - BLOCK_SHARE) * left else BLOCK_SHARE * left
+    most = min(BLOCK_BYTES if shape.card_row == 0 else BLOCK_BYTES_FROM_HOST, room)
     rows_each = min(max(int(most) // a_row, MIN_BLOCK_ROWS), shape.n_rows)
     rows_each = -(-shape.n_rows // -(-shape.n_rows // rows_each))  # blocks of one size
     left -= rows_each * a_row
-    n_own = -(-shape.kept_rows // (engine.n_sharing if engine.keeps_shares else 1))
     rows = shape.card_row * n_own
     rows = rows if rows <= left else 0
     features = costs.stored_row * n_own

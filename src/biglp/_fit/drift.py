@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import to_dense, to_numpy
+from biglp._core.arrays import is_torch, to_dense, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks
+from biglp._lowrank.kernels import nearest_landmarks, squared_norms
 from biglp._sources import Source
 
 PLACES, ROWS_EACH = 16, 128
@@ -103,9 +103,9 @@ def _distances(graph: Graph) -> np.ndarray | None:
     count = min(NEAREST, len(landmarks))
     parts = []
     for start in starts.tolist():
-        rows = to_dense(to_numpy(source.read(start, min(start + ROWS_EACH, source.n_rows))))
-        rows = rows.astype(np.float64)
+        rows = source.read(start, min(start + ROWS_EACH, source.n_rows))
+        rows = rows.double() if is_torch(rows) else to_dense(rows).astype(np.float64)
         _, relative = nearest_landmarks(rows, np.asarray(landmarks, dtype=np.float64), count)
-        squared = relative[:, -1] + np.einsum("ij,ij->i", rows, rows)
+        squared = to_numpy(relative[:, -1] + squared_norms(rows))
         parts.append(np.sqrt(np.maximum(squared, 0.0)))
     return np.concatenate(parts)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem
@@ -267,7 +268,9 @@ class Pipeline:
 
 def learn(problem: Problem[Any]) -> Learnt:
     """Learn the answer to a problem; no sweep over all rows."""
-    with blas_threads_for(problem.graph.factor.rank):
+    # Beside a sparse system all algebra is small, however many landmarks there are.
+    gram = problem.sums.gram
+    with blas_threads_for(0 if sparse.issparse(gram) else problem.graph.factor.rank):
         return METHODS[problem.settings.method].learn(problem)
 
 

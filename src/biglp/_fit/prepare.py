@@ -176,7 +176,7 @@ def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None
             return mixed_scaling(sample, words_from, kind, settings.seed)
         kind = "text"
     scaling = Scaling.from_sample(
-        sample, "none" if kind == "auto" and not about_distances else kind
+        sample, "none" if kind == "auto" and not about_distances else kind, settings.device
     )
     if scaling.kind == "none" and not about_distances:
         # Factors that are about the values themselves, not about distances, take them as they are.

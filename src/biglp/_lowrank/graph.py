@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, column_sums, gram_matrix, like, to_csr
+from biglp._core.arrays import Array, column_sums, like, to_csr
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.ties import Ties
@@ -30,7 +30,7 @@ from biglp._engines import Engine
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank.answering import Answered, Answerer, AnswerSweep
-from biglp._lowrank.base import DENSE_COLUMNS, Factor
+from biglp._lowrank.base import Factor
 from biglp._lowrank.features import Features, float64_features
 from biglp._lowrank.rows import TrainingRows
 from biglp._propagate.normalise import Normalisation
@@ -164,15 +164,12 @@ def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
 
 
 def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
-    found, repaired = features.of_block(block)
-    factor = features.factor
     rows, given = labels.targets_within(block.start, block.stop)
+    found, gram, totals, repaired = features.summed(block, rows)
     if isinstance(found, Ties):
-        gram, targets = found.gram(), found[rows].csr().T @ given
-        if is_sparse_rank(factor.rank, len(labels.rows)):
+        targets = found.csr().T @ given
+        if is_sparse_rank(features.factor.rank, len(labels.rows)):
             gram = to_csr(gram)  # where r × r numbers would be too many
-        return gram, targets, column_sums(found), np.array(repaired)
-    if sparse.issparse(found) and found.shape[1] <= DENSE_COLUMNS:
-        found = found.toarray()
-    targets = found[rows].T @ like(found, given)
-    return gram_matrix(found), targets, column_sums(found), np.array(repaired)
+    else:
+        targets = found.T @ like(found, given)
+    return gram, targets, totals, np.array(repaired)

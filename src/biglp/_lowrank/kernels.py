@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from biglp._core import fused
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, widened
 from biglp._core.errors import ParameterError
-from biglp._lowrank import fused
-from biglp._lowrank.base import check_finite
+from biglp._lowrank.base import NonFiniteRowsError, check_finite
 
 SEARCH_WIDTH = 1024
 """Distances that are held at once, for each row of a block; with more landmarks than this the
@@ -43,9 +43,11 @@ def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
 
     The exponent −γ(‖x‖² − 2x·l + ‖l‖²) with γ = 1/2σ² is built in place from one matrix product.
     """
-    found = fused.gaussian(rows, landmarks, bandwidth)
-    if found is not None:
-        check_finite(found.sum())
+    fast = fused.gaussian(rows, landmarks, bandwidth)
+    if fast is not None:
+        found, bad = fast
+        if bool(bad):
+            raise NonFiniteRowsError
         return found
     gamma = 0.5 / bandwidth**2
     rows = widened(rows)

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg, sparse
 
+from biglp._propagate.card_system import CardSystem
 from biglp._propagate.closed_form import solve
 from biglp._propagate.conjugate import energies, solve_in_layers
 from biglp._propagate.sums import GramSums
@@ -42,6 +43,8 @@ ROUNDING = 1e-4
 """Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
 FACTOR_RANK = 200
 """Rank from which on factors for a few α are quicker than all eigenvectors."""
+MOST_ON_CARD = 8192
+"""Rank up to which H is dense on a card, where that takes three times half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -207,11 +210,11 @@ class DenseSystem:
         return self._latest[alpha]
 
 
-System = Spectrum | SparseSystem | DenseSystem
+System = Spectrum | SparseSystem | DenseSystem | CardSystem
 """What propagation asks: ``solved``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
-def take_apart(sums: GramSums, n_labelled: int | None = None) -> System:
+def take_apart(sums: GramSums, n_labelled: int | None = None, device: str = "cpu") -> System:
     """Prepare the Gram matrix for any α.
 
     Parameters
@@ -219,12 +222,19 @@ def take_apart(sums: GramSums, n_labelled: int | None = None) -> System:
     sums : GramSums
     n_labelled : int, optional
         Labelled rows that leave-one-out will look at; without it all eigenvectors are taken.
+    device : str
+        Where the rows are: a large matrix is factorised there.
     """
-    if sparse.issparse(sums.gram):
+    rank = sums.gram.shape[0]
+    on_card = device != "cpu" and FACTOR_RANK <= rank <= MOST_ON_CARD
+    if sparse.issparse(sums.gram) and not on_card:
         return SparseSystem.of(sums)
-    rank = len(sums.gram)
     if n_labelled is not None and rank >= FACTOR_RANK and n_labelled <= rank:
         bound = _largest_eigenvalue(sums)
+        if bound <= 1.0 + ROUNDING and on_card:
+            return CardSystem(max(1.0, bound), sums, device)
+        if sparse.issparse(sums.gram):
+            return SparseSystem.of(sums)
         if bound <= 1.0 + ROUNDING:
             return DenseSystem(max(1.0, bound), sums)
     return Spectrum.of(sums)

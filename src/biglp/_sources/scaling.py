@@ -206,7 +206,7 @@ class Scaling:
         return report
 
     @classmethod
-    def from_sample(cls, sample: Rows, kind: str) -> Scaling:
+    def from_sample(cls, sample: Rows, kind: str, device: str = "cpu") -> Scaling:
         """Choose the scale of each feature from a sample of rows.
 
         ``"auto"`` knows rows of words and embeddings, leaves features alone when they already share
@@ -218,7 +218,7 @@ class Scaling:
             scales = {"final": weights} if counts else {"factor": weights}
             return cls("text", used=words, unit=True, **scales)
         dense = not sparse.issparse(sample)
-        statistics = feature_statistics(sample)
+        statistics = feature_statistics(sample, device)
         if kind == "auto":
             kind = _recognise(sample, statistics)
         if kind in ("none", "unit"):

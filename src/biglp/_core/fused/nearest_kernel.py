@@ -13,68 +13,60 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._lowrank.fused.trial import (
-    Shape,
-    launched,
-    n_parts,
-    n_programs,
-    next_power,
-    tf32_parts,
-)
+from biglp._core.fused.products import dots, in_parts, n_products
+from biglp._core.fused.trial import Shape, launched, n_programs, next_power
 
-SHAPES = (Shape(64, 64, 4, 1), Shape(128, 64, 8, 1), Shape(32, 32, 4, 1))
+SHAPES = (Shape(64, 4, 1, 32), Shape(128, 8, 1, 128), Shape(64, 4, 1, 64))
 
 
 @triton.jit
 def _nearest(
     rows,
-    leading,
-    rest,
+    points,
     squares,
     columns,
     values,
     n,
-    m,
     n_landmarks,
-    stride,
+    M: tl.constexpr,
+    STRIDE: tl.constexpr,
     TILE: tl.constexpr,
     WIDTH: tl.constexpr,
     LANDMARKS: tl.constexpr,
     SLOTS: tl.constexpr,
     COUNT: tl.constexpr,
-    PARTS: tl.constexpr,
+    PRODUCTS: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     feature = tl.arange(0, WIDTH)
     within = tl.arange(0, LANDMARKS)
     slot = tl.arange(0, SLOTS)
     infinity = float("inf")
     n_tiles = tl.cdiv(n, TILE)
-    for tile in range(tl.program_id(0), n_tiles, tl.num_programs(0)):
+    for tile in tl.range(tl.program_id(0), n_tiles, tl.num_programs(0), num_stages=1):
         row = tile * TILE + tl.arange(0, TILE).to(tl.int64)
-        inside = (row[:, None] < n) & (feature[None, :] < m)
-        x = tl.load(rows + row[:, None] * stride + feature[None, :], mask=inside, other=0.0)
+        inside = (row[:, None] < n) & (feature[None, :] < M)
+        x = tl.load(rows + row[:, None] * STRIDE + feature[None, :], mask=inside, other=0.0)
         x = x.to(tl.float32)
-        x1 = x
-        if PARTS == 3:
-            x1 = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
-        x2 = x - x1
         # Slots beyond those that are wanted hold less than anything, so that none is put there.
         best = tl.where(slot[None, :] < COUNT, infinity, -infinity) + tl.zeros(
             (TILE, SLOTS), dtype=tl.float32
         )
         chosen = tl.zeros((TILE, SLOTS), dtype=tl.int32)
-        for first in range(0, n_landmarks, LANDMARKS):
+        for first in tl.range(0, n_landmarks, LANDMARKS, num_stages=STAGES):
             landmark = first + within
             known = landmark < n_landmarks
             place = landmark[None, :] * WIDTH + feature[:, None]
-            a = tl.load(leading + place, mask=known[None, :], other=0.0)
+            here = points + place
+            mask = known[None, :]
+            a = tl.load(here, mask=mask, other=0.0)
+            b, c = a, a
+            if PRODUCTS > 1:
+                b = tl.load(here + n_landmarks * WIDTH, mask=mask, other=0.0)
+            if PRODUCTS == 6:
+                c = tl.load(here + 2 * n_landmarks * WIDTH, mask=mask, other=0.0)
             distance = tl.zeros((TILE, LANDMARKS), dtype=tl.float32)
-            if PARTS == 3:
-                distance = tl.dot(x2, a, distance, input_precision="tf32")
-            if PARTS >= 2:
-                b = tl.load(rest + place, mask=known[None, :], other=0.0)
-                distance = tl.dot(x1, b, distance, input_precision="tf32")
-            distance = tl.dot(x1, a, distance, input_precision="tf32")
+            distance = dots(x, a, b, c, distance, PRODUCTS)
             distance += tl.load(squares + landmark, mask=known, other=infinity)[None, :]
             for _ in tl.static_range(COUNT):
                 value, index = tl.min(distance, axis=1, return_indices=True)
@@ -99,10 +91,10 @@ def fused_nearest(rows: Any, landmarks: np.ndarray, count: int) -> tuple[Any, An
     """Columns (int32) and relative distances, nearest first; None: the kernel cannot be used."""
     torch = sys.modules["torch"]
     k, m = landmarks.shape
-    wide, parts = next_power(m), n_parts(rows)
-    points = np.zeros((k, wide), dtype=np.float32)
-    points[:, :m] = -2.0 * landmarks
-    leading, rest = tf32_parts(torch.as_tensor(points, device=rows.device))
+    wide, products = next_power(m), n_products(rows)
+    filled = np.zeros((k, wide), dtype=np.float32)
+    filled[:, :m] = -2.0 * landmarks
+    points = in_parts(torch.as_tensor(filled, device=rows.device), products)
     lengths = np.einsum("ij,ij->i", landmarks, landmarks, dtype=np.float64).astype(np.float32)
     squares = torch.as_tensor(lengths, device=rows.device)
 
@@ -112,23 +104,22 @@ def fused_nearest(rows: Any, landmarks: np.ndarray, count: int) -> tuple[Any, An
         values = torch.empty(size, dtype=torch.float32, device=some.device)
         _nearest[(n_programs(some, shape.rows),)](
             some,
-            leading,
-            rest,
+            points,
             squares,
             columns,
             values,
             some.shape[0],
-            m,
             k,
-            some.stride(0),
+            M=m,
+            STRIDE=some.stride(0),
             TILE=shape.rows,
             WIDTH=wide,
             LANDMARKS=shape.width,
             SLOTS=next_power(count, 2),
             COUNT=count,
-            PARTS=parts,
+            PRODUCTS=products,
+            STAGES=shape.stages,
             num_warps=shape.warps,
-            num_stages=shape.stages,
         )
         return columns, values
 
@@ -138,9 +129,9 @@ def fused_nearest(rows: Any, landmarks: np.ndarray, count: int) -> tuple[Any, An
         distances = (given * given).sum(1) - 2.0 * exact @ given.T
         columns, values = found
         expected = distances.topk(count, largest=False).values
-        allowed = (2e-3 if parts == 1 else 4e-6) * (1.0 + float(distances.abs().max()))
+        allowed = (2e-3 if products == 1 else 4e-6) * (1.0 + float(distances.abs().max()))
         same = (distances.gather(1, columns.long()) - values).abs() <= allowed
         return bool((same & ((values - expected).abs() <= allowed)).all())
 
-    key = ("nearest", str(rows.device), str(rows.dtype), wide, count, parts)
+    key = ("nearest", str(rows.device), str(rows.dtype), m, rows.stride(0), count, products)
     return launched(key, rows, SHAPES, launch, agrees)

@@ -17,8 +17,6 @@ from typing import Any
 from biglp._core.errors import CardKernelWarning, warn_caller
 
 TRIAL_ROWS, TIMED_ROWS, TIMES = 512, 1 << 20, 3
-TF32_MASK = -8192
-"""Bits that tf32 keeps of a float32 number: sign, exponent and 10 of 23 digits."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +25,20 @@ class Shape:
 
     Attributes
     ----------
-    rows, width : int
-        Rows of a tile, and the features or landmarks that are multiplied at a time.
+    rows : int
+        Rows of a tile.
     warps : int
         Groups of 32 threads that work on it.
     stages : int
         Tiles that are on their way at once.
+    width : int
+        Landmarks that rows are compared with at a time, where these are many.
     """
 
     rows: int
-    width: int
     warps: int
     stages: int
+    width: int = 0
 
 
 _found: dict[Hashable, Shape | None] = {}
@@ -53,6 +53,7 @@ def launched(
     shapes: Sequence[Shape],
     launch: Launch,
     agrees: Callable[[Any, Any], bool],
+    tried: Launch | None = None,
 ) -> Any | None:
     """Launch a kernel in its best shape; None where none can be used.
 
@@ -66,10 +67,12 @@ def launched(
         ``launch(rows, shape)`` does the work.
     agrees : callable
         ``agrees(rows, found)`` compares with plain torch.
+    tried : callable, optional
+        What is tried instead of ``launch``, where that changes the rows.
     """
     try:
         if key not in _found:
-            _found[key] = _best(rows, shapes, launch, agrees)
+            _found[key] = _best(rows, shapes, tried or launch, agrees)
         shape = _found[key]
         return None if shape is None else launch(rows, shape)
     except Exception as error:
@@ -124,23 +127,6 @@ def _tell(problem: str) -> None:
             "same work, which takes longer. Results are not concerned.",
             CardKernelWarning,
         )
-
-
-def tf32_parts(values: Any) -> tuple[Any, Any]:
-    """Numbers as sums of two that tf32 holds, nearly: the leading digits and the rest."""
-    torch = sys.modules["torch"]
-    leading = (values.view(torch.int32) & TF32_MASK).view(torch.float32)
-    return leading, values - leading
-
-
-def n_parts(rows: Any) -> int:
-    """Products of parts that give float32's digits: 3, or 2 where rows are of half precision.
-
-    One where torch is to multiply in tf32.
-    """
-    if sys.modules["torch"].backends.cuda.matmul.allow_tf32:
-        return 1
-    return 2 if rows.element_size() == 2 else 3
 
 
 def n_programs(rows: Any, tile: int, each: int = 8) -> int:

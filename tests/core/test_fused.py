@@ -10,13 +10,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from biglp._answers.spreading import SpreadingAnswer
+from biglp._core import fused
+from biglp._core.arrays import gram_matrix, to_numpy
 from biglp._core.errors import CardKernelWarning
-from biglp._lowrank import fused
+from biglp._core.fused import trial
+from biglp._core.fused.trial import Shape, launched
+from biglp._labels.labels import OwnLabels
 from biglp._lowrank.base import NonFiniteRowsError
-from biglp._lowrank.fused import trial
-from biglp._lowrank.fused.trial import Shape, launched
 from biglp._lowrank.kernels import gaussian, nearest_landmarks
 from biglp._lowrank.kmeans import assign_block
+from biglp._propagate.normalise import Normalisation
 from helpers import blocks_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
@@ -33,14 +37,15 @@ def kernels(monkeypatch):
         pytest.skip("Triton is not installed")
     if not ON_CARD:
         monkeypatch.setitem(os.environ, "TRITON_INTERPRET", "1")
-    from biglp._lowrank.fused import gaussian_kernel, nearest_kernel
+    from biglp._core.fused import answer_kernel, gaussian_kernel, gram_kernel, nearest_kernel
 
     monkeypatch.setattr(fused, "PLACES", [PLACE])
     monkeypatch.setattr(fused, "FEWEST_ROWS", 1)
     monkeypatch.setattr(trial, "_found", {})
     monkeypatch.setattr(trial, "_told", False)
-    for module in (gaussian_kernel, nearest_kernel):  # each takes seconds to compile
-        monkeypatch.setattr(module, "SHAPES", module.SHAPES[:1])
+    for module in (answer_kernel, gaussian_kernel, gram_kernel, nearest_kernel):
+        for name in [name for name in vars(module) if name.endswith("SHAPES")]:
+            monkeypatch.setattr(module, name, getattr(module, name)[:1])  # each takes seconds
 
 
 def plain(monkeypatch):
@@ -60,11 +65,12 @@ def problem(m, k, dtype):
 class TestKernels:
     def test_gaussian(self, m, k, count, dtype, monkeypatch):
         rows, landmarks = problem(m, k, dtype)
-        found = fused.gaussian(rows, landmarks, np.sqrt(m))
+        found, bad = fused.gaussian(rows, landmarks, np.sqrt(m))
         plain(monkeypatch)
         np.testing.assert_allclose(
             found.cpu(), gaussian(rows, landmarks, np.sqrt(m)).cpu(), atol=3e-6
         )
+        assert not bool(bad)
 
     def test_nearest(self, m, k, count, dtype, monkeypatch):
         rows, landmarks = problem(m, k, dtype)
@@ -73,6 +79,58 @@ class TestKernels:
         expected = [part.cpu() for part in nearest_landmarks(rows, landmarks, count)]
         np.testing.assert_allclose(values, expected[1], atol=2e-5 * m)
         assert (columns == expected[0]).float().mean() > 0.999
+
+
+def features(k):
+    """Kernel-like features of some rows, one of which has none."""
+    found = torch.as_tensor(np.random.default_rng(k).random((300, k)), dtype=torch.float32)
+    found[7] = 0
+    return found.to(PLACE)
+
+
+@pytest.mark.parametrize("k", [5, 20, 100])
+@pytest.mark.usefixtures("kernels")
+class TestSums:
+    @pytest.mark.parametrize("in_place", [True, False])
+    @pytest.mark.parametrize("ready", [True, False])
+    def test_gram(self, k, in_place, ready, monkeypatch):
+        found, n_rows = features(k), 300
+        normalisation = Normalisation(to_numpy(found.double().sum(0)), n_rows)
+        if not ready:
+            found[11] = -found[11]  # its degree has to be repaired
+        given = found.clone()
+        gram, totals, repaired = normalisation.summed(found, in_place=in_place, ready=ready)
+        plain(monkeypatch)
+        expected, n_repaired = (given, 0) if ready else normalisation.apply(given)
+        assert repaired == n_repaired == (not ready)
+        torch.testing.assert_close(gram, gram_matrix(expected.double()), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(totals, expected.double().sum(0), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(found, expected if in_place else given)
+
+    def test_column_sums(self, k):
+        found = features(k)
+        torch.testing.assert_close(
+            fused.column_sums(found), found.double().sum(0), rtol=1e-6, atol=0
+        )
+
+    def test_shares(self, k, monkeypatch):
+        found, rng = features(k), np.random.default_rng(0)
+        found[9] = -found[9]
+        coefficients, prior = rng.normal(size=(k, 3)) + 1.0, np.array([0.2, 0.3, 0.5])
+        answer = SpreadingAnswer(coefficients, np.full(3, 0.1), prior)
+        own = OwnLabels(np.array([3, 7]), np.eye(3)[[0, 1]], np.ones(2))
+        got = [answer.outputs(found, None, one) for one in (None, own)]
+        plain(monkeypatch)
+        for (shares, unreached), one in zip(got, (None, own), strict=True):
+            expected, n_unreached = answer.outputs(found, None, one)
+            torch.testing.assert_close(shares, expected, rtol=1e-4, atol=1e-5)
+            assert unreached == n_unreached == (one is None)
+
+    def test_largest(self, k):
+        found = features(k)[:, :5].contiguous()
+        found[3] = 0.5
+        assert (fused.largest(found) == found.argmax(1)).all()
+        assert fused.largest(found)[3] == 0
 
 
 @pytest.mark.usefixtures("kernels")
@@ -119,7 +177,7 @@ def test_rows_of_a_processor_are_left_alone():
 
 
 class TestTrial:
-    SHAPES = tuple(Shape(rows, 1, 1, 1) for rows in (16, 32, 64))
+    SHAPES = tuple(Shape(rows, 1, 1) for rows in (16, 32, 64))
 
     @pytest.fixture(autouse=True)
     def forget(self, monkeypatch):
