@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ PINNED_BYTES = 2 * PIECE_BYTES
 """What the two buffers of a block take of the computer's memory."""
 THREADS = 16
 """Threads that fill a buffer, at most; one alone copies at a fifth of the speed of the bus."""
+
+LEAST_BYTES = 1 << 20
+"""What a thread is worth."""
 
 Reader = Callable[[int, int], np.ndarray]
 
@@ -39,18 +43,17 @@ def upload(read: Reader, out: Any) -> None:
             out[start:stop] = _tensor(read(start, stop))
         return
     buffers, copied = Buffers(out), [None, None]
-    with ThreadPoolExecutor(_n_threads()) as pool:
-        for number, (start, stop) in enumerate(pieces):
-            turn = number % 2
-            _wait(copied[turn])
-            part = buffers.part(turn, stop - start)
-            array = part.numpy()
+    for number, (start, stop) in enumerate(pieces):
+        turn = number % 2
+        _wait(copied[turn])
+        part = buffers.part(turn, stop - start)
+        array = part.numpy()
 
-            def fill(first: int, last: int, array: Any = array, start: int = start) -> None:
-                array[first:last] = read(start + first, start + last)
+        def fill(first: int, last: int, array: Any = array, start: int = start) -> None:
+            array[first:last] = read(start + first, start + last)
 
-            _share_out(pool, stop - start, fill)
-            copied[turn] = buffers.copy(out[start:stop], part)
+        _share_out(array, fill)
+        copied[turn] = buffers.copy(out[start:stop], part)
     for event in copied:
         _wait(event)
 
@@ -64,16 +67,16 @@ def download(tensor: Any, out: np.ndarray) -> None:
         out[...] = tensor.numpy()
         return
     buffers, waiting = Buffers(tensor), list[Any]()
-    with ThreadPoolExecutor(_n_threads()) as pool:
-        for number, (start, stop) in enumerate([*_pieces(tensor), (0, 0)]):
-            if stop > start:
-                part = buffers.part(number % 2, stop - start)
-                waiting.append((start, part, buffers.copy(part, tensor[start:stop])))
-            if waiting and (len(waiting) == 2 or stop == start):
-                _arrive(pool, waiting.pop(0), out)
+    for number, (start, stop) in enumerate(_pieces(tensor)):
+        part = buffers.part(number % 2, stop - start)
+        waiting.append((start, part, buffers.copy(part, tensor[start:stop])))
+        if len(waiting) == 2:
+            _arrive(waiting.pop(0), out)
+    for piece in waiting:
+        _arrive(piece, out)
 
 
-def _arrive(pool: ThreadPoolExecutor, piece: tuple[int, Any, Any], out: np.ndarray) -> None:
+def _arrive(piece: tuple[int, Any, Any], out: np.ndarray) -> None:
     """Take a piece out of its buffer, once it is there."""
     start, part, copied = piece
     _wait(copied)
@@ -82,7 +85,7 @@ def _arrive(pool: ThreadPoolExecutor, piece: tuple[int, Any, Any], out: np.ndarr
     def empty(first: int, last: int) -> None:
         out[start + first : start + last] = array[first:last]
 
-    _share_out(pool, len(array), empty)
+    _share_out(array, empty)
 
 
 class Buffers:
@@ -120,16 +123,23 @@ def _pieces(tensor: Any) -> list[tuple[int, int]]:
     return [(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
-def _share_out(pool: ThreadPoolExecutor, n_rows: int, act: Callable[[int, int], None]) -> None:
-    """Let threads share rows out."""
-    step = max(-(-n_rows // _n_threads()), 1)
+def _share_out(buffer: np.ndarray, act: Callable[[int, int], None]) -> None:
+    """Let threads share the rows of a buffer out."""
+    n_rows = len(buffer)
+    n_threads = min(THREADS, os.cpu_count() or 1, -(-buffer.nbytes // LEAST_BYTES))
+    if n_threads <= 1:
+        act(0, n_rows)
+        return
+    step = -(-n_rows // n_threads)
     firsts = range(0, n_rows, step)
-    for _ in pool.map(act, firsts, [min(first + step, n_rows) for first in firsts]):
+    for _ in _pool(os.getpid()).map(act, firsts, [min(f + step, n_rows) for f in firsts]):
         pass
 
 
-def _n_threads() -> int:
-    return min(THREADS, os.cpu_count() or 1)
+@lru_cache(maxsize=1)
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The threads of this process: starting some for every block would take as long as copying."""
+    return ThreadPoolExecutor(2 * min(THREADS, os.cpu_count() or 1))
 
 
 def _wait(event: Any) -> None:

@@ -21,7 +21,7 @@ LIBRARY_BYTES = 512 << 20
 """Handles and workspaces of torch's matrix products, and what trees and nearest labels hold."""
 BLOCK_SHARE = 0.25
 """Share of the budget that blocks in work may take, where not all of the rest can stay."""
-BLOCK_BYTES, BLOCK_BYTES_FROM_HOST = 56 << 30, 4 << 30
+BLOCK_BYTES, BLOCK_BYTES_FROM_HOST = 56 << 30, 8 << 30
 """Working set of a block, at most: few launches where the rows are there already, several blocks
 where one is copied while another is worked on."""
 

@@ -18,8 +18,8 @@ Tensor = Any
 PLACES = ["cuda"]
 """Types of devices whose rows may be taken; Triton's interpreter takes those of a processor."""
 WIDE, HALVES = ("torch.float32",), ("torch.float32", "torch.float16", "torch.bfloat16")
-FEWEST_ROWS = 4096
-"""Rows of a block from which on a kernel is worth its launch."""
+FEWEST_ROWS = 1 << 18
+"""Rows of a block from which on a kernel is worth the seconds that compiling it takes once."""
 MOST_ROWS = 1 << 30
 """Rows of a block up to which their numbers are counted in 32 bits."""
 MOST_LANDMARKS, MOST_FEATURES, MOST_NEAREST, MOST_CLASSES = 128, 256, 8, 64
