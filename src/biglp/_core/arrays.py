@@ -26,6 +26,8 @@ Rows = Any
 
 DLPACK_CUDA = (2, 13)
 """DLPack's numbers for memory of a CUDA GPU, plain and managed."""
+LARGE_BYTES = 1 << 20
+"""What is brought from a card through page-locked memory."""
 GRAM_ROWS = 1 << 14
 """Rows of a tensor whose products are added in its own precision."""
 
@@ -126,7 +128,12 @@ def to_numpy(array: Any) -> Any:
         return array
     # NumPy has no bfloat16; float32 holds every number that it holds.
     array = array.float() if str(array.dtype) == "torch.bfloat16" else array
-    return array.detach().cpu().numpy()
+    array = array.detach()
+    if array.is_cuda and array.nbytes >= LARGE_BYTES:
+        # A card copies several times faster to pages that cannot move; they are given back here.
+        pinned = sys.modules["torch"].empty(array.shape, dtype=array.dtype, pin_memory=True)
+        return pinned.copy_(array).numpy().copy()
+    return array.cpu().numpy()
 
 
 def to_dense(rows: Rows) -> np.ndarray:
