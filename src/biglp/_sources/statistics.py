@@ -125,7 +125,8 @@ def inverse(width: np.ndarray) -> np.ndarray:
 
     One over a width below the smallest normal number would be infinite.
     """
-    wide = width >= np.finfo(np.float64).tiny
+    # NumPy 1 would compare single precision with that number in single precision, where it is 0.
+    wide = width.astype(np.float64, copy=False) >= np.finfo(np.float64).tiny
     return np.where(wide, 1.0 / np.where(wide, width, 1.0), 0.0)
 
 
