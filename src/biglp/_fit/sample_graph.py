@@ -115,8 +115,8 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
         values, vectors = np.linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
         values, vectors = values[-rank:], vectors[:, -rank:]
     else:
-        # A number of steps that is fixed: a graph of many parts has the eigenvalue 1 many times, and
-        # methods that go on until they converge may not end on it.
+        # A number of steps that is fixed: a graph of many parts has the eigenvalue 1 many times,
+        # and methods that go on until they converge may not end on it.
         found, sizes = leading_directions(features, 0, rank, OVERSAMPLES, POWER_STEPS)
         values, vectors = sizes[::-1] ** 2, found[:, ::-1]
     useful = values > 1e-9 * max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
