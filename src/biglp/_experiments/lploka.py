@@ -78,7 +78,7 @@ def launcher() -> str:
 
 
 def similarities(X: np.ndarray, k: int) -> np.ndarray:
-    """Gaussian similarities of all rows to the first k, as wide as LabelSpreading (rbf) has them."""
+    """Gaussian similarities of all rows to the first k, as wide as in LabelSpreading (rbf)."""
     spread = 2.0 * float(X.var(axis=0, dtype=np.float64).sum())  # mean ‖x − x'‖²
     norms = np.einsum("ij,ij->i", X, X)
     squared = norms[:, None] + norms[:k] - 2.0 * (X @ X[:k].T)
