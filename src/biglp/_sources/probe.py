@@ -32,7 +32,7 @@ class Probe:
     looked_at : int
         Rows that ``missing`` was counted in, and that ``uses`` were told from.
     convert_seconds : float
-        Time of the conversion before the first sweep.
+        Processor time of the conversion before the first sweep.
     read_seconds : float
         Time of one pass over the rows when they are not in memory.
     fetch_seconds : float

@@ -16,7 +16,7 @@ from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import Trials, shape_of_probe
+from biglp._jobs.inspect.trial import Estimate, Trials, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
@@ -142,14 +142,15 @@ def _methods(
     asked: Survey, engine: Engine, looked: Probe, labels: Labels | None, progress: Progress
 ) -> list[dict[str, Any]]:
     """Estimates of every method."""
-    trials, methods = Trials(engine, looked, labels, quick=not asked.full), []
+    trials, methods = Trials(engine, looked, labels, asked.full), []
     with progress.task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
             common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
             settings = Settings.of({**parameters, **common})
-            methods.append({"name": name, "options": options, **_tried(trials, settings)})
+            found = {"name": name, "options": options, "landmarks": _landmarks(looked, settings)}
+            methods.append((found, _tried(trials, settings)))
             task.advance(1)
-    return methods
+    return [found | _facts(tried) for found, tried in methods]
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
@@ -221,20 +222,24 @@ def _use(name: str, uses: Mapping[str, str], left_out: Mapping[str, str]) -> str
     return uses.get(name, "left out, as asked")
 
 
-def _tried(trials: Trials, settings: Settings) -> dict[str, Any]:
-    looked = trials.probe
-    landmarks = _landmarks(looked, settings)
+def _tried(trials: Trials, settings: Settings) -> Estimate | int:
+    """An estimate, or the memory that a method needs where it does not fit."""
     try:
-        found = trials.estimate(settings, parquet=False)
+        return trials.estimate(settings, parquet=False)
     except MemoryBudgetError:
-        shape = shape_of_probe(looked, trials.labels, settings)
-        least = least_memory(settings, shape, trials.engine)
-        return {"landmarks": landmarks, "seconds": None, "memory": least}
+        shape = shape_of_probe(trials.probe, trials.labels, settings)
+        return least_memory(settings, shape, trials.engine)
+
+
+def _facts(tried: Estimate | int) -> dict[str, Any]:
+    """What is told of a trial, when all are over."""
+    if isinstance(tried, int):
+        return {"seconds": None, "memory": tried}
     return {
-        "landmarks": landmarks,
-        "seconds": round(found.seconds, 3),
-        "memory": found.plan.expected,
-        "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
+        "seconds": round(tried.seconds, 3),
+        "cpu_seconds": round(tried.cpu_seconds, 3),
+        "memory": tried.plan.expected,
+        "steps": {name: round(seconds, 3) for name, seconds in tried.steps.items()},
     }
 
 

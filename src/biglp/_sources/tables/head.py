@@ -24,7 +24,8 @@ from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
 from biglp._sources.tables.tabular import feature_buffer
 
-HEAD_ROWS = 50_000
+HEAD_ROWS, DECODED_ROWS = 50_000, 1 << 14
+"""Rows that tell what columns hold, and rows of these that are made features."""
 
 
 class Head(TableFile):
@@ -63,7 +64,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     counts = dict.fromkeys(columns, 0)
     parts: list[Rows] = []
     done = 0
-    began = time.perf_counter()
+    began = time.process_time()
     for batch in stream([head], columns):
         batch = batch.slice(0, most - done)
         if words:
@@ -75,9 +76,9 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
         for name in columns:
             counts[name] += missing_in(batch.column(name))
         done += batch.num_rows
-        if done >= min(most, HEAD_ROWS):
+        if done >= min(most, DECODED_ROWS):
             break
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     source = _source_of(parts, encoding)
     n_rows = sum(file.n_rows_guess for file in files)
     size = n_rows * row_bytes(encoding)

@@ -1,0 +1,155 @@
+"""What steps cost that are not worth a trial: formulas, with constants of one machine.
+
+Learning takes no sweep over the rows. Its parts are known: systems of as many equations as there are
+landmarks, and models of the labelled rows. Trying it would take as long as doing it, and loads
+scikit-learn, which takes a second by itself. Constants are processor seconds of one core at 2.8 GHz,
+found on simulated rows of many shapes; :func:`speed` says how this machine compares.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from biglp._answers import METHODS
+from biglp._answers.committee.nearest import count_voters
+from biglp._answers.committee.spread import STARTS
+from biglp._answers.spreading import ALPHAS
+from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
+from biglp._core.shape import Shape
+from biglp._fit.settings import Settings
+from biglp._lowrank import FACTORS
+from biglp._propagate.systems import FACTOR_RANK, MOST_LABELLED, MOST_SOLVED
+
+LOADING = 1.0
+"""Loading scikit-learn."""
+REFERENCE = 0.0055
+"""What :func:`_work` took where the constants were found."""
+EIGEN, FACTOR, SOLVE = 2.9e-10, 2.2e-11, 3.2e-11
+"""Eigenvectors and Cholesky factor of r × r numbers for r³, and solving for a label for r²."""
+STEPS, ENTRY, VECTOR = 8.0, 1.2e-9, 1.2e-8
+"""Conjugate gradients: steps for √(1/(1−α)), and what one takes of each column for an entry of the
+Gram matrix and for a landmark."""
+LAYERS = 3
+"""Times that the columns of the classes are solved for, each in some layers."""
+KNOWN = ("committee", "spreading")
+"""Methods that are known here; others are tried."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """The size of what is learnt.
+
+    Attributes
+    ----------
+    shape : Shape
+    rank : int
+    entries : float
+        Of the Gram matrix, where it is sparse; else 0.
+    width : int
+        Features of a prepared row.
+    trees : bool
+        Whether rows are such that trees are grown: words and pixels are not.
+    """
+
+    shape: Shape
+    rank: int
+    entries: float
+    width: int
+    trees: bool
+
+    def seconds(self, settings: Settings) -> float:
+        """Processor time of learning."""
+        if settings.answer.method == "spreading":
+            few = self.shape.n_labelled < 3 * self.shape.n_classes
+            alphas = ALPHAS if settings.answer.alpha is None and not few else (0.99,)
+            return 0.01 + self._graph(alphas)
+        alphas = tuple(STARTS) if settings.answer.alpha is None else (settings.answer.alpha,)
+        return self._graph(alphas) + self._models()
+
+    def _graph(self, alphas: tuple[float, ...]) -> float:
+        rank, labels, classes = self.rank, self.shape.n_labelled, self.shape.n_classes
+        if self.entries:
+            columns = min(labels, MOST_SOLVED) + LAYERS * 3 * (classes + 1)
+            steps = STEPS * sum((1.0 - alpha) ** -0.5 for alpha in alphas)
+            return steps * columns * (ENTRY * self.entries + VECTOR * rank)
+        labels = min(labels, MOST_LABELLED)
+        if FACTOR_RANK <= rank and labels <= rank:
+            return len(alphas) * (FACTOR * rank**3 + SOLVE * labels * rank**2)
+        return EIGEN * rank**3 + len(alphas) * SOLVE * labels * rank**2
+
+    def _models(self) -> float:
+        """Logistic regression, trees, weights of the members and the estimate of accuracy."""
+        m, c = self.width, self.shape.n_classes
+        labels = min(self.shape.n_labelled, MOST_LABELLED if not self.entries else MOST_SOLVED)
+        logistic = 0.03 + labels * c * (1e-6 + 2e-8 * m)
+        weights = 0.05 + 2.5e-6 * labels * c
+        if not self.trees:
+            return logistic + weights
+        grown = labels * (5e-5 + 3e-6 * c + (2.7e-5 + 1.6e-6 * c) * m**0.5)
+        return logistic + weights + 0.19 + grown
+
+    def row_seconds(self, settings: Settings) -> float:
+        """What asking about a row takes more than a product: trees and nearest labels."""
+        if settings.answer.method != "committee":
+            return 0.0
+        effort, labels = EFFORTS[settings.graph.effort], self.shape.n_labelled
+        walked = effort.trees * (np.log2(max(labels, 2)) + 2) * TREE_STEP * self.trees
+        voters = count_voters(labels, self.shape.n_rows, self.width, effort)
+        return float(walked + voters * pair_seconds(self.width))
+
+
+def is_known(settings: Settings) -> bool:
+    """Whether what a method learns can be counted."""
+    own = FACTORS[settings.graph.factor].is_graph
+    return settings.answer.method in KNOWN and settings.answer.solver == "closed_form" and not own
+
+
+def needs_sklearn(settings: Settings, shape: Shape) -> bool:
+    """Whether a method has members that learn from rows by scikit-learn."""
+    return METHODS[settings.answer.method].extra(shape).sklearn
+
+
+def loading(settings: Settings, shape: Shape) -> float:
+    """Loading what a method needs more than this process has."""
+    loaded = "sklearn.ensemble" in sys.modules
+    return LOADING * (needs_sklearn(settings, shape) and not loaded)
+
+
+def load() -> None:
+    """Load what the committee does."""
+    import sklearn.ensemble
+    import sklearn.linear_model
+    import sklearn.model_selection  # noqa: F401
+
+
+def ending(shape: Shape, rank: int, *, report: bool) -> float:
+    """Groups unlike the labels, the model file, and a page for people."""
+    last = 0.15 + 3e-4 * min(shape.width, 1000)
+    return last + (0.4 + 2e-4 * min(rank, 4000)) * report
+
+
+@cache
+def speed() -> float:
+    """Processor time of this machine for a second where the constants were found."""
+    return min(_timed() for _ in range(3)) / REFERENCE
+
+
+def _timed() -> float:
+    began = time.process_time()
+    _work()
+    return time.process_time() - began
+
+
+def _work() -> float:
+    """Some of everything: products, sorting, many small steps."""
+    values = np.linspace(0.0, 1.0, 200 * 200).reshape(200, 200)
+    for _ in range(5):
+        values = values @ values
+        values /= np.abs(values).max()
+    total = float(np.sort(np.sin(1e4 * values), axis=None)[::100].sum())
+    return total + sum(number % 7 for number in range(20_000))
