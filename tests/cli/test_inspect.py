@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from cli_tools import done, failed
-from made_tables import articles
+from made_tables import articles, some_labels
 from row_files import FEATURES, ROWS, write
 
 
@@ -32,18 +34,31 @@ def test_inspect_table(here, connections):
 
 
 def test_a_table_of_free_text_alone(here):
-    """What would be done is shown, with the option that makes features of it; fit refuses it."""
-    frame, topic = articles(100)
-    frame = frame[["text"]].assign(topic=np.where(topic < 20, topic, None))
+    """Its words are counted without being asked for, and that is said."""
+    frame, topic = articles(200)
+    frame = frame[["text"]].assign(number=np.arange(200), topic=some_labels(topic, 40))
     frame.to_csv("news.csv", index=False)
     arguments = ("news.csv", "--label-column", "topic")
     found = json.loads(done("inspect", *arguments, "--json").stdout)
-    assert found["columns"]["text"]["use"].startswith("left out: free text; --text text")
-    assert found["labels"].keys() == {"0", "1", "2"}
+    assert found["columns"]["text"]["use"] == "text: its words are counted"
+    assert found["columns"]["number"]["use"] == "left out: it counts the rows"
+    assert found["methods"][0]["seconds"] > 0
+    shown = done("fit", *arguments, "-o", "out").stdout
+    assert "Words are counted in text." in shown
+    assert (pq.read_table("out/labels.parquet")["label"].to_numpy() == topic).mean() > 0.85
+
+
+def test_a_table_without_features(here):
+    """What is done with its columns is shown all the same; fit refuses it."""
+    frame = pd.DataFrame({"name": [f"row {n}" for n in range(100)], "y": ["a", "b"] * 50})
+    frame.to_csv("names.csv", index=False)
+    arguments = ("names.csv", "--label-column", "y")
+    found = json.loads(done("inspect", *arguments, "--json").stdout)
+    assert found["columns"]["name"]["use"].startswith("left out: 100% of its texts are different")
+    assert found["labels"].keys() == {"a", "b"}
     assert (found["features"], found["methods"]) == (0, [])
     shown = " ".join(done("inspect", *arguments).stdout.split())
-    assert "--text text" in shown
-    assert "No method can be tried: news.csv has no column that can be a feature" in shown
+    assert "No method can be tried: names.csv has no column that can be a feature" in shown
     assert "no column that can be a feature" in failed(3, "fit", *arguments, "-o", "out")
 
 

@@ -114,6 +114,16 @@ def decide(
     return decision
 
 
+def with_sentences(decision: Decision, options: ReadOptions) -> Decision:
+    """Count the words of free text where nothing else of a table can be a feature."""
+    looks = decision.looks.values()
+    names = [look.name for look in looks if look.free_text and look.name in decision.left_out]
+    if decision.columns or options.categorical != "auto" or not names:
+        return decision
+    left_out = {name: why for name, why in decision.left_out.items() if name not in names}
+    return replace(decision, columns=[Words(name) for name in names], left_out=left_out)
+
+
 def _known_ranges(
     files: Sequence[TableFile], columns: Mapping[str, Totals]
 ) -> dict[str, tuple[float, float]]:
