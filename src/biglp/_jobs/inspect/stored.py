@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from biglp._answers import METHODS
+from biglp._answers.committee.forest import SIDE_BY_SIDE
 from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
 from biglp._answers.spreading import ALPHAS
@@ -25,13 +25,13 @@ from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._propagate.systems import FACTOR_RANK, MOST_LABELLED, MOST_SOLVED
 
-LOADING = 1.0
-"""Loading scikit-learn."""
+SKLEARN, OPTIMIZE = 1.0, 0.2
+"""Loading scikit-learn, and what the weights of the members are found by."""
 REFERENCE = 0.0055
 """What :func:`_work` took where the constants were found."""
 EIGEN, FACTOR, SOLVE = 2.9e-10, 2.2e-11, 3.2e-11
 """Eigenvectors and Cholesky factor of r × r numbers for r³, and solving for a label for r²."""
-STEPS, ENTRY, VECTOR = 8.0, 1.2e-9, 1.2e-8
+STEPS, ENTRY, VECTOR = 5.0, 1.2e-9, 1.2e-8
 """Conjugate gradients: steps for √(1/(1−α)), and what one takes of each column for an entry of the
 Gram matrix and for a landmark."""
 LAYERS = 3
@@ -86,12 +86,29 @@ class Learning:
         """Logistic regression, trees, weights of the members and the estimate of accuracy."""
         m, c = self.width, self.shape.n_classes
         labels = min(self.shape.n_labelled, MOST_LABELLED if not self.entries else MOST_SOLVED)
-        logistic = 0.03 + labels * c * (1e-6 + 2e-8 * m)
-        weights = 0.05 + 2.5e-6 * labels * c
+        logistic = 0.01 + labels * c * (5e-7 + 3.5e-8 * m)
+        weights = 0.08 + 2.5e-6 * labels * c
+        return logistic + weights + self._grown(labels, m, c)
+
+    def _grown(self, labels: int, m: int, c: int) -> float:
         if not self.trees:
-            return logistic + weights
-        grown = labels * (5e-5 + 3e-6 * c + (2.7e-5 + 1.6e-6 * c) * m**0.5)
-        return logistic + weights + 0.19 + grown
+            return 0.0
+        if self.grows_many:
+            return 0.19 + labels * (5e-5 + 3e-6 * c + (2.7e-5 + 1.6e-6 * c) * m**0.5)
+        return 0.02 + labels * (2e-4 + 1.2e-5 * c)
+
+    @property
+    def grows_many(self) -> bool:
+        """Whether there are so many labels that scikit-learn grows the trees."""
+        return self.trees and self.shape.n_labelled * int(self.width**0.5) > SIDE_BY_SIDE
+
+    def loading(self, settings: Settings) -> float:
+        """Loading what a method needs more than this process has."""
+        if settings.answer.method != "committee":
+            return 0.0
+        if self.grows_many:
+            return SKLEARN * ("sklearn.ensemble" not in sys.modules)
+        return OPTIMIZE * ("scipy.optimize" not in sys.modules)
 
     def row_seconds(self, settings: Settings) -> float:
         """What asking about a row takes more than a product: trees and nearest labels."""
@@ -109,28 +126,10 @@ def is_known(settings: Settings) -> bool:
     return settings.answer.method in KNOWN and settings.answer.solver == "closed_form" and not own
 
 
-def needs_sklearn(settings: Settings, shape: Shape) -> bool:
-    """Whether a method has members that learn from rows by scikit-learn."""
-    return METHODS[settings.answer.method].extra(shape).sklearn
-
-
-def loading(settings: Settings, shape: Shape) -> float:
-    """Loading what a method needs more than this process has."""
-    loaded = "sklearn.ensemble" in sys.modules
-    return LOADING * (needs_sklearn(settings, shape) and not loaded)
-
-
-def load() -> None:
-    """Load what the committee does."""
-    import sklearn.ensemble
-    import sklearn.linear_model
-    import sklearn.model_selection  # noqa: F401
-
-
 def ending(shape: Shape, rank: int, *, report: bool) -> float:
     """Groups unlike the labels, the model file, and a page for people."""
-    last = 0.15 + 3e-4 * min(shape.width, 1000)
-    return last + (0.4 + 2e-4 * min(rank, 4000)) * report
+    last = 0.15 + 8e-5 * min(rank, 4000) + 3e-4 * min(shape.width, 1000)
+    return last + (0.4 + 3e-4 * min(rank, 4000)) * report
 
 
 @cache

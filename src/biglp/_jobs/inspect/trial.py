@@ -47,6 +47,7 @@ TRIAL_BLOCKS = 32
 """Blocks of a full trial, where there are as many: whole runs for several workers."""
 QUICK_CELLS, FEWEST_ROWS = 5_000_000, 500
 """Features of rows in a quick trial, about, and rows of a block at least."""
+WARM_ROWS = 32
 LEARNT = 10
 """Sweeps in which a factor is learnt in a trial."""
 GROWTH = 0.85
@@ -226,20 +227,17 @@ class Trial:
         return self.steps
 
     def _tried_learning(self) -> Learnt:
-        if stored.loading(self.settings, self.shape):
-            with self.pace.timed("loading", self.steps):
-                stored.load()
         with self.pace.timed("decision", self.steps):
             return learn(self.problem)
 
     def _counted(self) -> Learnt:
         """Count what learning takes; the answer says nothing."""
-        seconds = self._learning().seconds(self.settings)
-        self.steps["loading"] = stored.speed() * stored.loading(self.settings, self.shape)
-        self.steps["decision"] = stored.speed() * seconds
+        learning = self._learning()
+        self.steps["loading"] = stored.speed() * learning.loading(self.settings)
+        self.steps["decision"] = stored.speed() * learning.seconds(self.settings)
         c = self.problem.sums.targets.shape[1]
         slopes = None
-        if stored.needs_sklearn(self.settings, self.shape):
+        if self.settings.answer.method == "committee":
             slopes = np.ones((self._width, c), dtype=self.shape.dtype)
         weights = self.problem.sums.unmix(np.ones_like(self.problem.sums.targets))
         return Learnt(TrialAnswer(weights, np.ones(c), np.full(c, 1 / c), slopes=slopes), {})
@@ -276,6 +274,10 @@ class Trial:
         rehearsal = Rehearsal(rows, self.shape.n_rows, self.probe.fetch_seconds)
         factor, steps = self.kind.rehearse(rehearsal, self.settings.graph)
         self.steps |= steps
+        if not factor.kept_with_blocks:
+            # What is done once is not to be scaled: libraries are found, threads are started.
+            first = Block(rows.source, 0, 0, min(WARM_ROWS, rows.source.n_rows), plan=Plan(1))
+            pipeline.problem(Graph.of(replace(rows, blocks=[first]), factor), labels)
         kept = self.plan.stores_features
         if kept and factor.overwritable:
             factor.store = MemoryStore()
