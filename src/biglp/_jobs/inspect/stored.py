@@ -18,6 +18,7 @@ import numpy as np
 from biglp._answers.committee.forest import SIDE_BY_SIDE
 from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
+from biglp._answers.committee.walks import FEW, MANY, has_compiled
 from biglp._answers.spreading import ALPHAS
 from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
 from biglp._core.shape import Shape
@@ -25,8 +26,8 @@ from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._propagate.systems import FACTOR_RANK, MOST_LABELLED, MOST_SOLVED
 
-SKLEARN, OPTIMIZE = 1.0, 0.2
-"""Loading scikit-learn, and what the weights of the members are found by."""
+SKLEARN, OPTIMIZE, NUMBA = 1.0, 0.2, 0.5
+"""Loading scikit-learn, what the weights of the members are found by, and compiled walks."""
 REFERENCE = 0.0055
 """What :func:`_work` took where the constants were found."""
 EIGEN, FACTOR, SOLVE = 2.9e-10, 2.2e-11, 3.2e-11
@@ -106,9 +107,14 @@ class Learning:
         """Loading what a method needs more than this process has."""
         if settings.answer.method != "committee":
             return 0.0
-        if self.grows_many:
-            return SKLEARN * ("sklearn.ensemble" not in sys.modules)
-        return OPTIMIZE * ("scipy.optimize" not in sys.modules)
+        compiled = self.trees and self.shape.n_rows > MANY and has_compiled()
+        found = NUMBA * compiled + OPTIMIZE * ("scipy.optimize" not in sys.modules)
+        return found + SKLEARN * (self.loads_sklearn and "sklearn.tree" not in sys.modules)
+
+    @property
+    def loads_sklearn(self) -> bool:
+        """Whether trees are grown by scikit-learn, or asked about more than a few rows."""
+        return self.grows_many or (self.trees and self.shape.n_rows > FEW)
 
     def row_seconds(self, settings: Settings) -> float:
         """What asking about a row takes more than a product: trees and nearest labels."""

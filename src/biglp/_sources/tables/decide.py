@@ -200,7 +200,7 @@ def _reader(look: Look) -> Number:
     """The column without what becomes of missing values, which is not known yet."""
     if look.content == "time" or look.date_format is not None:
         return Date(look.name, format=look.date_format)
-    return Number(look.name, texts=look.written)
+    return Number(look.name, texts=look.written, thousands=look.thousands)
 
 
 def _number(look: Look, options: ReadOptions, mean: float | None) -> Column:

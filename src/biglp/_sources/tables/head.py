@@ -44,6 +44,10 @@ class Head(TableFile):
         """Yield the first batches."""
         return islice(self._file.batches(columns), -(-HEAD_ROWS // BATCH_ROWS) + 1)
 
+    def first(self, columns: Sequence[str]) -> Any:
+        """The first row."""
+        return next(self.batches(columns)).slice(0, 1)
+
     def text_example(self, column: str) -> str:
         """Say where a column holds text."""
         return self._file.text_example(column)
@@ -61,9 +65,10 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     head = Head(files[0])
     began = time.process_time()
     encoding = make_encoding([head], options)
+    if words := encoding.words_from is not None:
+        encode_sparse(encoding, head.first(encoding.names), 0, MissingValues())  # loads libraries
     looking = time.process_time() - began
     columns, width = encoding.names, encoding.n_features
-    words = encoding.words_from is not None
     most = max(SAMPLE_BYTES // (row_bytes(encoding) if words else 8 * width), 1)
     counts = dict.fromkeys(columns, 0)
     parts: list[Rows] = []
