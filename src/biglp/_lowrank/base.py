@@ -166,7 +166,7 @@ class Factor(ABC):
     def rehearse(
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
-        """Fit to some rows; also tell the processor time that each step would take on all of them."""
+        """Fit to some rows; also tell the processor time of each step on all of them."""
         return cls.fit(rehearsal.rows, settings), {}
 
     @classmethod

@@ -1,8 +1,8 @@
 """Processor time of a few trials, and the clock time that a run with it would take.
 
-A trial of some milliseconds on a busy machine takes any clock time: its threads wait for others. Its
-processor time is steady. How much clock time goes by for a second of it, for one thread and for all
-of them, is told by all trials together.
+A trial of some milliseconds on a busy machine takes any clock time: its threads wait for others.
+Its processor time is steady. How much clock time goes by for a second of it, for one thread and for
+all of them, is told by all trials together.
 """
 
 from __future__ import annotations

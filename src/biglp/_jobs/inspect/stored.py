@@ -1,9 +1,9 @@
 """What steps cost that are not worth a trial: formulas, with constants of one machine.
 
-Learning takes no sweep over the rows. Its parts are known: systems of as many equations as there are
-landmarks, and models of the labelled rows. Trying it would take as long as doing it, and loads
-scikit-learn, which takes a second by itself. Constants are processor seconds of one core at 2.8 GHz,
-found on simulated rows of many shapes; :func:`speed` says how this machine compares.
+Learning takes no sweep over the rows. Its parts are known: systems of as many equations as there
+are landmarks, and models of the labelled rows. Trying it would take as long as doing it, and may
+load scikit-learn, which takes a second by itself. Constants are processor seconds of one core at
+2.8 GHz, found on simulated rows of many shapes; :func:`speed` says how this machine compares.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from biglp._answers.committee.walks import FEW, MANY, has_compiled
 from biglp._answers.spreading import ALPHAS
 from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
 from biglp._core.shape import Shape
+from biglp._fit.memory import MemoryPlan
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._propagate.systems import FACTOR_RANK, MOST_LABELLED, MOST_SOLVED
@@ -32,11 +33,16 @@ REFERENCE = 0.0055
 """What :func:`_work` took where the constants were found."""
 EIGEN, FACTOR, SOLVE = 2.9e-10, 2.2e-11, 3.2e-11
 """Eigenvectors and Cholesky factor of r × r numbers for r³, and solving for a label for r²."""
-STEPS, ENTRY, VECTOR = 5.0, 1.2e-9, 1.2e-8
-"""Conjugate gradients: steps for √(1/(1−α)), and what one takes of each column for an entry of the
-Gram matrix and for a landmark."""
+STEPS, ENTRY, VECTOR = 3.5, 1.2e-9, 1.2e-8
+"""Conjugate gradients: steps for √(1/(1−α)), between the 1.5 of graphs in one piece and the 5 of
+tables with many equal rows, and what one takes of each column for an entry of the Gram matrix and
+for a landmark."""
 LAYERS = 3
 """Times that the columns of the classes are solved for, each in some layers."""
+PYTHON, PYARROW, SKLEARN_BYTES = 75 << 20, 40 << 20, 70 << 20
+"""Memory of Python with its usual libraries, of pyarrow for tables, and of scikit-learn."""
+FITTING, SMALL = 0.75, 0.35
+"""Shares of what is set aside for samples and for small arrays that are usually taken."""
 KNOWN = ("committee", "spreading")
 """Methods that are known here; others are tried."""
 
@@ -79,7 +85,7 @@ class Learning:
             steps = STEPS * sum((1.0 - alpha) ** -0.5 for alpha in alphas)
             return steps * columns * (ENTRY * self.entries + VECTOR * rank)
         labels = min(labels, MOST_LABELLED)
-        if FACTOR_RANK <= rank and labels <= rank:
+        if rank >= FACTOR_RANK and labels <= rank:
             return len(alphas) * (FACTOR * rank**3 + SOLVE * labels * rank**2)
         return EIGEN * rank**3 + len(alphas) * SOLVE * labels * rank**2
 
@@ -124,6 +130,25 @@ class Learning:
         walked = effort.trees * (np.log2(max(labels, 2)) + 2) * TREE_STEP * self.trees
         voters = count_voters(labels, self.shape.n_rows, self.width, effort)
         return float(walked + voters * pair_seconds(self.width))
+
+
+def likely_memory(plan: MemoryPlan, shape: Shape, *, sklearn: bool) -> int:
+    """Memory that a run will take, where the plan says what it takes at most.
+
+    Parameters
+    ----------
+    plan : MemoryPlan
+    shape : Shape
+    sklearn : bool
+        Whether scikit-learn is loaded.
+    """
+    process = PYTHON + PYARROW * (shape.decoding > 0) + SKLEARN_BYTES * sklearn
+    in_work = plan.workers * plan.rows_each
+    blocks = plan.blocks * min(shape.n_rows / in_work, 1.0)
+    kept = plan.wanted if plan.stores_features else 0
+    working = max(FITTING * plan.fitting, SMALL * plan.small + kept)
+    found = process + max(plan.decoding, plan.labels + plan.answers + blocks + working)
+    return int(min(found, plan.expected))
 
 
 def is_known(settings: Settings) -> bool:

@@ -15,8 +15,9 @@ from biglp._fit.memory import least_memory
 from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
+from biglp._jobs.inspect.estimate import Estimate, Trials
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import Estimate, Trials, shape_of_probe
+from biglp._jobs.inspect.trial import shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
@@ -190,7 +191,7 @@ def _plan(job: FitJob) -> dict[str, Any]:
         "stored": found.plan.stores_features,
         "seconds": round(found.seconds, 2),
         "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
-        "memory": found.plan.expected,
+        "memory": found.memory,
         "output": str(job.destination.path),
     }
 
@@ -238,7 +239,7 @@ def _facts(tried: Estimate | int) -> dict[str, Any]:
     return {
         "seconds": round(tried.seconds, 3),
         "cpu_seconds": round(tried.cpu_seconds, 3),
-        "memory": tried.plan.expected,
+        "memory": tried.memory,
         "steps": {name: round(seconds, 3) for name, seconds in tried.steps.items()},
     }
 

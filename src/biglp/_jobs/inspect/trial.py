@@ -1,15 +1,15 @@
 """Time and memory of a run before it begins.
 
 A few blocks of the real rows go through the real sweeps with the real number of landmarks, and what
-they take is scaled to all rows. What takes no sweep is counted (:mod:`.stored`), unless a full trial
-is asked for, which does it as a run would. Estimates of time are meant to be within a factor of 1.5;
-memory is planned, not guessed.
+they take is scaled to all rows. What takes no sweep is counted (:mod:`.stored`), unless a full
+trial is asked for, which does it as a run would. Estimates of time are meant to be within a factor
+of 1.5, those of memory within 1.25.
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -19,18 +19,14 @@ from biglp._answers.committee.member import kind_of_rows
 from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.arrays import Array, Rows, to_dense
 from biglp._core.blocks import Block, Plan
-from biglp._core.errors import BigLPWarning
 from biglp._core.memory import available_memory
 from biglp._core.shape import Shape, values_per_row
-from biglp._engines import Engine
 from biglp._engines.base import FEWEST_RUNS
-from biglp._engines.local import blas_threads_for
-from biglp._fit.memory import MemoryPlan, plan_memory
+from biglp._fit.memory import plan_memory
 from biglp._fit.pipeline import Pipeline, learn
 from biglp._fit.prepare import choose_scaling, directions_of
 from biglp._fit.settings import Settings
 from biglp._jobs.inspect import stored
-from biglp._jobs.inspect.clock import Pace
 from biglp._jobs.inspect.probe import Probe
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._lowrank import FACTORS
@@ -43,6 +39,9 @@ from biglp._sinks import NoSink
 from biglp._sources import working_dtype
 from biglp._sources.directions import PROJECT_ABOVE
 
+if TYPE_CHECKING:
+    from biglp._jobs.inspect.estimate import Trials
+
 TRIAL_BLOCKS = 32
 """Blocks of a full trial, where there are as many: whole runs for several workers."""
 QUICK_CELLS, FEWEST_ROWS = 5_000_000, 500
@@ -52,97 +51,10 @@ LEARNT = 10
 """Sweeps in which a factor is learnt in a trial."""
 GROWTH = 0.85
 """Twice as many rows have g times as many pairs of landmarks in common, and g − 1 falls so fast."""
-PARQUET_ROWS_PER_SECOND = 5e6
 AFTERWARDS = ("loading", "decision", "labels")
 """Steps after the graph."""
 GUESSED_CLASSES, GUESSED_LABELS = 2, 100
 """What is assumed of labels that nobody has named."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a method would take.
-
-    Attributes
-    ----------
-    steps : dict of str to float
-        Processor time of each step in seconds.
-    plan : MemoryPlan
-    pace : Pace
-        What becomes of it on the clock.
-    """
-
-    steps: dict[str, float]
-    plan: MemoryPlan
-    pace: Pace
-
-    @property
-    def seconds(self) -> float:
-        """Clock time; asked for when all trials are over, it is the steadier."""
-        return self.pace.seconds(self.steps)
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time of all threads."""
-        return sum(self.steps.values())
-
-
-@dataclass
-class Trials:
-    """Trials of methods on the same rows.
-
-    Parameters
-    ----------
-    engine : Engine
-    probe : Probe
-        Rows to try them on.
-    labels : Labels, optional
-        Labels of the real run.
-    full : bool
-        Whether more is tried, and learning too.
-    """
-
-    engine: Engine
-    probe: Probe
-    labels: Labels | None
-    full: bool = False
-    pace: Pace = field(default_factory=Pace)
-    prepared: dict[tuple[bool, ...], tuple[TrainingRows, float]] = field(default_factory=dict)
-    _latest: Trial | None = None
-
-    def __post_init__(self) -> None:
-        self.pace.n_threads = self.engine.n_threads
-
-    def estimate(self, settings: Settings, *, parquet: bool, report: bool = True) -> Estimate:
-        """Try a method on a few rows and scale up.
-
-        Parameters
-        ----------
-        settings : Settings
-            The method and the budget.
-        parquet : bool
-            Whether the answers are written as Parquet.
-        report : bool
-            Whether a page for people is written beside them.
-
-        Raises
-        ------
-        MemoryBudgetError
-            When the method does not fit the memory.
-        """
-        trial = Trial(self, settings)
-        before, self._latest = self._latest, trial
-        with warnings.catch_warnings(), blas_threads_for(trial.rank):
-            warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
-            # Methods that differ in what they do with a graph share the trial of the graph.
-            shared = before is not None and trial.same_graph(before)
-            steps = trial.run(before if shared else None)
-        steps = {"convert": self.probe.convert_seconds, **steps}
-        if parquet:
-            steps["table"] = self.probe.n_rows / PARQUET_ROWS_PER_SECOND
-        steps["ending"] = stored.speed() * stored.ending(trial.shape, trial.rank, report=report)
-        steps = {name: seconds for name, seconds in steps.items() if seconds > 0}
-        return Estimate(steps, trial.plan, self.pace)
 
 
 def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> Shape:
@@ -253,6 +165,14 @@ class Trial:
         trees = kind_of_rows(self.problem.graph.source.scaling) == "table"
         return stored.Learning(self.shape, self.rank, entries, self._width, trees)
 
+    @property
+    def memory(self) -> int:
+        """Memory that the run will take."""
+        words = self.probe.source.words_from is not None
+        committee = self.settings.answer.method == "committee"
+        sklearn = words or (committee and self._learning().loads_sklearn)
+        return stored.likely_memory(self.plan, self.shape, sklearn=sklearn)
+
     def _entries(self) -> float:
         """Entries of the Gram matrix of all rows, from those of the trial and of half of it."""
         graph = self.problem.graph
@@ -261,7 +181,8 @@ class Trial:
         part = found if len(blocks) < len(graph.blocks) else found[: max(found.shape[0] // 2, 1)]
         entries, doublings = self.problem.sums.gram.nnz, np.log2(self.scale)
         few = (part.T @ part).nnz
-        growth = (entries / few) ** (1.0 / np.log2(self.shape.n_rows / self.scale / part.shape[0])) - 1.0
+        more = max(self.shape.n_rows / self.scale / part.shape[0], 1.0 + 1e-9)
+        growth = min((entries / few) ** (1.0 / np.log2(more)), 2.0) - 1.0
         for number in range(int(np.ceil(doublings))):
             entries *= (1.0 + growth * GROWTH**number) ** min(doublings - number, 1.0)
         return float(min(entries, self.rank**2))
