@@ -168,18 +168,18 @@ def digits(n: int) -> Case:
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "customers, CSV, 20,000 × 17": lambda: customers("csv", 20_000),
-    "customers, Parquet, 60,000 × 17": lambda: customers("parquet", 60_000),
-    "numbers, 200,000 × 20": lambda: arrays(200_000, 20, 5, 200),
-    "sparse LIBSVM, 20,000 × 17,600": lambda: words(20_000, 17_600),
+    "customers, CSV, 10,000 × 17": lambda: customers("csv", 10_000),
+    "customers, Parquet, 30,000 × 17": lambda: customers("parquet", 30_000),
+    "numbers, 100,000 × 20": lambda: arrays(100_000, 20, 5, 200),
+    "sparse LIBSVM, 5,000 × 17,600": lambda: words(5_000, 17_600),
     "news, text, 8,000": news,
-    "MNIST, 10,000 × 784": lambda: digits(10_000),
-    "100 classes, 20,000 × 32, 2,000 labels": lambda: arrays(20_000, 32, 100, 2000),
+    "MNIST, 5,000 × 784": lambda: digits(5_000),
+    "100 classes, 10,000 × 32, 1,000 labels": lambda: arrays(10_000, 32, 100, 1000),
     "wide CSV, 300 × 20,000": lambda: wide(300, 20_000),
-    "1,000,000 × 10, `--memory 300MB --factor nystrom`": lambda: arrays(
-        1_000_000, 10, 3, 100, memory="300MB", factor="nystrom"
+    "500,000 × 10, `--memory 250MB --factor nystrom`": lambda: arrays(
+        500_000, 10, 3, 100, memory="250MB", factor="nystrom"
     ),
-    "50,000 × 30, `--factor anchors`": lambda: arrays(50_000, 30, 4, 100, factor="anchors"),
+    "30,000 × 30, `--factor anchors`": lambda: arrays(30_000, 30, 4, 100, factor="anchors"),
 }
 
 
