@@ -12,7 +12,7 @@ def without_pandas() -> None:
     That takes half a second, and no command hands a data frame to it. Nothing is changed where
     pandas is loaded already: the command line then runs inside another program.
     """
-    if "pandas" in sys.modules or "pyarrow" in sys.modules or find_spec("pyarrow") is None:
+    if "pandas" in sys.modules or find_spec("pyarrow") is None:
         return
     sys.modules["pandas"] = None  # type: ignore[assignment]
     try:

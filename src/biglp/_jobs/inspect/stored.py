@@ -16,10 +16,11 @@ from functools import cache
 import numpy as np
 
 from biglp._answers.committee.forest import SIDE_BY_SIDE
+from biglp._answers.committee.member import SAMPLE
 from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
 from biglp._answers.committee.walks import FEW, MANY, has_compiled
-from biglp._answers.spreading import ALPHAS
+from biglp._answers.spreading import ALPHAS, DEFAULT_ALPHA, LABELS_TO_CHOOSE
 from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
 from biglp._core.shape import Shape
 from biglp._fit.memory import MemoryPlan
@@ -71,12 +72,12 @@ class Learning:
 
     def seconds(self, settings: Settings) -> float:
         """Processor time of learning."""
+        alpha = settings.answer.alpha
+        given = () if alpha is None else (alpha,)
         if settings.answer.method == "spreading":
-            few = self.shape.n_labelled < 3 * self.shape.n_classes
-            alphas = ALPHAS if settings.answer.alpha is None and not few else (0.99,)
-            return 0.01 + self._graph(alphas)
-        alphas = tuple(STARTS) if settings.answer.alpha is None else (settings.answer.alpha,)
-        return self._graph(alphas) + self._models()
+            few = self.shape.n_labelled < LABELS_TO_CHOOSE * self.shape.n_classes
+            return 0.01 + self._graph(given or ((DEFAULT_ALPHA,) if few else ALPHAS))
+        return self._graph(given or tuple(STARTS)) + self._models()
 
     def _graph(self, alphas: tuple[float, ...]) -> float:
         rank, labels, classes = self.rank, self.shape.n_labelled, self.shape.n_classes
@@ -120,7 +121,8 @@ class Learning:
     @property
     def loads_sklearn(self) -> bool:
         """Whether trees are grown by scikit-learn, or asked about more than a few rows."""
-        return self.grows_many or (self.trees and self.shape.n_rows > FEW)
+        asked = self.shape.n_rows + SAMPLE  # beside those that tell the size of its logits
+        return self.grows_many or (self.trees and asked > FEW)
 
     def row_seconds(self, settings: Settings) -> float:
         """What asking about a row takes more than a product: trees and nearest labels."""
@@ -166,7 +168,7 @@ def ending(shape: Shape, rank: int, *, report: bool) -> float:
 @cache
 def speed() -> float:
     """Processor time of this machine for a second where the constants were found."""
-    return min(_timed() for _ in range(3)) / REFERENCE
+    return float(np.median([_timed() for _ in range(3)])) / REFERENCE
 
 
 def _timed() -> float:

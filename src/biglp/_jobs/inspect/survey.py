@@ -17,7 +17,6 @@ from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._jobs.inspect.estimate import Estimate, Trials
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
@@ -40,6 +39,9 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "GLNP": ("--factor glnp", {"factor": "glnp"}),
 }
 """Methods that are compared: the options that choose them, and the parameters."""
+
+MOST_LEARNT = 1_000_000
+"""Numbers of a factor that is learnt, up to which it is tried quickly."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +150,19 @@ def _methods(
         for name, (options, parameters) in METHODS.items():
             common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
             settings = Settings.of({**parameters, **common})
+            if not asked.full and _is_slow(settings, looked):
+                continue
             found = {"name": name, "options": options, "landmarks": _landmarks(looked, settings)}
             methods.append((found, _tried(trials, settings)))
             task.advance(1)
     return [found | _facts(tried) for found, tried in methods]
+
+
+def _is_slow(settings: Settings, looked: Probe) -> bool:
+    """Whether a short trial would take long: a factor is learnt, of rows of many features."""
+    kind, n_features = FACTORS[settings.graph.factor], looked.source.n_features
+    rank = kind.rank_for(settings.graph, looked.n_rows, n_features)
+    return kind.kept_with_blocks and rank * n_features > MOST_LEARNT
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
@@ -172,7 +183,7 @@ def _plan(job: FitJob) -> dict[str, Any]:
     with job.make_engine() as engine:
         engine.progress = Progress()
         trials = Trials(engine, looked, labels)
-        found = trials.estimate(settings, parquet=job.format != "npy")
+        found = trials.estimate(settings, parquet=job.format != "npy", report=job.report)
     return {
         "input": ", ".join(job.inputs),
         "format": facts.kind,
@@ -228,8 +239,7 @@ def _tried(trials: Trials, settings: Settings) -> Estimate | int:
     try:
         return trials.estimate(settings, parquet=False)
     except MemoryBudgetError:
-        shape = shape_of_probe(trials.probe, trials.labels, settings)
-        return least_memory(settings, shape, trials.engine)
+        return least_memory(settings, trials.shape_of(settings), trials.engine)
 
 
 def _facts(tried: Estimate | int) -> dict[str, Any]:

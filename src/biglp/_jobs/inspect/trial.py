@@ -20,14 +20,11 @@ from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.arrays import Array, Rows, to_dense
 from biglp._core.blocks import Block, Plan
 from biglp._core.memory import available_memory
-from biglp._core.shape import Shape, values_per_row
 from biglp._engines.base import FEWEST_RUNS
 from biglp._fit.memory import plan_memory
 from biglp._fit.pipeline import Pipeline, learn
-from biglp._fit.prepare import choose_scaling, directions_of
 from biglp._fit.settings import Settings
 from biglp._jobs.inspect import stored
-from biglp._jobs.inspect.probe import Probe
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Rehearsal
@@ -36,7 +33,6 @@ from biglp._lowrank.rows import SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sinks import NoSink
-from biglp._sources import working_dtype
 from biglp._sources.directions import PROJECT_ABOVE
 
 if TYPE_CHECKING:
@@ -53,29 +49,6 @@ GROWTH = 0.85
 """Twice as many rows have g times as many pairs of landmarks in common, and g − 1 falls so fast."""
 AFTERWARDS = ("loading", "decision", "labels")
 """Steps after the graph."""
-GUESSED_CLASSES, GUESSED_LABELS = 2, 100
-"""What is assumed of labels that nobody has named."""
-
-
-def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> Shape:
-    """Size of the whole problem."""
-    source = probe.source
-    values, directions = float(source.n_features), 0
-    if source.is_sparse:
-        some = source.read(0, min(source.n_rows, 1000)).astype(working_dtype(source.dtype))
-        values = values_per_row(some)
-        directions = directions_of(source, choose_scaling(some, settings.graph, source.words_from))
-    return Shape(
-        n_rows=probe.n_rows,
-        n_features=source.n_features,
-        n_classes=GUESSED_CLASSES if labels is None else labels.n_classes,
-        n_labelled=GUESSED_LABELS if labels is None else len(labels.rows),
-        values=values,
-        dtype=working_dtype(source.dtype),
-        decoding=probe.decoding,
-        directions=directions,
-        effort=settings.graph.effort,
-    )
 
 
 @dataclass(frozen=True)
@@ -108,13 +81,12 @@ class Trial:
     def __init__(self, trials: Trials, settings: Settings) -> None:
         self.trials, self.engine, self.probe = trials, trials.engine, trials.probe
         self.full, self.pace = trials.full, trials.pace
-        self.shape = shape = shape_of_probe(trials.probe, trials.labels, settings)
-        probe = self.probe
+        self.shape = shape = trials.shape_of(settings)
         self.plan = plan_memory(settings, shape, self.engine)
         graph, self.kind = settings.graph, FACTORS[settings.graph.factor]
         rank = self.kind.rank_for(graph, shape.n_rows, shape.n_features)
         if self.kind.n_landmarks_counts:
-            rank = min(rank, probe.source.n_rows)
+            rank = min(rank, self.probe.source.n_rows)
             graph = replace(graph, n_landmarks=rank)
         self.rank, self.settings = rank, replace(settings, graph=graph)
         self.steps: dict[str, float] = {}
