@@ -245,9 +245,9 @@ class Pipeline:
     def answer(self, problem: Problem[Any], learnt: Learnt, sink: Sink) -> Answered:
         """Write an answer for every training row."""
         answer: Answerer = learnt.answer
+        learnt.answer.expect(problem.labels.n_rows)
         if sink.wants_places:
-            row_map = RowMap.of(problem.graph, self.settings.graph.seed)
-            answer = MappedAnswer(learnt.answer, row_map)
+            answer = MappedAnswer(learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed))
         return problem.graph.answer(
             answer,
             sink,

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from biglp._answers.base import Extra
 from biglp._answers.committee.growing import Table, drawn_counts, grow
-from biglp._answers.committee.growing_many import grow_many
+from biglp._answers.committee.growing_many import grow_many, growing_threads
 from biglp._answers.committee.member import (
     Asked,
     Evidence,
@@ -30,7 +30,7 @@ from biglp._answers.committee.member import (
 )
 from biglp._answers.committee.walks import (
     COMPILED_BYTES,
-    MANY,
+    EXPECTED_MANY,
     Walk,
     has_compiled,
     rounded_up,
@@ -92,6 +92,10 @@ class Forest(Opinion):
     def walk(self) -> Walk:
         """The way down the trees on a processor, which becomes quicker with the rows asked."""
         return Walk(**self.state())
+
+    def expect(self, n_rows: int) -> None:
+        """Choose the way down the trees for so many rows."""
+        self.walk.expected = n_rows
 
     @property
     def row_seconds(self) -> float:
@@ -187,7 +191,9 @@ class ForestMember(Member):
         needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
         if needed > MOST_BYTES:
             return Extra()
-        return Extra(small=needed + COMPILED_BYTES * (shape.n_rows > MANY and has_compiled()))
+        return Extra(
+            small=needed + COMPILED_BYTES * (shape.n_rows > EXPECTED_MANY and has_compiled())
+        )
 
     @classmethod
     def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
@@ -201,14 +207,15 @@ class ForestMember(Member):
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
         given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
-        forest, held_out = grow_forest(
-            rows.toarray() if sparse.issparse(rows) else rows,
-            evidence.labelled.codes,
-            len(evidence.log_prior),
-            settings.seed,
-            None if given is None else given.sum(axis=1),
-            EFFORTS[settings.effort].trees,
-        )
+        with growing_threads(evidence.problem.graph.engine.n_threads):
+            forest, held_out = grow_forest(
+                rows.toarray() if sparse.issparse(rows) else rows,
+                evidence.labelled.codes,
+                len(evidence.log_prior),
+                settings.seed,
+                None if given is None else given.sum(axis=1),
+                EFFORTS[settings.effort].trees,
+            )
         held_out[evidence.lone] = np.nan
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
 

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 MANY_CLASSES = "The number of unique classes is greater than"
 """How scikit-learn begins to wonder whether labels are numbers; here they are classes."""
+
+_threads: ContextVar[int] = ContextVar("threads that grow trees", default=1)
+
+
+@contextmanager
+def growing_threads(count: int) -> Iterator[None]:
+    """Let so many threads grow trees."""
+    before = _threads.set(count)
+    try:
+        yield
+    finally:
+        _threads.reset(before)
 
 
 def grow_many(
@@ -29,7 +44,8 @@ def grow_many(
     # scikit-learn takes values that differ by less than 1e-7 for equal. Powers of two bring all
     # features to the size of 1 without touching a digit.
     powers = _powers_of_two(rows)
-    grown = RandomForestClassifier(trees, random_state=seed % 2**32)
+    # The trees are the same with any number of threads.
+    grown = RandomForestClassifier(trees, random_state=seed % 2**32, n_jobs=_threads.get())
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
         grown.fit(np.ldexp(rows, -powers), codes, weights)
