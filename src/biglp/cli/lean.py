@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from typing import Any
 
 
 def without_pandas() -> None:
@@ -14,10 +15,19 @@ def without_pandas() -> None:
     """
     if "pandas" in sys.modules or find_spec("pyarrow") is None:
         return
-    sys.modules["pandas"] = None  # type: ignore[assignment]
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
     try:
         import pyarrow as pa
 
         pa.scalar(0)  # it looks once
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(finder)
+
+
+class _NoPandas:
+    """Finds that there is no pandas."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "pandas":
+            raise ImportError("pandas is not loaded for this")
