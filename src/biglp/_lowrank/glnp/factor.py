@@ -33,7 +33,12 @@ from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
-from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart
+from biglp._lowrank.glnp.descent import (
+    ClusterStart,
+    Descent,
+    UniformStart,
+    warn_stopped_short,
+)
 from biglp._lowrank.glnp.gradient import descend_gradient
 from biglp._lowrank.glnp.iterate import Iterate, Start
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
@@ -154,19 +159,12 @@ class GlnpFactor(Factor):
         """
         factor, falls = cls._descended(rows, k, solver, start, max_iter, tol)
         if falls > WORTH_SAYING:
-            from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
-
-            more = 5 * max_iter
-            advice = [f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"]
+            advice = []
             if isinstance(start, str) and start == "uniform":
                 advice.append("factor_params={'start': 'clusters'}, which needs fewer")
             if solver == "multiplicative":
                 advice.append("factor='glnp' (--factor glnp), which needs fewer")
-            warn_caller(
-                f"GLNP stopped after {max_iter} iterations while its objective was still falling "
-                f"(by {falls:.1%} over the last ones, tol={tol:g}); use {', or '.join(advice)}.",
-                StoppedShortWarning,
-            )
+            warn_stopped_short(max_iter, falls, tol, advice)
         return factor
 
     @classmethod
