@@ -33,12 +33,7 @@ from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
-from biglp._lowrank.glnp.descent import (
-    ClusterStart,
-    Descent,
-    UniformStart,
-    warn_stopped_short,
-)
+from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart, warn_stopped_short
 from biglp._lowrank.glnp.gradient import descend_gradient
 from biglp._lowrank.glnp.iterate import Iterate, Start
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
