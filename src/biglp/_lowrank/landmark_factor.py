@@ -12,7 +12,7 @@ import numpy as np
 from biglp._core.arrays import to_dense
 from biglp._core.checks import positive
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Factor, Rehearsal
-from biglp._lowrank.kernels import check_bandwidth
+from biglp._lowrank.kernels import check_bandwidth, check_bandwidth_factor
 from biglp._lowrank.kmeans import assign_block, kmeans_start
 from biglp._lowrank.landmarks import (
     EVERY,
@@ -72,6 +72,8 @@ class LandmarkFactor(Factor):
             share = settings.factor_params.get("bandwidth_factor", cls.spacing_share)
             spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
             sigma = share * spacing
+            if "bandwidth_factor" in settings.factor_params:
+                check_bandwidth_factor(share, sigma, rows.sample)
         return cls.on(landmarks, sigma, settings)
 
     @classmethod

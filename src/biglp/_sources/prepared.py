@@ -84,7 +84,10 @@ class PreparedSource(Source):
 
     def prepared(self, rows: Rows) -> Rows:
         """Prepare rows that were read from the inner source, or are like those."""
-        return to_device(self.scaling.apply(rows.astype(self.dtype, copy=False)), self.device)
+        # Rows too large to be scaled are found out by what comes of them, and explained then.
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = self.scaling.apply(rows.astype(self.dtype, copy=False))
+        return to_device(scaled, self.device)
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
