@@ -3,16 +3,18 @@
 W = FFᵀ with F ≥ 0 (n × k) minimising Q(F) = ‖X − FFᵀX‖²: every row is rebuilt from all the others
 through k prototypes P = FᵀX (k × m). The parts:
 
+- :mod:`.course`: the same for new rows;
 - :mod:`.iterate`: how rows of F stay with their blocks;
 - :mod:`.descent`: objective, start, when to stop;
 - :mod:`.multiplicative` and :mod:`.gradient`: the two ways to take a step;
 - here: the factor.
 
-A row's f is the one that training ends with. Where the gradient of Q vanishes, each row of F is the
-f ≥ 0 minimising f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the
-row alone: the second term weighs what the row does to the prototypes. New rows and training rows
-have the same formula, so that both have the same labels. (‖x − f·P‖², which rebuilds a row best, is
-the case FᵀF = I; on data whose classes overlap it gave other labels to a third of the rows.)
+A row's f is the one that training ends with. New rows take the steps that training took
+(:mod:`.course`), so that the same row has the same label, in training or later. Where there is no
+such course (the paper's start, models of earlier releases) they have the f of the end that training
+goes to: where the gradient of Q vanishes, each row of F is the f ≥ 0 minimising
+f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the row alone. Its
+second term weighs what the row does to the prototypes.
 
 The multiplicative rule needs X ≥ 0. Features with negative values are shifted (Algorithm S.1), and
 the offsets are kept for new rows; the accelerated gradient takes rows as they are.
@@ -32,6 +34,7 @@ from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
+from biglp._lowrank.glnp.course import Course
 from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart
 from biglp._lowrank.glnp.gradient import descend_gradient
 from biglp._lowrank.glnp.iterate import Iterate, Start
@@ -69,6 +72,8 @@ class GlnpFactor(Factor):
         FᵀF; models of release 0.1 have none, and take the identity.
     iterate : Iterate, optional
         Recipe for the F of the training rows; without it every row counts as new.
+    course : Course, optional
+        Recipe for the F of new rows.
 
     Attributes
     ----------
@@ -95,11 +100,12 @@ class GlnpFactor(Factor):
         offsets: np.ndarray,
         M: np.ndarray | None = None,
         iterate: Iterate | None = None,
+        course: Course | None = None,
     ) -> None:
         self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
         self.objective_: list[float] = []
-        self._iterate = iterate
+        self._iterate, self._course = iterate, course
         self.kept_with_blocks = iterate is not None
         # Prototypes of length 1 keep x·Pᵀ at the size of the rows, whatever ‖X‖ is.
         lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
@@ -187,6 +193,10 @@ class GlnpFactor(Factor):
 
     def features(self, rows: Rows) -> Array:
         """Each row's f ≥ 0 at which training would leave it.  (b, m) → (b, k)."""
+        if self._course is not None:
+            found = self._course.follow(shifted(rows, self.offsets))
+            check_finite(found)
+            return found
         along = products(shifted(rows, self.offsets), self._directions)
         check_finite(along)
         xp = namespace(along)
@@ -203,8 +213,11 @@ class GlnpFactor(Factor):
         return self.features(block.rows())
 
     def for_new_rows(self) -> GlnpFactor:
-        """Return the factor without the recipe for the training rows, which is k·m an iteration."""
-        factor = GlnpFactor(self.P, self.offsets, self.M)
+        """Return the factor with what new rows need of the recipe, which is k·m an iteration."""
+        if self._iterate is None:
+            return self
+        course = Course.of(self._iterate)
+        factor = GlnpFactor(self.P, self.offsets, self.M, course=course)
         factor.objective_ = self.objective_
         return factor
 
@@ -234,14 +247,16 @@ class GlnpFactor(Factor):
         return factor, {"GLNP": USUAL_SWEEPS * a_sweep}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Prototypes, offsets and FᵀF: enough for new rows."""
+        """Prototypes, offsets, FᵀF and the course: enough for new rows."""
         state = {"P": self.P, "offsets": self.offsets}
-        return state if self.M is None else {**state, "M": self.M}
+        state |= {} if self.M is None else {"M": self.M}
+        return state if self._course is None else {**state, **self._course.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
-        """Rebuild from prototypes, offsets and FᵀF."""
-        return cls(state["P"], state["offsets"], state.get("M"))
+        """Rebuild from :meth:`state`."""
+        course = Course.from_state(state)
+        return cls(state["P"], state["offsets"], state.get("M"), course=course)
 
     def describe(self) -> dict[str, Any]:
         """Rank, iterations and the objective reached."""
