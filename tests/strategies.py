@@ -91,9 +91,7 @@ def parameters(draw: Any, known: dict[str, Any] = _PARAMETERS) -> dict[str, Any]
     own = chosen.get("factor")
     own = "glnp" if own == "glnp-mu" else own
     if isinstance(own, str) and own in _FACTOR_PARAMS and draw(st.booleans()):
-        chosen["factor_params"] = draw(
-            st.fixed_dictionaries({}, optional=_FACTOR_PARAMS[own])
-        )
+        chosen["factor_params"] = draw(st.fixed_dictionaries({}, optional=_FACTOR_PARAMS[own]))
     return chosen
 
 

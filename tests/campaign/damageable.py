@@ -164,9 +164,7 @@ def _write_mixed(
     return ["fit", kind, *named, "--weight-column", "w", *options], [Path(kind)]
 
 
-def _write_later(
-    kind: str, values: np.ndarray, shown: np.ndarray
-) -> tuple[list[str], list[Path]]:
+def _write_later(kind: str, values: np.ndarray, shown: np.ndarray) -> tuple[list[str], list[Path]]:
     row_files.write("csv", values, shown)
     if kind == "inspected.csv":
         Path("rows.csv").rename(kind)

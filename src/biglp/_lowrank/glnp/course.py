@@ -27,7 +27,7 @@ from biglp._lowrank.glnp.gradient import Gradient, GradientStep
 from biglp._lowrank.glnp.iterate import Iterate, Step
 from biglp._lowrank.glnp.multiplicative import MultiplicativeStep
 
-PRECISION = 3e-5
+PRECISION = 1e-4
 """What patterns leave out of all arrays, relative to their size."""
 PART_BYTES = 8 << 20
 """Working memory of finding the patterns, and of rows that take their steps together."""
@@ -120,21 +120,24 @@ class Course:
 
     def steps(self, dtype: np.dtype[Any]) -> Iterator[Step]:
         """Yield the steps, made when they are wanted."""
-        for place, move in enumerate(self.moves.tolist()):
+        gradient = self.moves.shape[1] == 2
+        for place, (first, *other) in enumerate(self.moves.tolist()):
             P, M = self.P[place], self.M[place]
             A = self.size * (P @ P.T)
             P, A, M = (array.astype(dtype) for array in (P, A, M))
-            if len(move) == 2:
-                yield GradientStep(place, *move, Gradient(P, A, M))
+            if gradient:
+                yield GradientStep(place, first, other[0], Gradient(P, A, M))
             else:
-                yield MultiplicativeStep(place, P, A, M, cautious=bool(move[0]))
+                yield MultiplicativeStep(place, P, A, M, cautious=bool(first))
 
     def follow(self, rows: Rows) -> Array:
         """F of shifted rows.  (b, m) → (b, k)."""
         each = max(PART_BYTES // (8 * len(self.centres)), 1)
         if rows.shape[0] <= each:
             return self._follow(rows)
-        parts = [self._follow(rows[start : start + each]) for start in range(0, rows.shape[0], each)]
+        parts = [
+            self._follow(rows[start : start + each]) for start in range(0, rows.shape[0], each)
+        ]
         return namespace(parts[0]).concatenate(parts)
 
     def _follow(self, rows: Rows) -> Array:

@@ -30,25 +30,24 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.blocks import Block
 from biglp._core.checks import anything, not_negative, not_negative_integer
-from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
+from biglp._core.errors import ParameterError, warn_caller
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
 from biglp._lowrank.glnp.course import Course
-from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart
+from biglp._lowrank.glnp.descent import Descent
 from biglp._lowrank.glnp.gradient import descend_gradient
-from biglp._lowrank.glnp.iterate import Iterate, Start
+from biglp._lowrank.glnp.iterate import Iterate
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
 from biglp._lowrank.glnp.nnls import nonnegative_least_squares
+from biglp._lowrank.glnp.starting import check_start, choose_start
 from biglp._lowrank.kernels import products
-from biglp._lowrank.landmarks import choose_landmarks
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
 
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
 """Solvers, with the number of earlier iterates that their steps need."""
-STARTS = ("clusters", "uniform")
 MOST_ITERATIONS = 1000
 """Iterations after which it stops in any case; from the default start it settles before."""
 WORTH_SAYING = 0.01
@@ -157,12 +156,16 @@ class GlnpFactor(Factor):
         StoppedShortWarning
             When ``max_iter`` ends an iteration that was still getting somewhere.
         """
-        _check(k, solver, start, max_iter, tol)
+        if solver not in SOLVERS:
+            raise ParameterError(
+                f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}."
+            )
+        check_start(k, start, max_iter, tol)
         descend, lookback = SOLVERS[solver]
         offsets = np.zeros(rows.source.n_features)
         if solver == "multiplicative":
             offsets = negative_offsets(rows.engine, rows.blocks)
-        begin, k = _start(rows, start, k, offsets)
+        begin, k = choose_start(rows, start, k, offsets)
         iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
         descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)
         settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
@@ -272,41 +275,8 @@ class MultiplicativeGlnpFactor(GlnpFactor):
     solver = "multiplicative"
 
 
-def _start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple[Start, int]:
-    """Choose the start and the number of columns."""
-    source = rows.source
-    if isinstance(start, str) and start == "uniform":
-        if k > source.n_rows:
-            warn_caller(
-                f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
-                f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
-                LandmarkWarning,
-            )
-        k = min(k, source.n_rows)
-        return UniformStart(k, rows.seed), k
-    centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
-    return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
-
-
 def _plan(block: Block) -> str:
     """Token of the cut a block belongs to; it tells training rows from new ones."""
     if block.plan is None:
         raise ParameterError("GLNP needs blocks made by cut_rows, which know the cut they are of.")
     return block.plan.token
-
-
-def _check(k: int, solver: str, start: Any, max_iter: int, tol: float) -> None:
-    """Refuse parameters that mean nothing."""
-    if solver not in SOLVERS:
-        raise ParameterError(f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}.")
-    if isinstance(start, str) and start not in STARTS:
-        raise ParameterError(
-            f"start={start!r} is not known; use one of {', '.join(STARTS)}, "
-            "or an array of centres of shape (k, n_features)."
-        )
-    if k < 1:
-        raise ParameterError(f"k={k} columns are too few; use 1 or more.")
-    if max_iter < 0:
-        raise ParameterError(f"max_iter={max_iter} is not a number of iterations; use 0 or more.")
-    if not tol >= 0:
-        raise ParameterError(f"tol={tol} is not a tolerance; use a number of 0 or more.")
