@@ -50,8 +50,10 @@ class Patterns:
     def of(cls, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> Patterns:
         """Find the leading singular vectors of all arrays, a part of their entries at a time."""
         count, size = len(arrays), int(np.prod(shape))
+        if not count:
+            return cls(np.zeros((0, 0)), np.zeros((0, *shape), dtype=np.float32))
         lines = [array.reshape(-1) for array in arrays]
-        each = max(PART_BYTES // (8 * max(count, 1)), 1)
+        each = max(PART_BYTES // (8 * count), 1)
         gram = np.zeros((count, count))
         for start in range(0, size, each):
             part = _part(lines, start, start + each)
@@ -59,12 +61,15 @@ class Patterns:
         values, vectors = np.linalg.eigh(gram)
         # What the smallest ones would add: increasing order, so that sums from the left are tails.
         left_out = np.cumsum(np.maximum(values, 0.0))
-        kept = left_out > PRECISION**2 * max(float(left_out[-1]) if count else 0.0, 0.0)
-        weights = vectors[:, kept]
+        weights = vectors[:, left_out > PRECISION**2 * left_out[-1]]
+        # Numbers near 1 fit into float32 whatever the size of the rows.
+        length = float(np.sqrt(left_out[-1])) or 1.0
         found = np.empty((weights.shape[1], size), dtype=np.float32)
         for start in range(0, size, each):
-            found[:, start : start + each] = weights.T @ _part(lines, start, start + each)
-        return cls(weights, found.reshape(-1, *shape))
+            found[:, start : start + each] = weights.T @ (
+                _part(lines, start, start + each) / length
+            )
+        return cls(weights * length, found.reshape(-1, *shape))
 
     def __getitem__(self, place: int) -> np.ndarray:
         return np.tensordot(self.weights[place], self.arrays, axes=1)

@@ -23,6 +23,7 @@ the offsets are kept for new rows; the accelerated gradient takes rows as they a
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,7 +42,7 @@ from biglp._lowrank.glnp.iterate import Iterate
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
 from biglp._lowrank.glnp.nnls import nonnegative_least_squares
 from biglp._lowrank.glnp.starting import check_start, choose_start
-from biglp._lowrank.kernels import products
+from biglp._lowrank.kernels import products, squared_norms
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
@@ -104,7 +105,7 @@ class GlnpFactor(Factor):
         self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
         self.objective_: list[float] = []
-        self._iterate, self._course = iterate, course
+        self._iterate, self._given_course = iterate, course
         self.kept_with_blocks = iterate is not None
         # Prototypes of length 1 keep x·Pᵀ at the size of the rows, whatever ‖X‖ is.
         lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
@@ -194,10 +195,17 @@ class GlnpFactor(Factor):
         """Iterations taken."""
         return max(len(self.objective_) - 1, 0)
 
+    @cached_property
+    def course(self) -> Course | None:
+        """Recipe for the F of new rows; None where they have the formula of the end."""
+        return self._given_course if self._iterate is None else Course.of(self._iterate)
+
     def features(self, rows: Rows) -> Array:
         """Each row's f ≥ 0 at which training would leave it.  (b, m) → (b, k)."""
-        if self._course is not None:
-            found = self._course.follow(shifted(rows, self.offsets))
+        if self.course is not None:
+            rows = shifted(rows, self.offsets)
+            check_finite(squared_norms(rows))
+            found = self.course.follow(rows)
             check_finite(found)
             return found
         along = products(shifted(rows, self.offsets), self._directions)
@@ -219,8 +227,7 @@ class GlnpFactor(Factor):
         """Return the factor with what new rows need of the recipe, which is k·m an iteration."""
         if self._iterate is None:
             return self
-        course = Course.of(self._iterate)
-        factor = GlnpFactor(self.P, self.offsets, self.M, course=course)
+        factor = GlnpFactor(self.P, self.offsets, self.M, course=self.course)
         factor.objective_ = self.objective_
         return factor
 
@@ -253,7 +260,7 @@ class GlnpFactor(Factor):
         """Prototypes, offsets, FᵀF and the course: enough for new rows."""
         state = {"P": self.P, "offsets": self.offsets}
         state |= {} if self.M is None else {"M": self.M}
-        return state if self._course is None else {**state, **self._course.state()}
+        return state if self.course is None else {**state, **self.course.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
