@@ -178,3 +178,16 @@ def test_a_model_whose_parts_do_not_fit_each_other(folder):
     assert "bad.biglp cannot be used: its parts do not fit each other" in " ".join(
         result.output.split()
     )
+
+
+def test_a_summary_that_is_not_whole(folder):
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "y.npy", "--factor", "linear")
+    assert code == 0, said
+    summary = folder / "out" / "summary.json"
+    for old, new in ((b'"step"', b'"stop"'), (b'"rows"', b'"cows"'), (b'"run"', b'"ran"')):
+        content = summary.read_bytes()
+        summary.write_bytes(content.replace(old, new))
+        result = CliRunner().invoke(app, ["report", str(folder / "out"), "--overwrite"])
+        assert result.exit_code == 2, (old, result.output)
+        assert "summary.json" in result.stderr
+        summary.write_bytes(content)

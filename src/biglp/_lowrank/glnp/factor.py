@@ -233,10 +233,12 @@ class GlnpFactor(Factor):
 
     @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
-        """The base's, with the rows of F, which stay with their blocks and are not stored."""
+        """The base's, with the rows of F, which stay with their blocks, and the recipe for them."""
         costs = super().costs(settings, shape)
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        iterates = SPARE_BYTES + ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
+        recipe = USUAL_SWEEPS * rank * (int(shape.width) + 2 * rank)
+        iterates = ITERATES * shape.kept_rows * rank
+        iterates = SPARE_BYTES + (recipe + iterates) * shape.dtype.itemsize
         return replace(
             costs,
             fitting=costs.fitting + iterates,
