@@ -59,7 +59,7 @@ KINDS = {
         Kind("changed", "kills:changed_input", 2, 400, "inputs changed between kill and resume"),
         Kind("ranks", "lost:ranks", 11, 400, "MPI ranks killed or told to end", 0, 40),
         Kind("workers", "lost:workers", 8, 500, "Dask workers killed", 0, 40),
-        Kind("files", "mutated:files", 20, 300, "mutated files, of every format", 20, 20_000),
+        Kind("files", "mutated:files", 20, 300, "mutated files, of every format", 31, 20_000),
         Kind("models", "mutated:models", 3, 300, "mutated model files", 1),
         Kind("arrays", "arrays:problems", 24, 600, "arrays and parameters", 2, 50_000),
         Kind("hostile", "hostile:files", 1, 300, "hostile files", 19),

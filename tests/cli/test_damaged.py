@@ -191,3 +191,11 @@ def test_a_summary_that_is_not_whole(folder):
         assert result.exit_code == 2, (old, result.output)
         assert "summary.json" in result.stderr
         summary.write_bytes(content)
+
+
+def test_metadata_that_end_before_the_rows(folder):
+    (folder / "about.csv").write_text("name,z\n" + "".join(f"id-{i},1\n" for i in range(15)))
+    named = ["--metadata", folder / "about.csv", "--id-column", "name", "-n", "20"]
+    result = CliRunner().invoke(app, ["suggest", str(folder / "X.npy"), *map(str, named)])
+    assert result.exit_code == 3, result.output
+    assert "ends before the rows do" in " ".join(result.stderr.split())

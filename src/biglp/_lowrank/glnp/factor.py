@@ -236,7 +236,7 @@ class GlnpFactor(Factor):
         """The base's, with the rows of F, which stay with their blocks, and the recipe for them."""
         costs = super().costs(settings, shape)
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        recipe = USUAL_SWEEPS * rank * (int(shape.width) + 2 * rank)
+        recipe = USUAL_SWEEPS * rank * (shape.width + 2 * rank)
         iterates = ITERATES * shape.kept_rows * rank
         iterates = SPARE_BYTES + (recipe + iterates) * shape.dtype.itemsize
         return replace(
