@@ -198,4 +198,4 @@ def test_metadata_that_end_before_the_rows(folder):
     named = ["--metadata", folder / "about.csv", "--id-column", "name", "-n", "20"]
     result = CliRunner().invoke(app, ["suggest", str(folder / "X.npy"), *map(str, named)])
     assert result.exit_code == 3, result.output
-    assert "ends before the rows do" in " ".join(result.stderr.split())
+    assert "ends after 15 rows, before the rows do" in " ".join(result.stderr.split())

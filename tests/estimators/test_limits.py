@@ -87,3 +87,9 @@ class TestNewRows:
         X, y, _ = blobs(60)
         fitted = classifier(missing="mean").fit(X, y)
         np.testing.assert_array_equal(fitted.predict(sparse.csr_matrix(X)), fitted.predict(X))
+
+    def test_too_large_for_their_squares(self):
+        """Finite rows whose degree is not: no label reaches them."""
+        X, y, _ = blobs(60)
+        shares = classifier(factor="linear").fit(X, y).predict_proba(X[:3] * -1e250)
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0)

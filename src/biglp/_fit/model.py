@@ -174,7 +174,7 @@ class Model:
         header, arrays = _read_archive(path)
         try:
             return cls._from_archive(header, arrays)
-        except (LookupError, TypeError, ValueError) as error:
+        except Exception as error:  # NumPy parses types as Python, which fails in many ways
             raise _damaged(path, error) from error
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock
 from biglp._core.memory import PeakMemory
@@ -62,11 +62,6 @@ class TableJob(Job):
         beside = self.label_input.beside
         beside.check("show", *self.show)
         taken = beside.take(wanted, np.array([line["row"] for line in lines], dtype=np.int64))
-        if any(len(taken[name]) < len(lines) for name in wanted):
-            raise BadRowsError(
-                f"the table that has the column {wanted[0]!r} ends before the rows do; it must "
-                "have one line for each row, in their order. Check metadata= (--metadata)."
-            )
         return [
             {name: taken[name][place] for name in wanted if name not in self.show}
             | line

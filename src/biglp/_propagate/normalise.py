@@ -48,9 +48,10 @@ class Normalisation:
         sums = self.column_sums
         length = float(np.linalg.norm(sums))
         weights = sums if self.mixing is None else self.mixing @ sums
-        with np.errstate(invalid="ignore"):  # BLAS may raise the flag in lanes it does not use
+        # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
+        with np.errstate(over="ignore", invalid="ignore"):
             degrees = features @ like(features, weights)
-        suspects = degrees <= SUSPECT_SHARE * length**2 / self.n_rows
+        suspects = ~(degrees > SUSPECT_SHARE * length**2 / self.n_rows)
         n_repaired = 0
         if bool(suspects.any()):
             n_repaired = self._repair(features, degrees, suspects, length)
@@ -66,10 +67,11 @@ class Normalisation:
         part = features[suspects]
         if self.mixing is not None:
             part = part @ like(part, self.mixing)
-        norms = xp.sqrt((part * part).sum(1))
-        floor = (REPAIR_COSINE * length) * norms
+        with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
+            norms = xp.sqrt((part * part).sum(1))
+            floor = (REPAIR_COSINE * length) * norms
         low = degrees[suspects]
-        lifted = low < floor
+        lifted = ~(low >= floor)
         empty = norms == 0
         low = xp.where(lifted, floor, low)
         # A row without features has nothing to divide: any positive degree leaves it at zero.

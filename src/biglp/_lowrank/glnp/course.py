@@ -29,6 +29,8 @@ from biglp._lowrank.glnp.multiplicative import MultiplicativeStep
 
 PRECISION = 1e-4
 """What patterns leave out of all arrays, relative to their size."""
+MOST_NUMBERS = 200_000_000
+"""Numbers in the arrays of all steps beyond which there is no course: a model would be large."""
 PART_BYTES = 8 << 20
 """Working memory of finding the patterns, and of rows that take their steps together."""
 
@@ -106,7 +108,10 @@ class Course:
 
     @classmethod
     def of(cls, iterate: Iterate) -> Course | None:
-        """Take down the steps of a fit; None where its start is drawn by the number of a row."""
+        """Take down the steps of a fit.
+
+        None where its start is drawn by the number of a row, or they would make a model too large.
+        """
         if not isinstance(iterate.start, ClusterStart):
             return None
         first: Any = iterate.steps[0]  # which gives the columns their lengths
@@ -119,6 +124,8 @@ class Course:
             moves = np.array([[float(step.cautious)] for step in steps])
             P, A, M = ([getattr(step, name) for step in steps] for name in "PAM")
         k, m = iterate.start.centres.shape
+        if len(steps) * k * (m + k) > MOST_NUMBERS:
+            return None
         size = float(np.trace(A[-1]) / (np.vdot(P[-1], P[-1]) or 1.0)) if steps else 0.0
         found = Patterns.of(P, (k, m)), Patterns.of(M, (k, k))
         return cls(iterate.start.centres, first.scale, moves, *found, size)

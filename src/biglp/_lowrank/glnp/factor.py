@@ -72,8 +72,8 @@ class GlnpFactor(Factor):
         FᵀF; models of release 0.1 have none, and take the identity.
     iterate : Iterate, optional
         Recipe for the F of the training rows; without it every row counts as new.
-    course : Course, optional
-        Recipe for the F of new rows.
+    course : Course or Iterate, optional
+        Recipe for the F of new rows, or what it is made from when it is first wanted.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class GlnpFactor(Factor):
         offsets: np.ndarray,
         M: np.ndarray | None = None,
         iterate: Iterate | None = None,
-        course: Course | None = None,
+        course: Course | Iterate | None = None,
     ) -> None:
         self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
@@ -198,7 +198,13 @@ class GlnpFactor(Factor):
     @cached_property
     def course(self) -> Course | None:
         """Recipe for the F of new rows; None where they have the formula of the end."""
-        return self._given_course if self._iterate is None else Course.of(self._iterate)
+        known = self._given_course if self._iterate is None else self._iterate
+        return Course.of(known) if isinstance(known, Iterate) else known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send what new rows need in its short form."""
+        known = self.__dict__
+        return known if self._iterate is not None else {**known, "_given_course": self.course}
 
     def features(self, rows: Rows) -> Array:
         """Each row's f ≥ 0 at which training would leave it.  (b, m) → (b, k)."""
@@ -227,7 +233,7 @@ class GlnpFactor(Factor):
         """Return the factor with what new rows need of the recipe, which is k·m an iteration."""
         if self._iterate is None:
             return self
-        factor = GlnpFactor(self.P, self.offsets, self.M, course=self.course)
+        factor = GlnpFactor(self.P, self.offsets, self.M, course=self._iterate)
         factor.objective_ = self.objective_
         return factor
 
