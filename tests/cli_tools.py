@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -82,7 +81,8 @@ class Process:
         patches: dict[str, Any] | None = None,
         file_size: int | None = None,
     ) -> None:
-        context = multiprocessing.get_context("forkserver")
+        server = "forkserver" in multiprocessing.get_all_start_methods()  # not on Windows
+        context = multiprocessing.get_context("forkserver" if server else "spawn")
         context.set_forkserver_preload(PRELOADED)
         command = [str(arg) for arg in args]
         self.folder = folder
@@ -134,6 +134,8 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
         owner = reduce(getattr, owners, importlib.import_module(module))
         setattr(owner, attribute, value)
     if file_size is not None:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     try:
         app(command)

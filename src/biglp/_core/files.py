@@ -208,7 +208,7 @@ def sync_folder(folder: Path) -> None:
 def sync_files(folder: Path) -> None:
     """Force every file of a folder to disk."""
     for path in folder.iterdir():
-        with open(path, "rb") as file:
+        with open(path, "r+b") as file:  # Windows forces only what may be written
             os.fsync(file.fileno())
 
 

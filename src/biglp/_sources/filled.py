@@ -65,11 +65,17 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
                 "with the same columns."
             )
         # What sparse rows leave out is 0, not missing.
-        if known.fillings is None or source.dtype.kind != "f" or source.is_sparse:
+        plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
+        if known.fillings is None or not plain:
             return source
         return FilledSource(source, np.array(known.fillings, dtype=np.float64))
     if options.missing != "mean" or source.dtype.kind != "f":
         return source
+    if source.device != "cpu":
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name} on {source.device}: missing values "
+            "are filled in the computer's memory; give X.cpu(), or fill them on the GPU first."
+        )
     if source.is_sparse:
         raise ParameterError(
             f"missing='mean' cannot be used with {source.name}: what a sparse matrix leaves out "

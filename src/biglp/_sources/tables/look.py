@@ -134,7 +134,20 @@ def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> FirstRows:
         table = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
         raise _other_types(files, columns, error) from error
-    return FirstRows(table, have <= wanted)
+    return FirstRows(_typed(table, files), have <= wanted)
+
+
+def _typed(table: Any, files: Sequence[TableFile]) -> Any:
+    """Give columns without any value the type that they have in a later file.
+
+    pandas before 3 writes a column of text whose values are all missing as one of no type.
+    """
+    for place, name in enumerate(table.schema.names):
+        if pa.types.is_null(table.schema.field(name).type):
+            types = (file.schema.field(name).type for file in files)
+            known = next((kind for kind in types if not pa.types.is_null(kind)), pa.null())
+            table = table.set_column(place, name, table.column(name).cast(known))
+    return table
 
 
 def _other_types(
