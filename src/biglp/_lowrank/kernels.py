@@ -89,6 +89,19 @@ def check_bandwidth(bandwidth: float, sample: Rows) -> float:
     return bandwidth
 
 
+def check_bandwidth_factor(factor: float, bandwidth: float, sample: Rows) -> None:
+    """Refuse a factor that makes the bandwidth vanish, or larger than any distance."""
+    limits = np.finfo(sample.dtype)
+    largest = float(squared_norms(sample).max())
+    narrowest = float(np.sqrt(max(8.0 * largest / float(limits.max), float(limits.tiny))))
+    if not narrowest <= bandwidth <= WIDEST:
+        raise ParameterError(
+            f"factor_params={{'bandwidth_factor': {factor:g}}} makes a bandwidth of {bandwidth:g}, "
+            f"outside [{narrowest:.2g}, {WIDEST:g}], which is what {sample.dtype} rows can "
+            "resolve; give a factor near 1, or none."
+        )
+
+
 def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:
     """The k × k kernel G between landmarks, in float64, symmetric with ones on the diagonal."""
     points = np.asarray(landmarks, dtype=np.float64)

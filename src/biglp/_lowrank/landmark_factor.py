@@ -13,7 +13,7 @@ import numpy as np
 from biglp._core.checks import positive
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
-from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth
+from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
 from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
 from biglp._lowrank.landmarks import (
     EVERY,
@@ -74,6 +74,8 @@ class LandmarkFactor(Factor):
             share = settings.factor_params.get("bandwidth_factor", cls.spacing_share)
             spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
             sigma = share * spacing
+            if "bandwidth_factor" in settings.factor_params:
+                check_bandwidth_factor(share, sigma, rows.sample)
         return cls.on(landmarks, sigma, settings)
 
     @classmethod

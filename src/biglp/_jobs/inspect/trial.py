@@ -246,7 +246,8 @@ class Trial:
         if self.full:
             values = np.nan_to_num(to_dense(source.take(rows)).astype(np.float64))
             centres = values[rng.choice(size, c, replace=False)]
-            squared = -2.0 * values @ centres.T + (centres**2).sum(axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):  # made-up labels may be any
+                squared = -2.0 * values @ centres.T + (centres**2).sum(axis=1)
             codes = squared.argmin(axis=1)
             codes[:c] = np.arange(c)
         return Labels(np.arange(c), rows, codes, self.shape.n_rows)

@@ -70,6 +70,10 @@ class ClusterStart(Start):
 
     def apply(self, block: Block, rows: Rows) -> Array:
         """Find the nearest centre of each row."""
+        return self.of(rows)
+
+    def of(self, rows: Rows) -> Array:
+        """The same for rows of no block."""
         k = len(self.centres)
         columns, values = smallest(relative_distances(rows, self.centres), 1)
         members = scatter(columns, namespace(values).ones_like(values), k)

@@ -235,9 +235,11 @@ def _has_codes(values: Any) -> bool:
 
 def _look_at_numbers(seen: Look, values: np.ndarray) -> Look:
     low, high = float(values.min()), float(values.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
+        median = float(np.median(values))
     return replace(
         seen,
-        median=float(np.median(values)),
+        median=median if np.isfinite(median) else 0.0,
         low=low,
         high=high,
         identity=_counting(seen.name, values)
@@ -253,7 +255,8 @@ def _one_value(seen: Look, same: bool) -> bool:
 
 def _counting(name: str, values: np.ndarray) -> str | None:
     """Why numbers are those of the rows, if they are."""
-    if len(values) < LEAST_ROWS or not (values == np.rint(values)).all():
+    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
+    if len(values) < LEAST_ROWS or not whole:
         return None
     steps = np.diff(values)
     if steps[0] != 0 and (steps == steps[0]).all():
