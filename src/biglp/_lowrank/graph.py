@@ -159,17 +159,21 @@ def sweep_gram(graph: Graph, labels: Labels | Targets) -> GramSums:
 
 
 def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
-    return (column_sums(factor.block_features(block)),)
+    return (factor.block_sums(block),)
 
 
 def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
+    rows, given = labels.targets_within(block.start, block.stop)
+    summed = features.gram_of_block(block)
+    if summed is not None:
+        found = features.products_of_block(block)[rows]
+        return summed[0], found.T @ like(found, given), summed[1], np.array(0)
     found, repaired = features.of_block(block)
     factor = features.factor
     if sparse.issparse(found) and found.shape[1] <= DENSE_COLUMNS:
         found = found.toarray()
     elif is_torch(found) and factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows)):
         found = to_csr(found)  # a few entries a row, where r × r numbers would be too many
-    rows, given = labels.targets_within(block.start, block.stop)
     targets = found[rows].T @ like(found, given)
     gram = found.T @ found  # the same array twice: BLAS does half the work
     return gram, targets, column_sums(found), np.array(repaired)

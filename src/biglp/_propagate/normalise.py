@@ -13,6 +13,7 @@ beside ‖f_i‖·‖s‖, that is when f_i and s are at a right angle or worse;
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,19 +42,32 @@ class Normalisation:
     n_rows: int
     mixing: np.ndarray | None = None
 
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """What the degree of a row is the product with its features of.  (p,)."""
+        assert self.column_sums is not None
+        return self.column_sums if self.mixing is None else self.mixing @ self.column_sums
+
+    @cached_property
+    def suspect_degree(self) -> float:
+        """Degree up to which a row is looked at more closely."""
+        return SUSPECT_SHARE * self._length**2 / self.n_rows
+
+    @cached_property
+    def _length(self) -> float:
+        assert self.column_sums is not None
+        return float(np.linalg.norm(self.column_sums))
+
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
         """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
         if self.column_sums is None:
             return features, 0
-        sums = self.column_sums
-        length = float(np.linalg.norm(sums))
-        weights = sums if self.mixing is None else self.mixing @ sums
         with np.errstate(invalid="ignore"):  # BLAS may raise the flag in lanes it does not use
-            degrees = features @ like(features, weights)
-        suspects = degrees <= SUSPECT_SHARE * length**2 / self.n_rows
+            degrees = features @ like(features, self.weights)
+        suspects = degrees <= self.suspect_degree
         n_repaired = 0
         if bool(suspects.any()):
-            n_repaired = self._repair(features, degrees, suspects, length)
+            n_repaired = self._repair(features, degrees, suspects, self._length)
         factors = (1.0 / namespace(degrees).sqrt(degrees))[:, None]
         if in_place:
             features *= factors
