@@ -111,7 +111,7 @@ class AnswerSweep:
     def answers_of(self, block: Block) -> tuple[Tally, np.ndarray]:
         """Answers of a block, and what is to be known about it."""
         rows = block.rows() if self.answer.needs_rows else None
-        features = self.features.products_of_block(block)
+        features, _ = self.features.of_block(block)
         own = None if self.labels is None else self.labels.own(block.start, block.stop)
         outputs, unreached = self.answer.outputs(features, rows, own)
         answers = self.answer.finish(to_numpy(outputs))

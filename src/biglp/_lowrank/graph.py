@@ -164,10 +164,10 @@ def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
 
 def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
     rows, given = labels.targets_within(block.start, block.stop)
-    summed = features.gram_of_block(block)
+    summed = features.summed(block)
     if summed is not None:
-        found = features.products_of_block(block)[rows]
-        return summed[0], found.T @ like(found, given), summed[1], np.array(0)
+        found, repaired, gram, totals = summed
+        return gram, found[rows].T @ like(found, given), totals, np.array(repaired)
     found, repaired = features.of_block(block)
     factor = features.factor
     if sparse.issparse(found) and found.shape[1] <= DENSE_COLUMNS:

@@ -54,6 +54,22 @@ class Normalisation:
         return SUSPECT_SHARE * self._length**2 / self.n_rows
 
     @cached_property
+    def floor(self) -> float:
+        """Degree that such a row has at least, for each unit of the length of its features."""
+        return REPAIR_COSINE * self._length
+
+    @cached_property
+    def metric(self) -> np.ndarray:
+        """M with ‖f‖² = p·M·p for features p before mixing.  (p, p)."""
+        assert self.column_sums is not None
+        return np.eye(len(self.column_sums)) if self.mixing is None else self.mixing @ self.mixing.T
+
+    @cached_property
+    def stretch(self) -> float:
+        """How much longer features become by mixing, at most."""
+        return float(np.sqrt(np.linalg.norm(self.metric, 2)))
+
+    @cached_property
     def _length(self) -> float:
         assert self.column_sums is not None
         return float(np.linalg.norm(self.column_sums))
@@ -67,21 +83,21 @@ class Normalisation:
         suspects = degrees <= self.suspect_degree
         n_repaired = 0
         if bool(suspects.any()):
-            n_repaired = self._repair(features, degrees, suspects, self._length)
+            n_repaired = self._repair(features, degrees, suspects)
         factors = (1.0 / namespace(degrees).sqrt(degrees))[:, None]
         if in_place:
             features *= factors
             return features, n_repaired
         return features * factors, n_repaired
 
-    def _repair(self, features: Array, degrees: Array, suspects: Array, length: float) -> int:
+    def _repair(self, features: Array, degrees: Array, suspects: Array) -> int:
         """Lift suspect degrees to their floor, in place; return how many were lifted."""
         xp = namespace(degrees)
         part = features[suspects]
         if self.mixing is not None:
             part = part @ like(part, self.mixing)
         norms = xp.sqrt((part * part).sum(1))
-        floor = (REPAIR_COSINE * length) * norms
+        floor = self.floor * norms
         low = degrees[suspects]
         lifted = low < floor
         empty = norms == 0

@@ -20,6 +20,8 @@ WORTHWHILE = 8e9
 MOST_LANDMARKS = 256
 """Landmarks up to which rows and sums are small enough for the first caches; for more, BLAS, which
 cuts its matrices for all caches, is as quick."""
+FEW_COLUMNS = 32
+"""Features up to which BLAS is as quick with their Gram matrix, which fits the first cache."""
 LOADED_BYTES = 64 << 20
 """What numba and the compiled loops take of memory."""
 

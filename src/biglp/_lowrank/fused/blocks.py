@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +12,15 @@ from biglp._core.arrays import column_sums
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.fused import loops
 from biglp._lowrank.fused.registers import LANES, ROWS
+from biglp._propagate.normalise import Normalisation
 
 TILE_BYTES = 128 << 10
 FEWEST_AT_ONCE = 64
 """Rows that are added up at once: what the second cache holds beside the rest, and enough to be
 worth a float64 addition of the whole matrix."""
+
+
+_own = threading.local()  # what a thread works in
 
 
 class Tables(NamedTuple):
@@ -57,48 +63,25 @@ def features(
     if out is None:
         out = np.empty((n_rows, n_columns), dtype)
     width, mixed = made_from.landmarks.shape[1], made_from.root.shape[1]
-    room = (
-        _zeros((ROWS, width), dtype),
-        _zeros((ROWS, mixed), dtype),
-        np.zeros(ROWS, dtype),
-        _zeros((n_columns,), dtype),
-    )
+    room = _room(((ROWS, width), (ROWS, mixed), (ROWS,), (2, max(width, mixed))), dtype)
     sums = np.zeros(n_columns)
     if not loops.fill(_fixed(rows, dtype), tuple(made_from), room, out, sums):
         raise NonFiniteRowsError
     return out, sums
 
 
-def gram(
-    found: np.ndarray, weights: np.ndarray, least: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """F̄ᵀF̄ and F̄ᵀ1 of a block; None where a degree is at most ``least`` and has to be looked at."""
+def gram(found: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray, int]:
+    """Normalise features in place; return F̄ᵀF̄, F̄ᵀ1 and how many rows were repaired."""
     dtype, p = found.dtype, found.shape[1]
     width = _padded_width(p, dtype)
     at_once = max(TILE_BYTES // (width * dtype.itemsize), FEWEST_AT_ONCE)
-    room = (
-        _zeros((at_once, width), dtype),
-        _zeros((width, width), dtype),
-        _zeros((width,), dtype),
-    )
+    room = _room(((at_once, width), (width, width), (p,)), dtype)
     sums = np.zeros((p, p)), np.zeros(p)
-    limits = np.array([least, 1.0], dtype)
-    found = _fixed(found, dtype)
-    return sums if loops.gram(found, weights.astype(dtype)[None], limits, room, sums) else None
-
-
-def scores(
-    found: np.ndarray, weights: np.ndarray, least: float, coefficients: np.ndarray
-) -> np.ndarray | None:
-    """F̄·C of a block; None as in :func:`gram`, or where there are too few rows."""
-    if len(found) < ROWS:
-        return None
-    dtype = found.dtype
-    table = _padded(np.column_stack([coefficients, weights]), dtype)
-    out = np.empty((len(found), coefficients.shape[1]), dtype)
-    room = _zeros((ROWS, table.shape[1]), dtype)
-    limits = np.array([least, 1.0], dtype)
-    return out if loops.scores(_fixed(found, dtype), table, limits, room, out) else None
+    degrees = (normalisation.weights.astype(dtype)[None], normalisation.metric)
+    suspect, floor = normalisation.suspect_degree, normalisation.floor
+    limits = np.array([suspect, floor, normalisation.stretch, 1.0], dtype)
+    n_repaired = loops.gram(found, degrees, limits, room, sums)
+    return *sums, int(n_repaired)
 
 
 def _fixed(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
@@ -119,9 +102,18 @@ def _padded(matrix: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return padded
 
 
+def _room(shapes: tuple[tuple[int, ...], ...], dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
+    """Arrays to work in, zeros at first, the same for every call of a thread."""
+    rooms: dict[Any, tuple[np.ndarray, ...]] = _own.__dict__
+    key = f"{shapes}, {dtype}"
+    if key not in rooms:
+        rooms[key] = tuple(_zeros(shape, dtype) for shape in shapes)
+    return rooms[key]
+
+
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Zeros that begin on a cache line: a vector across two of them is read twice."""
-    n_bytes = int(np.prod(shape)) * dtype.itemsize
+    n_bytes = math.prod(shape) * dtype.itemsize
     room = np.zeros(n_bytes + 64, dtype=np.uint8)
     first = -room.ctypes.data % 64
     return room[first : first + n_bytes].view(dtype).reshape(shape)

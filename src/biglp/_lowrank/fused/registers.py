@@ -51,18 +51,36 @@ def product_of(n_vectors: int) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def gaussians(typing_context: Any, values: Any, lengths: Any, norm: Any, places: Any) -> Any:
-    """Replace each of a row's values v by exp(min(v − length − norm, 0)).
+def gaussians(
+    typing_context: Any, values: Any, shifts: Any, places: Any, out: Any, sums: Any
+) -> Any:
+    """Write exp(min(v − length − norm, 0)) for each of a row's values v, and add it to ``sums``.
 
-    ``places`` holds two integers: where the row begins in ``values``, and the vectors it has, 1 or
-    more. ``lengths`` has a number for each of its values.
+    ``shifts`` is a tuple of the row's norm and an array of lengths, one for each value; ``places``
+    holds five integers: where the row begins in ``values``, the vectors it has, 1 or more; where it
+    begins in ``out`` and how many numbers are written there; where it begins in ``sums``.
     """
 
     def generate(context: Any, builder: Any, signature: Any, found: Any) -> Any:
         _Gaussian(context, builder, signature.args).write(found)
         return context.get_dummy_value()
 
-    return types.void(values, lengths, norm, places), generate
+    return types.void(values, shifts, places, out, sums), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def fetch(typing_context: Any, array: Any, first: Any) -> Any:
+    """Ask for the cache line of an element that will be read soon; nothing is read beyond."""
+
+    def generate(context: Any, builder: Any, signature: Any, found: Any) -> Any:
+        writer = _Writer(context, builder, signature.args)
+        place = builder.bitcast(writer.pointer(0, *found), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, *[ir.IntType(32)] * 3])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [place, *(ir.Constant(ir.IntType(32), i) for i in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, first), generate
 
 
 class _Writer:
@@ -79,7 +97,7 @@ class _Writer:
         self._fma = cgutils.get_or_insert_function(builder.module, kind, name)
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """a · b + c."""
+        """Product of a and b, plus c, rounded once."""
         return self.builder.call(self._fma, [a, b, c])
 
     def constant(self, number: float) -> Any:
@@ -166,9 +184,14 @@ class _Gaussian(_Writer):
     def write(self, found: Any) -> None:
         """Go over the vectors in a loop."""
         builder = self.builder
-        values, lengths, norm, places = found
-        first, n_vectors = (builder.extract_value(places, i) for i in range(2))
-        values, lengths = self.pointer(0, values, first), self.pointer(1, lengths, INDEX(0))
+        values, shifts, places, out, sums = found
+        norm, lengths = (builder.extract_value(shifts, i) for i in range(2))
+        at = [builder.extract_value(places, i) for i in range(5)]
+        kinds = {0: values, 3: out, 4: sums}
+        firsts = {0: at[0], 3: at[2], 4: at[4]}
+        values, out, sums = (self.pointer(i, kinds[i], firsts[i]) for i in kinds)
+        self.types = (self.types[1][1],)
+        lengths = self.pointer(0, lengths, INDEX(0))
         norm = self.repeated(norm)
         before = builder.block
         loop, after = (builder.append_basic_block(name) for name in ("vectors", "done"))
@@ -176,16 +199,36 @@ class _Gaussian(_Writer):
         builder.position_at_end(loop)
         v = builder.phi(INDEX)
         v.add_incoming(INDEX(0), before)
-        place = self.vector_at(self.moved(values, v, INDEX(self.lanes)), 0)
-        length = self.vector_at(self.moved(lengths, v, INDEX(self.lanes)), 0)
-        x = builder.load(place, align=self.bytes)
-        x = builder.fsub(builder.fsub(x, builder.load(length, align=self.bytes)), norm)
-        x = self.chosen("<", x, self.constant(0.0))
-        builder.store(self.exponential(x), place, align=self.bytes)
+        first = builder.mul(v, INDEX(self.lanes))
+        x, length, total = (
+            builder.load(self.vector_at(builder.gep(base, [first]), 0), align=self.bytes)
+            for base in (values, lengths, sums)
+        )
+        x = builder.fsub(builder.fsub(x, length), norm)
+        x = self.exponential(self.chosen("<", x, self.constant(0.0)))
+        place = self.vector_at(builder.gep(sums, [first]), 0)
+        builder.store(builder.fadd(total, x), place, align=self.bytes)
+        self.store_some(x, builder.gep(out, [first]), builder.sub(at[3], first))
         following = builder.add(v, INDEX(1))
         v.add_incoming(following, loop)
-        builder.cbranch(builder.icmp_signed("<", following, n_vectors), loop, after)
+        builder.cbranch(builder.icmp_signed("<", following, at[1]), loop, after)
         builder.position_at_end(after)
+
+    def store_some(self, x: Any, pointer: Any, count: Any) -> None:
+        """Store the first ``count`` numbers of a vector, or all of them."""
+        indices = ir.VectorType(INDEX, self.lanes)
+        nothing = ir.Constant(indices, ir.Undefined)
+        first = self.builder.insert_element(nothing, count, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
+        counts = self.builder.shuffle_vector(first, nothing, zeros)
+        lanes = ir.Constant(indices, list(range(self.lanes)))
+        mask = self.builder.icmp_signed("<", lanes, counts)
+        place = self.builder.bitcast(pointer, self.vector.as_pointer())
+        arguments = [x, place, ir.Constant(ir.IntType(32), self.bytes), mask]
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        name = f"llvm.masked.store.v{self.lanes}f{self.bits}.p0"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        self.builder.call(function, arguments)
 
     def exponential(self, x: Any) -> Any:
         """Exponential of x ≤ 0."""
@@ -205,7 +248,9 @@ class _Gaussian(_Writer):
         series = self.constant(1.0 / math.factorial(degree))
         for i in range(degree - 1, -1, -1):
             series = self.fma(series, r, self.constant(1.0 / math.factorial(i)))
-        bits = struct.unpack("<i" if single else "<q", struct.pack("<f" if single else "<d", rounder))
+        bits = struct.unpack(
+            "<i" if single else "<q", struct.pack("<f" if single else "<d", rounder)
+        )
         whole = builder.sub(builder.bitcast(shifted, self.integers), self.whole(bits[0]))
         half = builder.ashr(whole, self.whole(1))
         for power in (half, builder.sub(whole, half)):
