@@ -14,7 +14,7 @@ from biglp._lowrank.fused import loops
 from biglp._lowrank.fused.registers import LANES, ROWS
 from biglp._propagate.normalise import Normalisation
 
-TILE_BYTES = 128 << 10
+TILE_BYTES = 256 << 10
 FEWEST_AT_ONCE = 64
 """Rows that are added up at once: what the second cache holds beside the rest, and enough to be
 worth a float64 addition of the whole matrix."""
