@@ -23,7 +23,7 @@ import numpy as np
 from biglp import LowRankLabelPropagation
 from biglp._core.blocks import Block, cut_rows
 from biglp._engines import ThreadEngine
-from biglp._lowrank import fused
+from biglp._lowrank import compiled as loops
 from biglp._sources import as_source
 from history import keep
 
@@ -86,9 +86,9 @@ def main() -> None:
     read_pass(engine, rows)
     print(f"{options.rows:,} × {options.features} float32 in memory, {engine.n_threads} threads")
     ratios = {}
-    worthwhile = fused.WORTHWHILE
+    worthwhile = loops.WORTHWHILE
     for factor, landmarks, k, compiled, goal in CASES:
-        fused.WORTHWHILE = worthwhile if compiled else np.inf
+        loops.WORTHWHILE = worthwhile if compiled else np.inf
         model = LowRankLabelPropagation(
             factor=factor,
             landmarks=landmarks,

@@ -13,8 +13,9 @@ from biglp._lowrank import FACTORS
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "biglp"
 MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS = 20, 300, 6
-COMMANDS = "explained"
-"""The decorator of a command, whose parameters are the options that it declares."""
+COMMANDS, KERNELS = "explained", "jit"
+"""The decorators of a command, whose parameters are the options that it declares, and of a kernel
+for a GPU, whose parameters are addresses and sizes."""
 OTHER_NAMES = {
     "baselines/propagation.py": "its kernels, of which one is linear, are not factors",
 }
@@ -46,9 +47,9 @@ def parameters(function: ast.FunctionDef) -> list[str]:
 
 
 def declares_options(function: ast.FunctionDef) -> bool:
-    """Whether a function is a command."""
+    """Whether a function is a command, or a kernel."""
     names = {getattr(each, "id", getattr(each, "attr", "")) for each in function.decorator_list}
-    return COMMANDS in names
+    return bool({COMMANDS, KERNELS} & names)
 
 
 def compared_strings(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:

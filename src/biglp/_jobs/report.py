@@ -17,6 +17,7 @@ from biglp._core.memory import parse_memory
 from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
+from biglp._fit.device import Place
 from biglp._fit.evidence import MEMORY, Look
 from biglp._fit.model import Model
 from biglp._jobs.earlier import EarlierFit
@@ -46,8 +47,8 @@ class ReportJob(TableJob):
         Where the labels are, as for ``fit``.
     without_rows : str, optional
         Why the rows cannot be looked at; the report then has no map and no rows.
-    device, memory : str
-        Where the arithmetic runs, and the budget of the whole process.
+    device, memory, gpu_memory, precision : str
+        Where the arithmetic runs, the budgets of the whole process and of a card, and the digits.
     """
 
     folder: Any = Path()
@@ -57,6 +58,8 @@ class ReportJob(TableJob):
     without_rows: str | None = None
     device: str = "cpu"
     memory: str | int = "auto"
+    gpu_memory: str | int = "auto"
+    precision: str = "float32"
 
     verb = "report"
     columns: ClassVar[tuple[str, ...]] = ()
@@ -121,7 +124,8 @@ class ReportJob(TableJob):
         source = self.open_source(engine, run, **no_features, encoding=encoding)
         labels = engine.once(lambda: self.label_input.gather(source.n_rows)).labels
         memory = engine.once(lambda: parse_memory(self.memory))
-        graph = model.graph(engine, source, memory, self.device)
+        place = Place.of(self.device, self.gpu_memory, self.precision)
+        graph = model.graph(engine, source, memory, place)
         names = [str(name) for name in model.classes.tolist()]
         doubts = doubts_again(self.summary.get("doubtful_labels", ()), names)
         seed = int(self.summary["run"].get("option", {}).get("random_state") or 0)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest
+from biglp._core import fused
+from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, widened
 from biglp._core.errors import ParameterError
-from biglp._lowrank.base import check_finite
+from biglp._lowrank.base import NonFiniteRowsError, check_finite
 
 SEARCH_WIDTH = 1024
 """Distances that are held at once, for each row of a block; with more landmarks than this the
 block's rows are searched a part at a time."""
+DEVICE_CELLS = 1 << 26
+"""Distances that are held at once on a card."""
 WIDEST = 1e150
 """Widest bandwidth: its square is still a number."""
 
@@ -40,7 +43,14 @@ def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
 
     The exponent −γ(‖x‖² − 2x·l + ‖l‖²) with γ = 1/2σ² is built in place from one matrix product.
     """
+    fast = fused.gaussian(rows, landmarks, bandwidth)
+    if fast is not None:
+        found, bad = fast
+        if bool(bad):
+            raise NonFiniteRowsError
+        return found
     gamma = 0.5 / bandwidth**2
+    rows = widened(rows)
     norms = squared_norms(rows)
     check_finite(norms)
     exponent = products(rows, landmarks * (2.0 * gamma))
@@ -106,21 +116,26 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
     columns, distances : arrays of shape (b, count)
         Numbers of the landmarks, and ‖x − l‖² − ‖x‖².
     """
+    found = fused.nearest(rows, landmarks, count)
+    if found is not None:
+        return found
     b = rows.shape[0]
-    step = max(b * SEARCH_WIDTH // len(landmarks), 1)
-    if step >= b or is_torch(rows):
+    held = DEVICE_CELLS if is_torch(rows) else b * SEARCH_WIDTH
+    step = max(held // len(landmarks), 1)
+    if step >= b:
         return smallest(relative_distances(rows, landmarks), count)
     parts = [
         smallest(relative_distances(rows[start : start + step], landmarks), count)
         for start in range(0, b, step)
     ]
     columns, values = zip(*parts, strict=True)
-    return np.concatenate(columns), np.concatenate(values)
+    xp = namespace(values[0])
+    return xp.concatenate(columns), xp.concatenate(values)
 
 
 def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
     """‖x − l‖² − ‖x‖²: enough to rank landmarks and to compare their distances."""
-    distances = products(rows, landmarks * -2.0)
+    distances = products(widened(rows), landmarks * -2.0)
     with np.errstate(over="ignore", invalid="ignore"):  # as in products
         distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
     return distances

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, namespace, to_dense
+from biglp._core.arrays import Array, Rows, is_torch, namespace, to_dense
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms
+from biglp._lowrank.kernels import DEVICE_CELLS, nearest_landmarks, scatter, squared_norms
 
 START_ROWS_PER_CENTRE = 5
 """Rows a centre among which the k-means++ start chooses. The start takes as long as a search of so
@@ -112,6 +112,8 @@ def assign_block(
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
     step = rows_at_once or rows.shape[0]
+    if is_torch(rows):  # blocks are large there, and a row has a number for each centre
+        step = min(step, max(DEVICE_CELLS // len(centres), 1))
     total = _assigned(rows[:step], centres)
     for start in range(step, rows.shape[0], step):
         parts = zip(total, _assigned(rows[start : start + step], centres), strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from biglp._core.arrays import to_dense
 from biglp._core.checks import positive
-from biglp._lowrank.base import ROWS_PER_LANDMARK, Factor, Rehearsal
-from biglp._lowrank.kernels import check_bandwidth
+from biglp._core.shape import Shape
+from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
+from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth
 from biglp._lowrank.kmeans import assign_block, kmeans_start
 from biglp._lowrank.landmarks import (
     EVERY,
@@ -73,6 +75,14 @@ class LandmarkFactor(Factor):
             spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
             sigma = share * spacing
         return cls.on(landmarks, sigma, settings)
+
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """On a device also distances of some rows to all landmarks, and what is made of them."""
+        costs = super().costs(settings, shape)
+        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        cells = min(DEVICE_CELLS, rank * shape.n_rows)
+        return replace(costs, device=costs.device + 4 * shape.dtype.itemsize * cells)
 
     @classmethod
     def rehearse(

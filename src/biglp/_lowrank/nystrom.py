@@ -25,7 +25,7 @@ from biglp._core.arrays import Array, Rows, like
 from biglp._core.blocks import Block
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs
-from biglp._lowrank.fused import LOADED_BYTES, compiled_blocks, is_worthwhile
+from biglp._lowrank.compiled import LOADED_BYTES, compiled_blocks, is_worthwhile
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.rows import TrainingRows
@@ -47,6 +47,7 @@ class NystromFactor(LandmarkFactor):
     """
 
     kind = "nystrom"
+    takes_half = True
     spacing_share = 0.45
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
@@ -134,8 +135,9 @@ class NystromFactor(LandmarkFactor):
         return factor
 
     def describe(self) -> dict[str, Any]:
-        """Landmarks, rank and bandwidth, and who made the features."""
-        return {**super().describe(), "sweeps": "compiled" if self.compiled else "numpy"}
+        """Landmarks, rank and bandwidth, and whether the features came from compiled loops."""
+        facts = super().describe()
+        return {**facts, "sweeps": "compiled"} if self.compiled else facts
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what another process makes for itself."""

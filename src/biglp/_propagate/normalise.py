@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import Array, like, namespace
+from biglp._core import fused
+from biglp._core.arrays import Array, column_sums, gram_matrix, like, namespace
 
 REPAIR_COSINE = 1e-3
 SUSPECT_SHARE = 1e-2
@@ -43,20 +45,25 @@ class Normalisation:
     mixing: np.ndarray | None = None
 
     @cached_property
-    def weights(self) -> np.ndarray:
-        """What the degree of a row is the product with its features of.  (p,)."""
-        assert self.column_sums is not None
-        return self.column_sums if self.mixing is None else self.mixing @ self.column_sums
+    def length(self) -> float:
+        """‖s‖."""
+        return float(np.linalg.norm(self.column_sums)) if self.column_sums is not None else 0.0
 
     @cached_property
-    def suspect_degree(self) -> float:
+    def weights(self) -> np.ndarray | None:
+        """What features are multiplied by to give the degree; None where degrees are 1.  (p,)."""
+        sums = self.column_sums
+        return sums if sums is None or self.mixing is None else self.mixing @ sums
+
+    @property
+    def least(self) -> float:
         """Degree up to which a row is looked at more closely."""
-        return SUSPECT_SHARE * self._length**2 / self.n_rows
+        return SUSPECT_SHARE * self.length**2 / self.n_rows
 
-    @cached_property
+    @property
     def floor(self) -> float:
         """Degree that such a row has at least, for each unit of the length of its features."""
-        return REPAIR_COSINE * self._length
+        return REPAIR_COSINE * self.length
 
     @cached_property
     def metric(self) -> np.ndarray:
@@ -69,18 +76,14 @@ class Normalisation:
         """How much longer features become by mixing, at most."""
         return float(np.sqrt(np.linalg.norm(self.metric, 2)))
 
-    @cached_property
-    def _length(self) -> float:
-        assert self.column_sums is not None
-        return float(np.linalg.norm(self.column_sums))
-
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
         """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
-        if self.column_sums is None:
+        weights = self.weights
+        if weights is None:
             return features, 0
         with np.errstate(invalid="ignore"):  # BLAS may raise the flag in lanes it does not use
-            degrees = features @ like(features, self.weights)
-        suspects = degrees <= self.suspect_degree
+            degrees = features @ like(features, weights)
+        suspects = degrees <= self.least
         n_repaired = 0
         if bool(suspects.any()):
             n_repaired = self._repair(features, degrees, suspects)
@@ -89,6 +92,25 @@ class Normalisation:
             features *= factors
             return features, n_repaired
         return features * factors, n_repaired
+
+    def summed(self, features: Array, *, in_place: bool, ready: bool) -> tuple[Any, ...] | None:
+        """Gram matrix and column sums of F̄, and rows that were repaired, in one read on a card.
+
+        None where that cannot be done. ``in_place`` turns features into F̄; ``ready`` says that they
+        are F̄ already.
+        """
+        weights = None if ready else self.weights
+        found = fused.gram(features, weights, self.least, in_place=in_place)
+        if found is None or weights is None:
+            return found and (*found[:2], 0)
+        gram, totals, factors = found
+        suspects, n_repaired = factors == 0, 0
+        if bool(suspects.any()):
+            part, n_repaired = self.apply(features[suspects])
+            if in_place:
+                features[suspects] = part
+            gram, totals = gram + gram_matrix(part), totals + column_sums(part)
+        return gram, totals, n_repaired
 
     def _repair(self, features: Array, degrees: Array, suspects: Array) -> int:
         """Lift suspect degrees to their floor, in place; return how many were lifted."""

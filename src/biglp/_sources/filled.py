@@ -64,11 +64,16 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
                 f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table "
                 "with the same columns."
             )
-        if known.fillings is None or source.dtype.kind != "f":
+        if known.fillings is None or source.dtype.kind != "f" or source.device != "cpu":
             return source
         return FilledSource(source, np.array(known.fillings, dtype=np.float64))
     if options.missing != "mean" or source.dtype.kind != "f":
         return source
+    if source.device != "cpu":
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name} on {source.device}: missing values "
+            "are filled in the computer's memory; give X.cpu(), or fill them on the GPU first."
+        )
     if source.is_sparse:
         raise ParameterError(
             f"missing='mean' cannot be used with {source.name}: what a sparse matrix leaves out "

@@ -36,7 +36,7 @@ def inspect(
         ),
     ],
     method: Annotated[Method, only("n_landmarks")],
-    machine: Annotated[Machine, only("memory", "threads")],
+    machine: Annotated[Machine, only("memory", "threads", "device", "gpu_memory")],
     full: Full = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
@@ -60,6 +60,8 @@ def inspect(
             reading=reading.given(),
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
+            device=machine.device,
+            gpu_memory=machine.gpu_memory,
             threads=machine.threads,
             full=full,
         )

@@ -52,7 +52,7 @@ class Survey:
         Where the labels are, as for ``fit``; none are needed.
     reading : dict
         Options of :class:`biglp._sources.ReadOptions`.
-    n_landmarks, memory
+    n_landmarks, memory, device, gpu_memory
         As for ``fit``.
     threads : int, optional
     full : bool
@@ -69,6 +69,8 @@ class Survey:
     reading: dict[str, Any] = field(default_factory=dict)
     n_landmarks: int | str = "auto"
     memory: str | int = "auto"
+    device: str = "cpu"
+    gpu_memory: str | int = "auto"
     threads: int | None = None
     full: bool = False
 
@@ -145,7 +147,8 @@ def _methods(
     trials, methods = Trials(engine, looked, labels, quick=not asked.full), []
     with progress.task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
-            common = {"n_landmarks": asked.n_landmarks, "memory": asked.memory}
+            names = ("n_landmarks", "memory", "device", "gpu_memory")
+            common = {each: getattr(asked, each) for each in names}
             settings = Settings.of({**parameters, **common})
             methods.append({"name": name, "options": options, **_tried(trials, settings)})
             task.advance(1)
@@ -190,6 +193,7 @@ def _plan(job: FitJob) -> dict[str, Any]:
         "seconds": round(found.seconds, 2),
         "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
         "memory": found.plan.expected,
+        "gpu": found.plan.card and found.plan.card.describe(),
         "output": str(job.destination.path),
     }
 

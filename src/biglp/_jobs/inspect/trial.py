@@ -28,7 +28,7 @@ from biglp._engines.base import FEWEST_RUNS
 from biglp._engines.local import blas_threads_for
 from biglp._fit.memory import MemoryPlan, plan_memory
 from biglp._fit.pipeline import Pipeline, learn
-from biglp._fit.prepare import choose_scaling, directions_of
+from biglp._fit.prepare import choose_scaling, directions_of, on_device
 from biglp._fit.settings import Settings
 from biglp._jobs.inspect.probe import Probe
 from biglp._labels.labels import Labels
@@ -140,6 +140,7 @@ def shape_of_probe(probe: Probe, labels: Labels | None, settings: Settings) -> S
         decoding=probe.decoding,
         directions=directions,
         effort=settings.graph.effort,
+        card_row=source.n_features * working_dtype(source.dtype).itemsize,
     )
 
 
@@ -148,6 +149,7 @@ class Trial:
 
     def __init__(self, trials: Trials, settings: Settings) -> None:
         self.engine, self.probe, self.quick = trials.engine, trials.probe, trials.quick
+        settings = on_device(settings, trials.probe.source, trials.engine, trials.probe.n_rows)
         self.shape = shape = shape_of_probe(trials.probe, trials.labels, settings)
         probe = self.probe
         self.plan = plan_memory(settings, shape, self.engine)

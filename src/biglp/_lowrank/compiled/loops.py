@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from biglp._lowrank.fused.registers import LANES, MOST_VECTORS, ROWS, fetch, gaussians, product_of
+from biglp._lowrank.compiled.registers import (
+    LANES,
+    MOST_VECTORS,
+    ROWS,
+    fetch,
+    gaussians,
+    product_of,
+)
 
 SUMMED = 32
 """Groups of rows whose features are added in the type of the rows before float64 takes over."""

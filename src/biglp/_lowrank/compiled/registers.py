@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from biglp._lowrank.fused import vector_lanes
+from biglp._lowrank.compiled import vector_lanes
 
 ROWS = 6
 """Rows of a result that are made at once. With 4 vectors (AVX-512) or 2 (AVX2) of each, sums and

@@ -59,6 +59,6 @@ def compiled_blocks() -> Any:
             "and here they cannot run: numba is not installed, or the processor has no AVX2. "
             'Install it with: pip install "biglp[fast]", or begin the fit anew without it.'
         )
-    from biglp._lowrank.fused import blocks
+    from biglp._lowrank.compiled import blocks
 
     return blocks

@@ -10,8 +10,8 @@ import numpy as np
 
 from biglp._core.arrays import column_sums
 from biglp._lowrank.base import NonFiniteRowsError
-from biglp._lowrank.fused import loops
-from biglp._lowrank.fused.registers import LANES, ROWS
+from biglp._lowrank.compiled import loops
+from biglp._lowrank.compiled.registers import LANES, ROWS
 from biglp._propagate.normalise import Normalisation
 
 TILE_BYTES = 256 << 10
@@ -77,10 +77,10 @@ def gram(found: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, n
     at_once = max(TILE_BYTES // (width * dtype.itemsize), FEWEST_AT_ONCE)
     room = _room(((at_once, width), (width, width), (p,)), dtype)
     sums = np.zeros((p, p)), np.zeros(p)
-    degrees = (normalisation.weights.astype(dtype)[None], normalisation.metric)
-    suspect, floor = normalisation.suspect_degree, normalisation.floor
-    limits = np.array([suspect, floor, normalisation.stretch, 1.0], dtype)
-    n_repaired = loops.gram(found, degrees, limits, room, sums)
+    weights = np.asarray(normalisation.weights, dtype)[None]
+    least, floor = normalisation.least, normalisation.floor
+    limits = np.array([least, floor, normalisation.stretch, 1.0], dtype)
+    n_repaired = loops.gram(found, (weights, normalisation.metric), limits, room, sums)
     return *sums, int(n_repaired)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from biglp._core.arrays import column_sums
 from biglp._core.blocks import cut_rows
-from biglp._lowrank import fused
+from biglp._lowrank import compiled
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian
 from biglp._lowrank.nystrom import NystromFactor
@@ -13,14 +13,14 @@ from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import as_source
 
-pytestmark = pytest.mark.skipif(not fused.vector_lanes(), reason="numba or AVX2 is not here")
+pytestmark = pytest.mark.skipif(not compiled.vector_lanes(), reason="numba or AVX2 is not here")
 
 SHAPES = ((1, 7, 1), (5, 3, 4), (61, 9, 20), (200, 33, 70))  # rows, features, landmarks
 
 
 @pytest.fixture
 def blocks():
-    return fused.compiled_blocks()
+    return compiled.compiled_blocks()
 
 
 def rows_of(n_rows, n_features, dtype="float32"):
@@ -106,9 +106,9 @@ def test_a_factor_keeps_what_the_loops_made():
 
 
 def test_few_rows_and_many_landmarks_stay_with_numpy():
-    assert fused.is_worthwhile(10**7, 100, 20)
-    assert not fused.is_worthwhile(10**5, 100, 20)
-    assert not fused.is_worthwhile(10**9, 100, 1000)
+    assert compiled.is_worthwhile(10**7, 100, 20)
+    assert not compiled.is_worthwhile(10**5, 100, 20)
+    assert not compiled.is_worthwhile(10**9, 100, 1000)
 
 
 def test_the_way_is_kept_for_a_resumed_run_and_not_for_new_rows():
