@@ -12,15 +12,18 @@ import signal
 import subprocess
 import sys
 import time
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
+import typer.testing
 from typer.testing import CliRunner, Result
 
 from biglp._lowrank.answering import AnswerSweep
 
 _write_block = AnswerSweep.write_block
+# A command line takes longer to build than most commands to run; it keeps nothing of a run.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[assignment]
 PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.running"]
 PRELOADED += ["biglp._pages.label.app", "uvicorn"]
 

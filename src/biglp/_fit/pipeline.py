@@ -183,6 +183,7 @@ class Pipeline:
             "unreached_rows": answered.n_unreached,
             "unlike_labels": unlike and unlike.report(),
             "usual_distance": usual_distance(graph),
+            "text_columns": source.encoding.text_columns if source.encoding else [],
             "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
             **prepared.where_it_ran(watch.seconds),
         }
