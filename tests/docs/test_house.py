@@ -13,12 +13,17 @@ from biglp._lowrank import FACTORS
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "biglp"
 MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS = 20, 300, 6
-COMMANDS = "explained"
-"""The decorator of a command, whose parameters are the options that it declares."""
+COMMANDS, KERNELS = "explained", "jit"
+"""The decorators of a command, whose parameters are the options that it declares, and of a kernel
+for a GPU, whose parameters are addresses and sizes."""
 OTHER_NAMES = {
     "baselines/propagation.py": "its kernels, of which one is linear, are not factors",
 }
 """Files in which a factor's name is that of something else."""
+
+
+OF_ONE_SYSTEM = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winreg"}
+"""Modules of Python that Windows, or every other system, does not have."""
 
 
 def files() -> list[Path]:
@@ -46,9 +51,9 @@ def parameters(function: ast.FunctionDef) -> list[str]:
 
 
 def declares_options(function: ast.FunctionDef) -> bool:
-    """Whether a function is a command."""
+    """Whether a function is a command, or a kernel."""
     names = {getattr(each, "id", getattr(each, "attr", "")) for each in function.decorator_list}
-    return COMMANDS in names
+    return bool({COMMANDS, KERNELS} & names)
 
 
 def compared_strings(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -135,3 +140,14 @@ class TestTheRulesSeeWhatTheyShould:
     def test_commands(self):
         (command,) = ast.parse("@explained\ndef fit(a, b): pass").body
         assert declares_options(command)
+
+
+def test_every_module_can_be_imported_on_every_system():
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if "campaign" not in path.parts]
+    found = set()
+    for path in [*files(), *tests]:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = {each.name for each in getattr(node, "names", ())}
+            names.add(getattr(node, "module", None) or "")
+            found |= {(path.name, name) for name in names & OF_ONE_SYSTEM}
+    assert found == set()

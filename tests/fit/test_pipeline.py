@@ -10,9 +10,9 @@ from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import DegreeWarning, UnreachedRowsWarning
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._fit import pipeline as steps
-from biglp._fit.pipeline import Pipeline, choose_store
-from biglp._fit.prepare import Prepared
+from biglp._fit import prepare as preparing
+from biglp._fit.pipeline import Pipeline
+from biglp._fit.prepare import Prepared, choose_store
 from biglp._labels.labels import encode_labels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.graph import Graph
@@ -185,7 +185,7 @@ class TestChooseStore:
         prepared = self.short(self.prepared(as_source(tmp_path / "rows.npy"), labels))
         factor = AnchorFactor(wide[:9], 0.8)
         assert isinstance(choose_store(factor, prepared), DiskStore)
-        monkeypatch.setattr(steps, "free_space", lambda folder: 0)
+        monkeypatch.setattr(preparing, "free_space", lambda folder: 0)
         assert isinstance(choose_store(factor, prepared), NoStore)
 
     def test_nothing_on_a_device_or_for_features_that_must_stay(self):

@@ -12,5 +12,5 @@ def test_array_sink(classes):
     given = answers(len(classes))
     sink = ArraySink(classes, N, given.dtype)
     fill(sink, given)
-    assert classes[sink.codes].tolist() == classes[given.argmax(axis=1)].tolist()
+    assert sink.labels.tolist() == classes[given.argmax(axis=1)].tolist()
     np.testing.assert_array_equal(sink.probabilities, given)

@@ -169,3 +169,13 @@ def test_two_values_are_found_in_the_whole_sample():
     rows[-1, 1] = 0.5  # a third value, late
     for sample in (rows, sparse.csr_matrix(rows)):
         assert two_valued(sample, feature_statistics(sample)).tolist() == [True, False]
+
+
+def test_statistics_on_a_device():
+    pytest.importorskip("torch")
+    rows = np.random.default_rng(0).normal(3, 2, size=(500, 4)).astype(np.float32)
+    rows[:, 2] = 7
+    for one, other in zip(
+        feature_statistics(rows), feature_statistics(rows, "torch:cpu"), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

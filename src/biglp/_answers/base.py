@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, largest_column
+from biglp._core.arrays import Array, Rows, is_torch, largest_column, namespace, to_numpy
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels, OwnLabels
@@ -22,6 +22,8 @@ from biglp._propagate.own_graph import OwnGraphSums, OwnGraphSystem
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System, take_apart
 
+FEW_CLASSES = 16
+"""Classes up to which a card counts each by itself faster than all at once."""
 AnyLabels = TypeVar("AnyLabels", Labels, Targets)
 
 
@@ -84,7 +86,8 @@ class Problem(Generic[AnyLabels]):
         """The Gram matrix, ready for any α."""
         if isinstance(self.sums, OwnGraphSums):
             return OwnGraphSystem(1.0, self.sums)
-        return take_apart(self.sums, len(self.labels.rows))
+        device = self.graph.source.device
+        return take_apart(self.sums, len(self.labels.rows), device)
 
     def part_of_labels(self, most: int) -> AnyLabels:
         """The labels, or a random part of them."""
@@ -152,13 +155,17 @@ class Answer(ABC):
             Rows that no label reaches.
         """
 
-    def finish(self, outputs: np.ndarray) -> np.ndarray:
+    def finish(self, outputs: Array) -> Array:
         """What is written of these outputs."""
         return outputs
 
-    def count(self, answers: np.ndarray) -> dict[int, int]:
+    def count(self, answers: Array) -> dict[int, int]:
         """Rows of each class code that occurs, where answers are class probabilities."""
-        found = np.bincount(largest_column(answers))
+        called, n_classes = largest_column(answers), answers.shape[1]
+        if is_torch(called) and n_classes <= FEW_CLASSES:  # all rows add to one of a few places
+            found = np.array([int((called == code).sum()) for code in range(n_classes)])
+        else:
+            found = to_numpy(namespace(answers).bincount(called))
         codes = np.flatnonzero(found)
         return dict(zip(codes.tolist(), found[codes].tolist(), strict=True))
 

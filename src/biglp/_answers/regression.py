@@ -10,7 +10,7 @@ import numpy as np
 from biglp._answers.base import Answer, AnswerSettings, Learnt, Method, Problem
 from biglp._answers.spreading import ALPHAS
 from biglp._answers.standard import centre_and_spread, to_float64
-from biglp._core.arrays import Array, Rows, like, to_dense, to_numpy
+from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.sampling import sample_rows
@@ -77,11 +77,14 @@ class RegressionAnswer(Answer):
             found += straight * like(sums, self.weights[1])
         return found, int(unreached.sum())
 
-    def finish(self, outputs: np.ndarray) -> np.ndarray:
+    def finish(self, outputs: Array) -> Array:
         """Bring values back to the units of the labels, in float64."""
+        if is_torch(outputs):
+            outputs = outputs.double()
+            return like(outputs, self.mean) + like(outputs, self.spread) * outputs
         return np.asarray(self.mean + self.spread * outputs.astype(np.float64))
 
-    def count(self, answers: np.ndarray) -> dict[int, int]:
+    def count(self, answers: Array) -> dict[int, int]:
         """Count nothing: there are no classes."""
         return {}
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from biglp._answers.base import Answer, AnswerSettings, Learnt, Method, Problem
 from biglp._answers.shares import with_class_shares
+from biglp._core import fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior
@@ -53,11 +54,26 @@ class SpreadingAnswer(Answer):
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows; those that no label reaches have the prior."""
-        scores = features @ like(features, self.coefficients)
-        if own is not None and len(own.rows):
-            added = own.shares * self.own_label + self.own_shift
-            scores[own.rows] += like(scores, added * own.weights[:, None])
-        return as_probabilities(scores, self.prior)
+        labelled = None if own is None or not len(own.rows) else own
+        fast = fused.shares(features, self.coefficients, self.prior)
+        if fast is None:
+            scores = features @ like(features, self.coefficients)
+            if labelled is not None:
+                scores[labelled.rows] += like(scores, self._added(labelled))
+            return as_probabilities(scores, self.prior)
+        answers, n_unreached = fast
+        if labelled is not None:  # a few rows, once more
+            scores = features[labelled.rows] @ like(features, self.coefficients)
+            n_unreached -= as_probabilities(scores, self.prior)[1]
+            scores += like(scores, self._added(labelled))
+            answers[labelled.rows], n_left = as_probabilities(scores, self.prior)
+            n_unreached += n_left
+        return answers, n_unreached
+
+    def _added(self, own: OwnLabels) -> np.ndarray:
+        """What labelled rows' own labels add to their scores.  (l, c)."""
+        added = (own.shares * self.own_label + self.own_shift) * own.weights[:, None]
+        return np.asarray(added)
 
     def state(self) -> dict[str, np.ndarray]:
         """The four arrays."""

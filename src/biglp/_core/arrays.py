@@ -14,13 +14,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._core import fused
 from biglp._core.errors import InputError, MissingExtraError, ParameterError
+from biglp._core.ties import Ties
 
 Array = Any
 """A NumPy array or a torch tensor."""
 
 Rows = Any
 """A block of rows: a NumPy array, a torch tensor or a SciPy CSR matrix."""
+
+DLPACK_CUDA = (2, 13)
+"""DLPack's numbers for memory of a CUDA GPU, plain and managed."""
+LARGE_BYTES = 1 << 20
+"""What is brought from a card through page-locked memory."""
+GRAM_ROWS = 1 << 14
+"""Rows of a tensor whose products are added in its own precision."""
 
 
 def is_torch(array: Array) -> bool:
@@ -35,6 +44,7 @@ def namespace(array: Array) -> Any:
 
 def like(array: Rows, constant: np.ndarray) -> Array:
     """Bring a small NumPy constant to the type, precision and place of ``array``."""
+    array = array.weights if isinstance(array, Ties) else array
     if is_torch(array):
         dtype = array.dtype if array.dtype.is_floating_point else None
         return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
@@ -48,16 +58,42 @@ def beside(array: Rows, constant: np.ndarray) -> Array:
     return constant
 
 
+def widened(rows: Rows) -> Rows:
+    """Tensors of half precision in float32, in which all arithmetic is done; others as they are."""
+    return rows.float() if is_torch(rows) and rows.element_size() == 2 else rows
+
+
 def column_sums(array: Array) -> Array:
     """Sum of every column.  (b, r) → (r,)."""
     if sparse.issparse(array):
         return np.asarray(array.sum(axis=0)).ravel()
+    if isinstance(array, Ties):
+        return array.column_sums()
+    if is_torch(array):  # blocks are large on a card: float32 would lose digits in the sum
+        found = fused.column_sums(array)
+        return array.sum(0, dtype=sys.modules["torch"].float64) if found is None else found
     # A product with ones is several times faster than NumPy's sum over the first axis.
-    return namespace(array).ones_like(array[:, 0]) @ array
+    return np.ones_like(array[:, 0]) @ array
 
 
-def largest_column(array: np.ndarray) -> np.ndarray:
+def gram_matrix(array: Array) -> Array:
+    """Products of all columns with each other.  (b, r) → (r, r)."""
+    if isinstance(array, Ties):
+        return array.gram()
+    if not is_torch(array):
+        return array.T @ array  # the same array twice: BLAS does half the work
+    # A few thousand rows in float32, then float64: one launch, and 100 M rows lose no digits.
+    whole = array.shape[0] - array.shape[0] % GRAM_ROWS
+    parts, rest = array[:whole].reshape(-1, GRAM_ROWS, array.shape[1]), array[whole:]
+    total = (rest.T @ rest).double()
+    return total + (parts.mT @ parts).double().sum(0) if whole else total
+
+
+def largest_column(array: Array) -> Array:
     """Column of the largest entry of each row, the first of equals.  (b, c) → (b,)."""
+    if is_torch(array):
+        found = fused.largest(array)
+        return array.argmax(1).int() if found is None else found
     if array.shape[1] == 2:  # NumPy's argmax is slow along a short axis
         return (array[:, 1] > array[:, 0]).astype(np.int32)
     return array.argmax(axis=1).astype(np.int32)
@@ -85,14 +121,47 @@ def smallest(entries: Array, count: int) -> tuple[Array, Array]:
 
 
 def to_numpy(array: Any) -> Any:
-    """Bring a small result back as a NumPy array; leave other objects alone."""
-    return array.detach().cpu().numpy() if is_torch(array) else array
+    """Bring a small result back as a NumPy array or CSR matrix; leave other objects alone."""
+    if isinstance(array, Ties):
+        return array.csr()
+    if not is_torch(array):
+        return array
+    # NumPy has no bfloat16; float32 holds every number that it holds.
+    array = array.float() if str(array.dtype) == "torch.bfloat16" else array
+    array = array.detach()
+    if array.is_cuda and array.nbytes >= LARGE_BYTES:
+        # A card copies several times faster to pages that cannot move; they are given back here.
+        pinned = sys.modules["torch"].empty(array.shape, dtype=array.dtype, pin_memory=True)
+        return pinned.copy_(array).numpy().copy()
+    return array.cpu().numpy()
 
 
 def to_dense(rows: Rows) -> np.ndarray:
     """Bring a small set of rows, dense or sparse, from any device, as a dense NumPy array."""
     rows = to_numpy(rows)
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
+
+
+def device_tensor(array: Any) -> Any | None:
+    """The torch tensor of numbers that are on a CUDA GPU, without a copy; None for all others.
+
+    Besides torch's tensors these are arrays of whatever speaks DLPack (CuPy, JAX) or has CUDA's
+    array interface (Numba).
+    """
+    if is_torch(array):
+        strided = str(getattr(array, "layout", "")) == "torch.strided"
+        return array if strided and array.device.type == "cuda" else None
+    spoken = hasattr(type(array), "__dlpack_device__")
+    if spoken and int(array.__dlpack_device__()[0]) not in DLPACK_CUDA:
+        return None
+    if not spoken and not hasattr(array, "__cuda_array_interface__"):
+        return None
+    try:
+        require_device("cuda")
+    except (MissingExtraError, ParameterError):
+        return None  # refused later, with what to call
+    torch = sys.modules["torch"]
+    return torch.from_dlpack(array) if spoken else torch.as_tensor(array, device="cuda")
 
 
 def on_host(array: Any, name: str) -> Any:
@@ -124,13 +193,15 @@ def on_host(array: Any, name: str) -> Any:
 
 def _on_gpu(name: str, what: str, call: str) -> InputError:
     return InputError(
-        f"{name} is {what}, and biglp reads from the computer's memory; give {call}. "
-        "device='cuda' does the arithmetic on the GPU, wherever the rows come from."
+        f"{name} is {what}, and biglp reads it from the computer's memory; give {call}. "
+        "X and y may stay on a GPU where torch sees it (pip install 'biglp[gpu]')."
     )
 
 
 def to_csr(array: Array) -> Any:
-    """Bring the entries of a torch matrix that are not zero as a CSR matrix."""
+    """Bring the entries of a torch matrix that are not zero as a CSR matrix; CSR stays CSR."""
+    if sparse.issparse(array):
+        return array
     places = array.nonzero()
     values = to_numpy(array[places[:, 0], places[:, 1]])
     row, column = to_numpy(places).T
@@ -149,12 +220,15 @@ def to_device(rows: Rows, device: str) -> Rows:
 
 
 def require_device(device: str) -> str:
-    """Check that ``device`` can be used and load torch when it needs it."""
-    if device == "cpu":
+    """Check that ``device`` can be used and load torch when it needs it.
+
+    "auto" stays what it is until the rows are known.
+    """
+    if device in ("cpu", "auto"):
         return device
     if not str(device).startswith(("cuda", "torch:")):
         raise ParameterError(
-            f"device={device!r} is not known; use 'cpu', 'cuda' or 'cuda:N' "
+            f"device={device!r} is not known; use 'cpu', 'cuda', 'cuda:N' or 'auto' "
             "('torch:cpu' runs the GPU path on the processor)."
         )
     try:

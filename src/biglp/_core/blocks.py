@@ -32,9 +32,16 @@ class RowReader(Protocol):
     """What a block needs of the place its rows come from."""
 
     n_rows: int
+    stay: bool
 
     def read(self, start: int, stop: int) -> Any:
         """Return rows ``start`` to ``stop`` (exclusive)."""
+
+    def stored(self, start: int, stop: int) -> Any:
+        """Return the same rows, in half precision where they are kept in it."""
+
+    def as_read(self, stored: Any) -> Any:
+        """Return what ``stored`` gave as ``read`` does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +70,18 @@ class Block:
 
     def rows(self) -> Any:
         """Read the block's rows."""
+        if self.source.stay:
+            return self.source.as_read(self.stored_rows())
         return self.source.read(self.start, self.stop)
+
+    def stored_rows(self) -> Any:
+        """Read the block's rows, in half precision where they are kept in it."""
+        rows = self.memory.get("rows")
+        if rows is None:
+            rows = self.source.stored(self.start, self.stop)
+            if self.source.stay:
+                self.memory["rows"] = rows
+        return rows
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the memory behind: it belongs to the worker that filled it."""

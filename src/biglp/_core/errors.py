@@ -25,6 +25,8 @@
     ├── LabelRegionWarning                   labels from one region of the rows only
     ├── DriftWarning                         new rows unlike the training rows
     ├── LandmarkWarning                      fewer landmarks than asked for
+    ├── CardMemoryWarning                    a GPU with less memory than was planned
+    ├── CardKernelWarning                    a kernel that a GPU cannot use
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 
 Every message says what was wrong, what was found, what is allowed and what to do.
@@ -136,6 +138,14 @@ class DriftWarning(BigLPWarning):
 
 class LandmarkWarning(BigLPWarning):
     """Fewer landmarks were used than asked for."""
+
+
+class CardMemoryWarning(BigLPWarning):
+    """A GPU had less memory left than was planned; the work went on in another way."""
+
+
+class CardKernelWarning(BigLPWarning):
+    """A kernel could not be used on a GPU; plain torch did its work."""
 
 
 if TYPE_CHECKING:

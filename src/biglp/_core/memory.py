@@ -18,10 +18,11 @@ LEAST_AVAILABLE = 1 << 26
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def parse_memory(memory: str | int | float) -> int:
+def parse_memory(memory: str | int | float, name: str = "memory") -> int:
     """Turn a budget such as ``"4GB"``, ``"512 MiB"`` or a number of bytes into bytes.
 
-    ``"auto"`` is half of the memory that is free now. GB and GiB both mean 2**30 bytes.
+    ``"auto"`` is half of the memory that is free now. GB and GiB both mean 2**30 bytes. ``name`` is
+    that of the parameter, for messages.
     """
     if memory == "auto":
         return available_memory() // 2
@@ -34,7 +35,7 @@ def parse_memory(memory: str | int | float) -> int:
         amount = 0.0
     if match is None or amount <= 0:
         raise ParameterError(
-            f"memory={memory!r} is not an amount of memory; "
+            f"{name}={memory!r} is not an amount of memory; "
             "use 'auto', a number of bytes, or text such as '4GB' or '512MB'."
         )
     return int(amount * _UNITS[match.group(2)])

@@ -34,6 +34,8 @@ class Shape:
         Directions that sparse rows are projected on; 0 where they are not.
     effort : str
         What is spent on them.
+    card_row : int
+        Bytes that a prepared row takes of a card if it stays there; 0 where it is there anyway.
     """
 
     n_rows: int
@@ -47,6 +49,7 @@ class Shape:
     n_machines: int = 1
     directions: int = 0
     effort: str = DEFAULT_EFFORT
+    card_row: int = 0
 
     @property
     def width(self) -> int:

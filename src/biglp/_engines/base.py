@@ -64,6 +64,8 @@ class Engine(AbstractContextManager["Engine"], ABC):
         Largest number of this engine's processes that share one machine and so its memory.
     keeps_shares : bool
         Whether each of these processes is sure to keep something of its own share of rows only.
+    local_number : int
+        Number of this process among those on its machine: each takes the next GPU.
     library_bytes : int
         Memory that the engine's own libraries add to a process.
     also_accepted : tuple of str
@@ -77,9 +79,17 @@ class Engine(AbstractContextManager["Engine"], ABC):
     most_at_once: int = sys.maxsize
     n_machines: int = 1
     n_sharing: int = 1
+    local_number: int = 0
     keeps_shares: ClassVar[bool] = False
     library_bytes: ClassVar[int] = 0
     also_accepted: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def n_on_a_card(self) -> int:
+        """Processes of a machine that share one of its GPUs."""
+        torch = sys.modules.get("torch")
+        cards = torch.cuda.device_count() if torch is not None and self.n_sharing > 1 else 1
+        return -(-self.n_sharing // max(cards, 1))
 
     @classmethod
     def accepts(cls, value: object) -> bool:

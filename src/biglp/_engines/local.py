@@ -18,6 +18,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
+from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from biglp._core.blocks import Block
@@ -48,6 +50,8 @@ class LocalEngine(Engine):
         results = self.results(partial(sum_run, func=func), runs)
         with self.progress.task(label, n_rows) as task, closing(results):
             for run, part in zip(runs, results, strict=True):
+                if len(runs) == 1 and all_finite(part):
+                    return part  # exact as it is
                 total.add(part)
                 task.advance(run.n_rows)
         return total.result()
@@ -99,8 +103,10 @@ class ThreadEngine(LocalEngine):
         """Yield results in order, with at most two items a thread waiting."""
         waiting: deque[Future[Any]] = deque()
         n_threads = min(self.n_threads, self.most_at_once)
-        # Some builds of BLAS have a setting for each thread, so that each one sets it.
-        pool = ThreadPoolExecutor(n_threads, initializer=_set_blas_threads, initargs=({},))
+        if n_threads == 1 or len(items) == 1:
+            yield from SerialEngine().results(func, items)
+            return
+        pool = ThreadPoolExecutor(n_threads, initializer=_begin_thread)
         with one_blas_thread(), pool:
             try:
                 for item in items:
@@ -112,6 +118,20 @@ class ThreadEngine(LocalEngine):
             finally:
                 for future in waiting:  # after an error the rest is not worth starting
                     future.cancel()
+
+
+def _begin_thread() -> None:
+    """Set up a thread: some builds of BLAS have a setting for each, and CUDA a context."""
+    _set_blas_threads({})
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.set_device(torch.cuda.current_device())
+
+
+def all_finite(arrays: tuple[Any, ...]) -> bool:
+    """Whether arrays and sparse matrices hold finite numbers only."""
+    entries = (array.data if sparse.issparse(array) else array for array in arrays)
+    return all(bool(np.isfinite(part).all()) for part in entries)
 
 
 def available_cores() -> int:

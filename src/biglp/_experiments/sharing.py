@@ -48,4 +48,4 @@ def transductions(
                 graph = pipeline.graph(pipeline.prepare(source, labels, sink.n_bytes))
             problem = pipeline.problem(graph, labels)
             pipeline.answer(problem, pipeline.learn(problem), sink)
-            yield labels.classes[sink.codes]
+            yield sink.labels

@@ -6,16 +6,16 @@ fifth nearest landmark is taken, because the nearest one of a training row may b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import to_dense, to_numpy
+from biglp._core.arrays import Rows, is_torch, namespace, to_dense, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks
-from biglp._sources import Source
+from biglp._lowrank.kernels import nearest_landmarks, squared_norms
+from biglp._sources import PreparedSource, Source
 
 PLACES, ROWS_EACH = 16, 128
 """Rows that are looked at: so many in each of so many places, evenly over all rows."""
@@ -93,19 +93,27 @@ def _told(name: str, found: dict[str, Any]) -> list[str]:
     return told
 
 
+def _some_rows(source: PreparedSource) -> Iterator[Rows]:
+    """Rows from some places of all; on a card together, where launches take longer than rows."""
+    starts = np.unique(np.linspace(0, max(source.n_rows - ROWS_EACH, 0), PLACES).astype(int))
+    read = (source.read(start, min(start + ROWS_EACH, source.n_rows)) for start in starts.tolist())
+    if source.device == "cpu":
+        yield from read
+    else:
+        together = list(read)
+        yield namespace(together[0]).concatenate(together)
+
+
 def _distances(graph: Graph) -> np.ndarray | None:
     """Distance of some rows from a landmark near them."""
     landmarks = getattr(graph.factor, "landmarks", None)
     if landmarks is None:
         return None
-    source = graph.source
-    starts = np.unique(np.linspace(0, max(source.n_rows - ROWS_EACH, 0), PLACES).astype(int))
     count = min(NEAREST, len(landmarks))
     parts = []
-    for start in starts.tolist():
-        rows = to_dense(to_numpy(source.read(start, min(start + ROWS_EACH, source.n_rows))))
-        rows = rows.astype(np.float64)
+    for some in _some_rows(graph.source):
+        rows = some.double() if is_torch(some) else to_dense(some).astype(np.float64)
         _, relative = nearest_landmarks(rows, np.asarray(landmarks, dtype=np.float64), count)
-        squared = relative[:, -1] + np.einsum("ij,ij->i", rows, rows)
+        squared = to_numpy(relative[:, -1] + squared_norms(rows))
         parts.append(np.sqrt(np.maximum(squared, 0.0)))
     return np.concatenate(parts)

@@ -4,8 +4,8 @@
 Where several processes of a run share a machine (MPI ranks, Dask workers), each has its share. The
 share covers the whole process: Python and its libraries, the labels, the sample behind scaling and
 landmarks, the blocks in work, the r × r arrays, the answers where they stay in memory, and the
-features that are stored between sweeps with what is left. A GPU's memory is a second budget: what
-is free on the card decides how large its blocks are and how many of them are in work.
+features that are stored between sweeps with what is left. A GPU's memory is a second budget
+(:mod:`.card`), which decides how large blocks are where rows are worked on there.
 
 Blocks are cut by the budget alone, never by the number of processes, so that sums have the same
 bits however many there are. How many blocks are in work at once is what gives way when memory is
@@ -20,12 +20,15 @@ from dataclasses import dataclass
 from biglp._answers import METHODS
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.errors import MemoryBudgetError
-from biglp._core.memory import card_memory, format_bytes
+from biglp._core.memory import format_bytes
 from biglp._core.shape import Shape
+from biglp._core.transfer import PINNED_BYTES
 from biglp._engines import Engine
+from biglp._fit.card import CardPlan, plan_card
+from biglp._fit.device import Place
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
-from biglp._lowrank.base import Factor
+from biglp._lowrank.base import Costs, Factor
 from biglp._sources.decoding import DECODED_BYTES
 
 PROCESS_BYTES = 60 << 20
@@ -37,10 +40,6 @@ TORCH_BYTES = 140 << 20
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
 BLOCK_OBJECT_BYTES = 1200
-CARD_THREAD_BYTES = 128 << 20
-"""What each thread takes of a card for itself: handles and workspaces of its matrix products."""
-CARD_SHARE = 0.8
-"""Share of a card's free memory that blocks may take: the rest is for the library's own buffers."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,8 @@ class MemoryPlan:
         What is left for features between sweeps, and what those of this process would take.
     stored_row : int
         Features of one row.
+    card : CardPlan or None
+        The plan of a card's memory.
     """
 
     rows_each: int
@@ -75,16 +76,18 @@ class MemoryPlan:
     stored: int
     wanted: int
     stored_row: int
+    card: CardPlan | None = None
 
     @property
     def stores_features(self) -> bool:
-        """Whether features wait between sweeps in memory."""
-        return self.wanted <= self.stored
+        """Whether features wait between sweeps in memory: a card's, where they are made there."""
+        return self.wanted <= self.stored if self.card is None else self.card.features > 0
 
     @property
     def expected(self) -> int:
         """Memory that the process will take."""
-        later = self.blocks + self.small + (self.wanted if self.stores_features else 0)
+        here = self.stores_features and self.card is None
+        later = self.blocks + self.small + (self.wanted if here else 0)
         working = self.labels + self.answers + max(self.fitting + self.blocks, later)
         return self.process + max(self.decoding, working)
 
@@ -169,17 +172,21 @@ def _shared_out(
     if left <= 0:
         what = "Python, the labels and the answers" if answers else "Python and the labels"
         return f"{what} alone take {format_bytes(share - left)}"
-    card = card_memory(graph.device)
+    # Raises where the card has too little: more of the computer's memory would not help.
+    card = plan_card(graph.device, graph.gpu_memory, costs, shape, engine)
     try:
         # The budget of the machine, not of the share: any number of ranks has the same cut.
         whole = memory - process - labels
-        rows_each = _rows_each(costs.row, whole, graph.device, card)
+        rows_each = rows_per_block(costs.row, whole, device=graph.device)
     except MemoryBudgetError:
         return f"blocks do not fit the remaining {format_bytes(left)}"
+    if card is not None:  # rows pass through small buffers, however large the blocks are
+        rows_each = card.rows_each if shape.values == shape.n_features else rows_each
     sums = costs.sums
     if costs.sums_row:
         sums = min(sums, costs.sums_row * rows_each)
-    a_block = int(rows_each * (3 * shape.row_bytes + costs.row)) + 3 * sums + extra.block
+    in_work = int(rows_each * (3 * shape.row_bytes + costs.row)) if card is None else PINNED_BYTES
+    a_block = in_work + 3 * sums + extra.block
     a_block += PART_COPIES * shape.part_bytes
     small = costs.small + extra.small
     needed = max(costs.fitting, small)
@@ -191,8 +198,7 @@ def _shared_out(
         )
     workers = min(engine.n_threads, (left - needed) // a_block)
     if card is not None:
-        a_thread = rows_each * costs.row + CARD_THREAD_BYTES
-        workers = max(min(workers, int(CARD_SHARE * card) // a_thread), 1)
+        workers = min(workers, card.workers)
     holders = engine.n_sharing if engine.keeps_shares else 1
     return MemoryPlan(
         rows_each=rows_each,
@@ -207,15 +213,8 @@ def _shared_out(
         stored=left - workers * a_block - small,
         wanted=costs.stored_row * shape.kept_rows // holders,
         stored_row=costs.stored_row,
+        card=card,
     )
-
-
-def _rows_each(row_bytes: int, budget: int, device: str, card: int | None) -> int:
-    """Rows a block, by the host's budget, or by the card's where rows are worked on there."""
-    if card is None:
-        return rows_per_block(row_bytes, budget, device=device)
-    on_card = rows_per_block(row_bytes, int(CARD_SHARE * card), device=device)
-    return min(on_card, rows_per_block(row_bytes, budget, device=device))
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ class ScoringPlan:
 
 
 def plan_scoring(
-    memory: int, factor: Factor, shape: Shape, engine: Engine, device: str = "cpu"
+    memory: int, factor: Factor, shape: Shape, engine: Engine, place: Place | None = None
 ) -> ScoringPlan:
     """Share out the budget of scoring new rows with a model.
 
@@ -236,6 +235,8 @@ def plan_scoring(
     MemoryBudgetError
         Naming the smallest budget that works.
     """
+    place = place or Place()
+    device = place.device
     a_row = factor.row_bytes(factor.rank, shape, device)
     a_row += 3 * shape.n_classes * shape.dtype.itemsize
     parts = PART_COPIES * engine.n_threads * shape.part_bytes
@@ -250,7 +251,11 @@ def plan_scoring(
             f"(--memory {-(-least >> 20)}MB)."
         )
     budget = (memory - process) // 2
-    rows_each = _rows_each(a_row, budget, device, card_memory(device))
+    rows_each = rows_per_block(a_row, budget, device=device)
+    costs = Costs(a_row, fitting=0, small=0, sums=0, sums_row=0, stored_row=0)
+    card = plan_card(device, place.gpu_memory, costs, shape, engine)
+    if card is not None and shape.values == shape.n_features:
+        return ScoringPlan(card.rows_each, card.workers)
     share = memory // engine.n_sharing - process
     a_block = int(rows_each * (3 * shape.row_bytes + a_row))
     return ScoringPlan(rows_each, max(min(engine.n_threads, share // a_block), 1))

@@ -18,11 +18,13 @@ from biglp._answers import ANSWERS
 from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
-from biglp._core.files import atomic_write
+from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
 from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
+from biglp._fit.class_names import classes_from_json, classes_to_json
+from biglp._fit.device import Place, chosen_device
 from biglp._fit.memory import plan_scoring
 from biglp._fit.report import Report
 from biglp._lowrank import FACTORS
@@ -95,7 +97,9 @@ class Model:
         known = self.encoding or Encoding(None, self.n_features, self.dtype.str)
         return replace(known, dtype=self.dtype.str)
 
-    def graph(self, engine: Engine, source: Source, memory: int, device: str = "cpu") -> Graph:
+    def graph(
+        self, engine: Engine, source: Source, memory: int, place: Place | None = None
+    ) -> Graph:
         """New rows, tied to the training rows through the model's features.
 
         Parameters
@@ -105,7 +109,8 @@ class Model:
             New rows as they are.
         memory : int
             Budget of this machine, in bytes.
-        device : str
+        place : Place, optional
+            Where the arithmetic runs; on the processor by default.
         """
         check_columns(source, self.n_features, self.answer.kind)
         values = float(source.n_features)
@@ -121,10 +126,12 @@ class Model:
             decoding=source.decoding_bytes,
             part_bytes=source.part_bytes,
         )
-        factor = self.features.factor
-        plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, device))
+        factor, place = self.features.factor, place or Place()
+        work = 0.0 if factor.is_graph else float(source.n_rows) * source.n_features * factor.rank
+        place = replace(place, device=chosen_device(place.device, source, work, engine))
+        plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
         engine.limit_threads(plan.workers)
-        rows = PreparedSource(source, self.dtype, self.scaling, device)
+        rows = PreparedSource(source, self.dtype, self.scaling, place.device)
         features = replace(self.features, factor=factor.for_new_rows())
         return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
 
@@ -139,7 +146,7 @@ class Model:
         header = {
             "format": FORMAT,
             "version": VERSION,
-            "classes": _classes_to_json(self.classes),
+            "classes": classes_to_json(self.classes),
             "factor": self.features.factor.kind,
             "decision": self.answer.kind,
             "n_rows": normalisation.n_rows,
@@ -174,7 +181,7 @@ class Model:
         header, arrays = _read_archive(path)
         try:
             return cls._from_archive(header, arrays)
-        except (LookupError, TypeError, ValueError) as error:
+        except Exception as error:  # NumPy parses types as Python, which fails in many ways
             raise _damaged(path, error) from error
 
     @classmethod
@@ -185,7 +192,7 @@ class Model:
         # Not in models of release 0.1.
         names = header.get("input_names") or (encoding.names if encoding else None)
         return cls(
-            classes=_classes_from_json(header["classes"]),
+            classes=classes_from_json(header["classes"]),
             features=Features(factor, normalisation),
             answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
             scaling=stored_scaling(header["scaling"], _part(arrays, "scaling")),
@@ -240,12 +247,7 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                     f"{path} has model format {header['version']}, this biglp reads up to "
                     f"{VERSION}; upgrade it with: pip install --upgrade biglp"
                 )
-            arrays = {
-                name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-                for name in sorted(set(header["arrays"]))
-            }
-            for name, array in arrays.items():
-                _check_numbers(name, array)
+            arrays = {name: _array(archive, name) for name in sorted(set(header["arrays"]))}
     except (ModelFileError, StoreError):
         raise
     except Exception as error:  # a damaged archive can fail in any of its layers
@@ -253,13 +255,16 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
-def _check_numbers(name: str, array: np.ndarray) -> None:
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Refuse numbers that are none: answers made of them would be one class, without a word."""
+    with unwarned():
+        array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
     if array.dtype.kind != "f":
-        return
+        return array
     most = np.inf if name.endswith(ENDLESS) else np.sqrt(np.finfo(array.dtype).max)
     if not (np.abs(array) <= most).all():
         raise ValueError(f"{name} holds NaN, infinity or numbers whose squares are infinite")
+    return array
 
 
 def _check_size(path: Any, file: IO[bytes], archive: zipfile.ZipFile) -> None:
@@ -278,23 +283,3 @@ def _damaged(path: Any, error: Exception) -> ModelFileError:
         f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
         "copy it again or fit and save it anew."
     )
-
-
-def _classes_to_json(classes: np.ndarray) -> dict[str, Any]:
-    if classes.dtype.kind in "biufU":
-        return {"dtype": classes.dtype.str, "values": classes.tolist()}
-    values = classes.tolist()
-    if all(isinstance(value, (str, int, float, bool)) for value in values):
-        return {"dtype": "O", "values": values}
-    raise ModelFileError(
-        "only classes that are numbers or text can be saved; these are "
-        f"{sorted({type(value).__name__ for value in values})}. Fit on numbers or text, or pickle."
-    )
-
-
-def _classes_from_json(stored: dict[str, Any]) -> np.ndarray:
-    if stored["dtype"] != "O":
-        return np.array(stored["values"], dtype=stored["dtype"])
-    classes = np.empty(len(stored["values"]), dtype=object)
-    classes[:] = stored["values"]
-    return classes

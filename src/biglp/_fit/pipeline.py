@@ -8,12 +8,11 @@ steps.
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem
@@ -24,15 +23,15 @@ from biglp._core.errors import (
     LabelRegionWarning,
     UnreachedRowsWarning,
 )
-from biglp._core.files import free_space
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for, one_blas_thread
 from biglp._fit.bad_rows import explained
+from biglp._fit.device import Stopwatch, is_card_full
 from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.outline import expected_steps
-from biglp._fit.prepare import Prepared, prepare
+from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
@@ -45,7 +44,6 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.answering import Answered, Answerer
 from biglp._lowrank.base import Factor
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
 from biglp._sinks import Sink
 from biglp._sources import Source
 
@@ -153,14 +151,24 @@ class Pipeline:
             )
 
     def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
-        """Build the graph, sum, learn, answer."""
-        source = prepared.rows.source.inner
+        """Build the graph, sum, learn, answer; again in smaller blocks where a card is full."""
+        with self.settings.place.precisely():
+            while True:
+                try:
+                    return self._fit_prepared(prepared, labels, sink)
+                except Exception as error:
+                    if not (is_card_full(error) and prepared.can_be_smaller):
+                        raise
+                prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
+
+    def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
+        source, watch = prepared.rows.source.inner, Stopwatch()
         self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
         with explained(source):
-            graph = self.graph(prepared)
-            problem = self.problem(graph, labels)
-            learnt = self.learn(problem)
-            answered = self.answer(problem, learnt, sink)
+            graph = watch.timed("graph", lambda: self.graph(prepared))
+            problem = watch.timed("sums", lambda: self.problem(graph, labels))
+            learnt = watch.timed("learning", lambda: self.learn(problem))
+            answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
             unlike = unlike_labels(problem, learnt.answer)
         facts = {
             **graph.factor.describe(),
@@ -175,7 +183,9 @@ class Pipeline:
             "unreached_rows": answered.n_unreached,
             "unlike_labels": unlike and unlike.report(),
             "usual_distance": usual_distance(graph),
+            "text_columns": source.encoding.text_columns if source.encoding else [],
             "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
+            **prepared.where_it_ran(watch.seconds),
         }
         model = Model(
             classes=labels.classes,
@@ -202,7 +212,8 @@ class Pipeline:
 
     def graph(self, prepared: Prepared) -> Graph:
         """Fit the factor and find the degrees."""
-        rows, settings = prepared.rows, self.settings.graph
+        rows = prepared.rows
+        settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]
         with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
             factor: Factor
@@ -256,24 +267,11 @@ class Pipeline:
         )
 
 
-def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
-    """Store features in memory where they fit, else in a temporary file where that is faster."""
-    source, plan = prepared.rows.source, prepared.plan
-    if source.device != "cpu" or not factor.overwritable:
-        return NoStore()
-    if plan.stores_features:
-        return MemoryStore()
-    # Rows in memory are as near as features in a file would be; rows in files are not.
-    smaller = plan.stored_row < source.n_features * source.dtype.itemsize
-    folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
-    if source.from_files and smaller and free_space(folder) > 1.2 * needed:
-        return DiskStore(str(folder))
-    return NoStore()
-
-
 def learn(problem: Problem[Any]) -> Learnt:
     """Learn the answer to a problem; no sweep over all rows."""
-    with blas_threads_for(problem.graph.factor.rank):
+    # Beside a sparse system all algebra is small, however many landmarks there are.
+    gram = problem.sums.gram
+    with blas_threads_for(0 if sparse.issparse(gram) else problem.graph.factor.rank):
         return METHODS[problem.settings.method].learn(problem)
 
 

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._core.blocks import cut_rows
+from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
 from biglp._core.checkpoint import Checkpoint
+from biglp._core.errors import CardMemoryWarning, warn_caller
+from biglp._core.files import free_space
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explain_bad_rows
+from biglp._fit.device import chosen_device
 from biglp._fit.memory import MemoryPlan, plan_memory
 from biglp._fit.settings import Settings
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
+from biglp._lowrank.base import Factor
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.settings import GraphSettings
+from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
 from biglp._sources.mixed import mixed_scaling, stored_scaling
+
+SMALLER = 4
+"""Times that blocks become smaller where a card was full."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,35 @@ class Prepared:
 
     rows: TrainingRows
     plan: MemoryPlan
+
+    @property
+    def can_be_smaller(self) -> bool:
+        """Whether smaller blocks may still help; processes that share the work keep their cut."""
+        return self.rows.engine.shares_memory and self.plan.rows_each >= SMALLER * MIN_BLOCK_ROWS
+
+    def in_smaller_blocks(self) -> Prepared:
+        """The same rows, of which nothing stays on the card, in smaller blocks; tells the user."""
+        source, plan = self.rows.source, self.plan
+        warn_caller(
+            f"{source.device} has less memory left than was planned (others may use it): rows are "
+            "copied to it in every sweep now, in smaller blocks, which takes longer. Give a "
+            "smaller gpu_memory (--gpu-memory) to plan for less.",
+            CardMemoryWarning,
+        )
+        for block in self.rows.blocks:
+            block.memory.clear()
+        rows_each = plan.rows_each // SMALLER
+        card = plan.card and replace(plan.card, rows_each=rows_each, rows=0, features=0)
+        moved = PreparedSource(source.inner, source.dtype, source.scaling, source.device)
+        rows = replace(self.rows, source=moved, blocks=cut_rows(moved, rows_each))
+        return Prepared(rows, replace(plan, rows_each=rows_each, card=card))
+
+    def where_it_ran(self, seconds: dict[str, float]) -> dict[str, Any]:
+        """For the report: the device, what stayed there and how long each step took."""
+        device, card = self.rows.source.device, self.plan.card
+        if device == "cpu":
+            return {}
+        return {"device": {"name": device, **(card.describe() if card else {}), "seconds": seconds}}
 
 
 def prepare(
@@ -54,6 +94,7 @@ def prepare(
         What the answers take where they stay in memory.
     """
     dtype, seed = working_dtype(source.dtype), settings.graph.seed
+    settings = on_device(settings, source, engine)
     drawn: Rows | None = None
 
     def learn() -> dict[str, np.ndarray]:
@@ -79,13 +120,37 @@ def prepare(
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
         effort=settings.graph.effort,
+        card_row=card_row(source, scaling),
     )
     # One plan for all processes: what is free ("auto") is not the same on every machine.
     plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))
     engine.limit_threads(plan.workers)
-    prepared = PreparedSource(source, dtype, scaling, settings.graph.device)
+    stay = plan.card is not None and plan.card.rows > 0
+    prepared = PreparedSource(source, dtype, scaling, settings.graph.device, stay)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
+
+
+def on_device(
+    settings: Settings, source: Source, engine: Engine, n_rows: int | None = None
+) -> Settings:
+    """The settings with the device on which rows are worked on; ``n_rows`` of them in all."""
+    graph, n_rows = settings.graph, n_rows or source.n_rows
+    kind = FACTORS[graph.factor]
+    rank = 0 if kind.is_graph else kind.rank_for(graph, n_rows, source.n_features)
+    work = float(n_rows) * source.n_features * rank
+    device = chosen_device(graph.device, source, work, engine)
+    return replace(settings, graph=replace(graph, device=device))
+
+
+def card_row(source: Source, scaling: Scaling) -> int:
+    """Bytes that a prepared row takes of a card if it stays there; 0 where it is there anyway."""
+    dtype = working_dtype(source.dtype)
+    if PreparedSource.are_there(source, dtype, scaling):
+        return 0
+    as_given = source.dtype == np.float16 and not scaling.changes_rows
+    itemsize = source.dtype.itemsize if as_given else dtype.itemsize
+    return scaling.n_outputs(source.n_features) * itemsize
 
 
 def directions_of(source: Source, scaling: Scaling) -> int:
@@ -111,7 +176,7 @@ def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None
             return mixed_scaling(sample, words_from, kind, settings.seed)
         kind = "text"
     scaling = Scaling.from_sample(
-        sample, "none" if kind == "auto" and not about_distances else kind
+        sample, "none" if kind == "auto" and not about_distances else kind, settings.device
     )
     if scaling.kind == "none" and not about_distances:
         # Factors that are about the values themselves, not about distances, take them as they are.
@@ -134,3 +199,21 @@ def _constants(sample: Rows) -> np.ndarray | None:
     same = low == sample.max(axis=0)
     found = np.where(same, low, 0.0)
     return found if found.any() and not same.all() else None
+
+
+def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
+    """Store features in memory where they fit, else in a temporary file where that is faster."""
+    source, plan = prepared.rows.source, prepared.plan
+    on_device = source.device != "cpu"
+    if not factor.overwritable or (on_device and plan.card is None):
+        return NoStore()
+    if plan.stores_features:
+        return MemoryStore()
+    if on_device:
+        return NoStore()
+    # Rows in memory are as near as features in a file would be; rows in files are not.
+    smaller = plan.stored_row < source.n_features * source.dtype.itemsize
+    folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
+    if source.from_files and smaller and free_space(folder) > 1.2 * needed:
+        return DiskStore(str(folder))
+    return NoStore()

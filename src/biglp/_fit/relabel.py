@@ -56,11 +56,12 @@ def targets_of(problem: Problem[Labels], labels: Labels) -> np.ndarray:
 
 
 def forget_features(problem: Problem[Labels]) -> None:
-    """Forget stored features that would take much memory after the fit."""
+    """Forget copies of rows on a device, and stored features that would take much memory."""
     factor, graph = problem.graph.factor, problem.graph
     if factor.kept_with_blocks:
         return
     for block in graph.blocks:
+        block.memory.pop("rows", None)
         kept = block.memory.get("features", ())
         if factor.store.in_place and sum(a.nbytes for a in kept) > KEPT_BYTES * block.n_rows:
             block.memory.clear()

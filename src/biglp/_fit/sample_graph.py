@@ -53,7 +53,7 @@ class Spectrum:
     def of(cls, features: Any, graph: Graph, rank: int = RANK) -> Spectrum:
         """Take the features of a sample of a graph's rows apart.  (m, p)."""
         with one_blas_thread():  # so that the bits do not depend on the number of threads
-            groups = _groups(graph.factor, features.shape[0] // ROWS_PER_GROUP)
+            groups = _groups(graph.factor, max(features.shape[0] // ROWS_PER_GROUP, 1))
             mixed, mixing = _mixed(features if groups is None else features @ groups, graph)
             values, vectors = leading_eigenpairs(mixed, rank)
             basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors

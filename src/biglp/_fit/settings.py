@@ -8,7 +8,6 @@ from typing import Any
 
 from biglp._answers import METHODS
 from biglp._answers.base import AnswerSettings
-from biglp._core.arrays import require_device
 from biglp._core.checks import (
     fraction,
     is_auto,
@@ -20,6 +19,7 @@ from biglp._core.checks import (
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
+from biglp._fit.device import Place
 from biglp._lowrank import FACTORS
 from biglp._lowrank.settings import GraphSettings
 from biglp._sources.scaling import SCALINGS
@@ -40,6 +40,8 @@ DEFAULTS: dict[str, Any] = {
     "max_iter": 10_000,
     "tol": 1e-7,
     "device": "cpu",
+    "gpu_memory": "auto",
+    "precision": "float32",
     "memory": "auto",
     "factor_params": None,
     "random_state": None,
@@ -73,6 +75,11 @@ class Settings:
     memory: int
     sklearn: bool = False
 
+    @property
+    def place(self) -> Place:
+        """Where the arithmetic runs."""
+        return Place(self.graph.device, self.graph.gpu_memory, self.graph.precision)
+
     @classmethod
     def of(
         cls, parameters: Mapping[str, Any], *, regression: bool = False, sklearn: bool = False
@@ -96,6 +103,7 @@ class Settings:
         k, bandwidth, alpha = get["n_landmarks"], get["bandwidth"], get["alpha"]
         seed = seed_from(get["random_state"])
         effort = one_of("effort", get["effort"], tuple(EFFORTS))
+        place = Place.of(get["device"], get["gpu_memory"], get["precision"])
         graph = GraphSettings(
             factor=factor,
             n_landmarks=None if is_auto(k) else positive_integer("n_landmarks", k),
@@ -104,10 +112,12 @@ class Settings:
             scaling=one_of("scaling", get["scaling"], SCALINGS),
             projected=method == "committee",
             directions=_directions(get["projection"]),
-            device=require_device(get["device"]),
+            device=place.device,
             seed=seed,
             effort=effort,
             factor_params=_factor_params(factor, get["factor_params"]),
+            gpu_memory=place.gpu_memory,
+            precision=place.precision,
         )
         balance = get["class_balance"]  # priors are checked once the number of classes is known
         answer = AnswerSettings(

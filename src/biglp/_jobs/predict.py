@@ -12,6 +12,7 @@ from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained, explained_model
+from biglp._fit.device import Place
 from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._jobs.base import Job
@@ -30,13 +31,17 @@ class PredictJob(Job):
         A model file.
     device : str
         Where the arithmetic runs.
-    memory : str
-        Budget of the whole process.
+    memory, gpu_memory : str
+        Budgets of the whole process, and of a card.
+    precision : str
+        Digits of products on a card.
     """
 
     model: Any = Path(MODEL)
     device: str = "cpu"
     memory: str | int = "auto"
+    gpu_memory: str | int = "auto"
+    precision: str = "float32"
 
     @property
     def memory_given(self) -> str | int:
@@ -62,8 +67,9 @@ class PredictJob(Job):
         encoding = model.encoding_for_new_rows()
         source = self.open_source(engine, run, **no_features, encoding=encoding)
         memory = engine.once(lambda: parse_memory(self.memory))
+        place = Place.of(self.device, self.gpu_memory, self.precision)
         with explained_model(self.model):
-            graph = model.graph(engine, source, memory, self.device)
+            graph = model.graph(engine, source, memory, place)
         run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})
         sink = self.open_sink(engine, run, model.classes, source.n_rows)
         with explained(source), explained_model(self.model):

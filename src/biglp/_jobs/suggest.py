@@ -16,6 +16,7 @@ from biglp._core.memory import parse_memory
 from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
+from biglp._fit.device import Place
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
@@ -44,8 +45,8 @@ class SuggestJob(TableJob):
         Where the labels are that are known, as for ``fit``; none are needed.
     task_format : str, optional
         Format of the file: a name in ``TASK_FORMATS``; by default its ending says it.
-    device, memory : str
-        Where the arithmetic runs, and the budget of the whole process.
+    device, memory, gpu_memory, precision : str
+        Where the arithmetic runs, the budgets of the whole process and of a card, and the digits.
     """
 
     model: Any = Path(MODEL)
@@ -56,6 +57,8 @@ class SuggestJob(TableJob):
     task_format: str | None = None
     device: str = "cpu"
     memory: str | int = "auto"
+    gpu_memory: str | int = "auto"
+    precision: str = "float32"
 
     verb = "suggest"
     columns: ClassVar[tuple[str, ...]] = ("row", "label", "current_label", "confidence", "doubt")
@@ -120,7 +123,8 @@ class SuggestJob(TableJob):
         gathered = engine.once(lambda: self._labels(source))
         labels = None if gathered is None else gathered.labels
         memory = engine.once(lambda: parse_memory(self.memory))
-        graph = model.graph(engine, source, memory, self.device)
+        place = Place.of(self.device, self.gpu_memory, self.precision)
+        graph = model.graph(engine, source, memory, place)
         unlike = model.report.get("unlike_labels") or {"rows": ()}
         # Row numbers of the fit mean nothing in other rows.
         first = unlike["rows"] if model.report.get("rows") == source.n_rows else ()

@@ -41,7 +41,12 @@ class FirstJob(SuggestJob):
 
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
-        given = {"device": self.device, "memory": self.memory}
+        given = {
+            "device": self.device,
+            "memory": self.memory,
+            "gpu_memory": self.gpu_memory,
+            "precision": self.precision,
+        }
         return Settings.without_labels({**self.parameters, **given})
 
     def check(self) -> None:

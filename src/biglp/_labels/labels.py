@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biglp._core.arrays import device_tensor, to_numpy
 from biglp._core.errors import LabelError, ParameterError
 from biglp._labels.values import (
     as_column,
@@ -160,6 +161,11 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
             "classes= says what the columns of label distributions stand for, but y has one label "
             "a row, which names its class; leave classes out."
         )
+    tensor = device_tensor(y)
+    if tensor is not None:
+        rows, values = _known_on_device(tensor, n_rows)
+        weights = None if sample_weight is None else given_weights(sample_weight, rows, n_rows)
+        return labels_from_pairs(rows, values, n_rows, weights)
     values = as_column(y)
     if len(values) != n_rows:
         raise LabelError(
@@ -211,6 +217,20 @@ def labels_from_pairs(
     if weights is None:
         return labels
     return weighted(labels, weights) if (np.diff(rows) > 0).all() else _gathered(labels, weights)
+
+
+def _known_on_device(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled rows and their labels, of labels on a GPU: only these leave it."""
+    if tuple(y.shape) != (n_rows,):
+        raise LabelError(
+            f"y has shape {tuple(y.shape)} but X has {n_rows:,} rows; give one label a row, with "
+            "-1 or NaN where the label is unknown."
+        )
+    known = (y != -1) & (y == y)  # NaN is not equal to itself
+    rows = known.nonzero()[:, 0]
+    values = to_numpy(y[rows])
+    whole = values.astype(np.int64) if values.dtype.kind == "f" else values
+    return to_numpy(rows), whole if (whole == values).all() else values
 
 
 def weighted(labels: Labels, weights: np.ndarray | None) -> Labels:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, namespace
+from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.checks import positive, positive_integer
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
 from biglp._core.shape import Shape
+from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
 from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
 from biglp._lowrank.landmark_factor import LandmarkFactor
@@ -56,6 +56,7 @@ class AnchorFactor(LandmarkFactor):
     kind = "anchors"
     params = {"n_nearest": positive_integer, "bandwidth_factor": positive}  # noqa: RUF012
     unit_degrees = True
+    takes_half = True
     spacing_share = 0.4
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
@@ -94,7 +95,7 @@ class AnchorFactor(LandmarkFactor):
         return [left_out("landmarks", self.rank, most, seconds, points)]
 
     def features(self, rows: Rows) -> Array:
-        """Z, with s entries a row: CSR for NumPy rows, dense for torch.  (b, m) → (b, k)."""
+        """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
         columns, squared = nearest_landmarks(rows, self.landmarks, self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
@@ -104,27 +105,29 @@ class AnchorFactor(LandmarkFactor):
         )
         weights = namespace(squared).exp(squared * (-0.5 / self.bandwidth**2))
         weights /= weights.sum(1)[:, None]
-        return scatter(columns, weights, self.rank)
+        return self.unpack((columns, weights))
 
     def pack(self, features: Array) -> Packed:
         """Landmark numbers in as few bytes as they need, and weights."""
-        if not sparse.issparse(features):
-            return (features,)
+        if isinstance(features, Ties):
+            return features.columns, features.weights
         shape = (features.shape[0], self.n_nearest)
         columns = features.indices.astype(np.min_scalar_type(self.rank - 1)).reshape(shape)
         return columns, features.data.reshape(shape)
 
     def unpack(self, packed: Packed) -> Array:
-        """CSR matrix from landmark numbers and weights."""
-        if len(packed) == 1:
-            return packed[0]
+        """Z from landmark numbers and weights."""
         columns, weights = packed
-        return scatter(columns.astype(np.int32), weights, self.rank)
+        if is_torch(weights):
+            return Ties(columns.int(), weights, self.rank)
+        return scatter(columns.astype(np.int32, copy=False), weights, self.rank)
 
     @classmethod
     def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
         """Distances to the landmarks, of which the few smallest are kept; answers come later."""
-        if device != "cpu" or rank <= DENSE_COLUMNS:
+        if device != "cpu":  # distances to all landmarks are held for a part of the rows only
+            return super().row_bytes(8 * NEAREST, shape, device)
+        if rank <= DENSE_COLUMNS:
             return super().row_bytes(rank, shape, device)
         distances = min(max(rank, 3 * DENSE_COLUMNS), SEARCH_WIDTH)
         width = max(distances, 10 * shape.n_classes) + KEPT_WIDTH
@@ -143,11 +146,12 @@ class AnchorFactor(LandmarkFactor):
             chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * shape.n_classes)
             solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + shape.n_classes)
             small = CELL_BYTES * cells + chosen + solved
-        index = np.min_scalar_type(rank - 1).itemsize
+        index = np.min_scalar_type(rank - 1).itemsize if settings.device == "cpu" else 4
         return replace(
             costs,
             small=small,
             sums_row=16 * nearest**2,
+            device=costs.device + PAIR_BYTES * nearest**2 * min(ROWS_AT_ONCE, shape.n_rows),
             stored_row=nearest * (shape.dtype.itemsize + index),
         )
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-import numpy as np
-
-from biglp._core.arrays import Array, Rows, to_numpy
+from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint, Journal, Tally
 from biglp._engines import Engine
@@ -31,10 +29,10 @@ class Answerer(Protocol):
     ) -> tuple[Array, int]:
         """What is said of each row, and how many rows no label reaches."""
 
-    def finish(self, outputs: np.ndarray) -> np.ndarray:
+    def finish(self, outputs: Array) -> Array:
         """What is written of these outputs."""
 
-    def count(self, answers: np.ndarray) -> dict[int, int]:
+    def count(self, answers: Array) -> dict[int, int]:
         """Rows of each class code that occurs."""
 
 
@@ -102,19 +100,22 @@ class AnswerSweep:
 
     def write_block(self, block: Block, sink: Sink, journal: Journal | None) -> Tally:
         """Write the answers of a block; return what is to be known about it."""
-        tally, answers = self.answers_of(block)
+        tally, answers = self.answers_of(block, as_they_are=sink.takes_tensors)
         sink.write(block.start, answers)
         if journal is not None:
             journal.note(block.start, tally)
         return tally
 
-    def answers_of(self, block: Block) -> tuple[Tally, np.ndarray]:
-        """Answers of a block, and what is to be known about it."""
+    def answers_of(self, block: Block, as_they_are: bool = False) -> tuple[Tally, Array]:
+        """Answers of a block, and what is to be known about it.
+
+        ``as_they_are`` leaves them on the device where they were made.
+        """
         rows = block.rows() if self.answer.needs_rows else None
         features, _ = self.features.of_block(block)
         own = None if self.labels is None else self.labels.own(block.start, block.stop)
         outputs, unreached = self.answer.outputs(features, rows, own)
-        answers = self.answer.finish(to_numpy(outputs))
+        answers = self.answer.finish(outputs if as_they_are else to_numpy(outputs))
         if self.clamp and own is not None:
-            answers[own.rows, : own.shares.shape[1]] = own.shares
+            answers[own.rows, : own.shares.shape[1]] = like(answers, own.shares)
         return (unreached, self.answer.count(answers)), answers

@@ -27,6 +27,8 @@ from biglp._sources.text import text_bytes
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
+DEVICE_ANSWERS = 16
+"""Numbers for each class that a row has on a device while it is answered."""
 DENSE_COLUMNS = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
 
@@ -53,6 +55,8 @@ class Costs:
         What a row adds to them, where they are sparse; 0 where a block has all of ``sums``.
     stored_row : int
         Features of a row that wait between two sweeps.
+    device : int
+        What a device holds while it works, however many rows a block has.
     """
 
     row: int
@@ -61,6 +65,7 @@ class Costs:
     sums: int
     sums_row: int
     stored_row: int
+    device: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,14 +80,11 @@ class Rehearsal:
         All of them.
     fetch_seconds : float
         Time to fetch one row from anywhere.
-    quick : bool
-        Whether steps that take seconds are to be tried on less, and scaled.
     """
 
     rows: TrainingRows
     n_rows: int
     fetch_seconds: float
-    quick: bool = False
 
     @property
     def scale(self) -> float:
@@ -106,6 +108,8 @@ class Factor(ABC):
     kept_with_blocks : bool
         Whether the features of a training row are kept with its block and found nowhere else; a
         resumed run has to fit such a factor again.
+    takes_half : bool
+        Whether :meth:`features` takes rows in half precision, which stay so on a device.
     overwritable : bool
         Whether :meth:`features` makes a new array that may be overwritten.
     unit_degrees : bool
@@ -128,6 +132,7 @@ class Factor(ABC):
     scales_features: ClassVar[bool] = True
     n_landmarks_counts: ClassVar[bool] = True
     kept_with_blocks: bool = False
+    takes_half: ClassVar[bool] = False
     overwritable: ClassVar[bool] = True
     unit_degrees: ClassVar[bool] = False
     is_graph: ClassVar[bool] = False
@@ -169,13 +174,17 @@ class Factor(ABC):
     def rehearse(
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
-        """Fit to some rows; also tell how many seconds each step would take on all of them."""
+        """Fit to some rows; also tell the processor time of each step on all of them."""
         return cls.fit(rehearsal.rows, settings), {}
 
     @classmethod
     def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
         """Working memory of one row: what is stored for it, its features and its answers."""
         width = shape.values + 3 * rank + shape.n_classes
+        if device != "cpu":
+            # As they come, in the type of the arithmetic, scaled; nothing is copied of rows that
+            # are there. Answers are made of several arrays.
+            width += 2 * shape.values * (shape.card_row > 0) + DEVICE_ANSWERS * shape.n_classes
         return int(shape.dtype.itemsize * width) + 64
 
     @classmethod
@@ -202,13 +211,15 @@ class Factor(ABC):
             sums=square,
             sums_row=0,
             stored_row=rank * shape.dtype.itemsize,
+            device=3 * square,
         )
 
     def block_features(self, block: Block) -> Array:
         """Return the features of a training block, from the store where they are kept.  (b, p)."""
         kept = block.memory.get("features")
         if kept is None:
-            features = self.features(block.rows())
+            rows = block.stored_rows() if self.takes_half else block.rows()
+            features = self.features(rows)
             kept = self.store.keep(self.pack(features))
             if kept is None:
                 return features

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, to_numpy
+from biglp._core.arrays import Array, Rows, column_sums, gram_matrix, to_numpy
 from biglp._core.blocks import Block
-from biglp._lowrank.base import Factor
+from biglp._lowrank.base import DENSE_COLUMNS, Factor
 from biglp._propagate.normalise import Normalisation
 
 
@@ -36,7 +36,9 @@ class Features:
 
         Stored features are overwritten.
         """
-        features = self.factor.block_features(block)
+        return self._normalised(self.factor.block_features(block), block)
+
+    def _normalised(self, features: Array, block: Block) -> tuple[Array, int]:
         repaired = block.memory.get("repaired")
         if repaired is not None:
             return features, repaired  # an earlier sweep has left them normalised
@@ -45,6 +47,35 @@ class Features:
         if overwritable and self.factor.store.in_place:
             block.memory["repaired"] = repaired
         return features, repaired
+
+    def summed(self, block: Block, rows: np.ndarray) -> tuple[Array, Array, Array, int]:
+        """What a training block adds to the sums over all rows.
+
+        Returns
+        -------
+        features : array of shape (l, p)
+            Normalised features of ``rows``, counted from the block's first.
+        gram, totals : arrays of shape (p, p) and (p,)
+            Of all of its rows.
+        n_repaired : int
+        """
+        factor = self.factor
+        features = factor.block_features(block)
+        ready = "repaired" in block.memory or self.normalisation.weights is None
+        stays = factor.overwritable and factor.store.in_place
+        fast = self.normalisation.summed(features, in_place=stays, ready=ready)
+        if fast is None:
+            found, repaired = self._normalised(features, block)
+            if sparse.issparse(found) and found.shape[1] <= DENSE_COLUMNS:
+                found = found.toarray()
+            return found[rows], gram_matrix(found), column_sums(found), repaired
+        gram, totals, repaired = fast
+        if stays and not ready:
+            block.memory["repaired"] = repaired
+        chosen = features[rows]
+        if not (ready or stays):
+            chosen = self.normalisation.apply(chosen)[0]
+        return chosen, gram, totals, block.memory.get("repaired", repaired)
 
     def of_chosen(self, block: Block, rows: np.ndarray) -> Any:
         """Normalised features of those of some rows, by number, that a training block holds."""

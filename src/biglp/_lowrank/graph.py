@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, column_sums, is_torch, like, to_csr
+from biglp._core.arrays import Array, column_sums, like, to_csr
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
+from biglp._core.ties import Ties
 from biglp._engines import Engine
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank.answering import Answered, Answerer, AnswerSweep
-from biglp._lowrank.base import DENSE_COLUMNS, Factor
+from biglp._lowrank.base import Factor
 from biglp._lowrank.features import Features, float64_features
 from biglp._lowrank.rows import TrainingRows
 from biglp._propagate.normalise import Normalisation
@@ -163,13 +164,12 @@ def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
 
 
 def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
-    found, repaired = features.of_block(block)
-    factor = features.factor
-    if sparse.issparse(found) and found.shape[1] <= DENSE_COLUMNS:
-        found = found.toarray()
-    elif is_torch(found) and factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows)):
-        found = to_csr(found)  # a few entries a row, where r × r numbers would be too many
     rows, given = labels.targets_within(block.start, block.stop)
-    targets = found[rows].T @ like(found, given)
-    gram = found.T @ found  # the same array twice: BLAS does half the work
-    return gram, targets, column_sums(found), np.array(repaired)
+    found, gram, totals, repaired = features.summed(block, rows)
+    if isinstance(found, Ties):
+        targets = found.csr().T @ given
+        if is_sparse_rank(features.factor.rank, len(labels.rows)):
+            gram = to_csr(gram)  # where r × r numbers would be too many
+    else:
+        targets = found.T @ like(found, given)
+    return gram, targets, totals, np.array(repaired)

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, namespace, to_dense
+from biglp._core.arrays import Array, Rows, is_torch, namespace, to_dense
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.kernels import nearest_landmarks, scatter, squared_norms
+from biglp._lowrank.kernels import DEVICE_CELLS, nearest_landmarks, scatter, squared_norms
 
 START_ROWS_PER_CENTRE = 5
 """Rows a centre among which the k-means++ start chooses. The start takes as long as a search of so
@@ -92,7 +92,7 @@ class Lloyd:
                 blocks,
                 label=f"k-means {iteration}",
             )
-            empty = counts == 0
+            sums, empty = to_dense(sums), counts == 0
             if self.pool is None:
                 replaced = centres[empty]
             else:
@@ -112,6 +112,8 @@ def assign_block(
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
     step = rows_at_once or rows.shape[0]
+    if is_torch(rows):  # blocks are large there, and a row has a number for each centre
+        step = min(step, max(DEVICE_CELLS // len(centres), 1))
     total = _assigned(rows[:step], centres)
     for start in range(step, rows.shape[0], step):
         parts = zip(total, _assigned(rows[start : start + step], centres), strict=True)
@@ -126,4 +128,5 @@ def _assigned(rows: Rows, centres: np.ndarray) -> tuple[Array, ...]:
     sums = members.T @ rows
     counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
     inertia = (values[:, 0] + squared_norms(rows)).clip(min=0).sum()
-    return (sums.toarray() if sparse.issparse(sums) else sums), counts, inertia
+    # Of thousands of columns most are zero around a centre: sums of sparse rows are added sparse.
+    return sums, counts, inertia

@@ -39,6 +39,7 @@ class NystromFactor(LandmarkFactor):
     """
 
     kind = "nystrom"
+    takes_half = True
     spacing_share = 0.45
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:

@@ -31,6 +31,10 @@ class GraphSettings:
     effort : str
         One of :data:`biglp._core.effort.EFFORTS`.
     factor_params : dict
+    gpu_memory : int or None
+        Bytes of a card's memory that may be taken; None: a share of what is free.
+    precision : str
+        Digits of products on a card.
     """
 
     factor: str
@@ -44,3 +48,5 @@ class GraphSettings:
     seed: int
     effort: str = DEFAULT_EFFORT
     factor_params: dict[str, Any] = field(default_factory=dict)
+    gpu_memory: int | None = None
+    precision: str = "float32"

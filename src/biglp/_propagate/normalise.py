@@ -13,10 +13,13 @@ beside ‖f_i‖·‖s‖, that is when f_i and s are at a right angle or worse;
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import Array, like, namespace
+from biglp._core import fused
+from biglp._core.arrays import Array, column_sums, gram_matrix, like, namespace
 
 REPAIR_COSINE = 1e-3
 SUSPECT_SHARE = 1e-2
@@ -41,35 +44,70 @@ class Normalisation:
     n_rows: int
     mixing: np.ndarray | None = None
 
+    @cached_property
+    def length(self) -> float:
+        """‖s‖."""
+        return float(np.linalg.norm(self.column_sums)) if self.column_sums is not None else 0.0
+
+    @cached_property
+    def weights(self) -> np.ndarray | None:
+        """What features are multiplied by to give the degree; None where degrees are 1.  (p,)."""
+        sums = self.column_sums
+        return sums if sums is None or self.mixing is None else self.mixing @ sums
+
+    @property
+    def least(self) -> float:
+        """Degree up to which a row is looked at more closely."""
+        return SUSPECT_SHARE * self.length**2 / self.n_rows
+
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
         """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
-        if self.column_sums is None:
+        weights = self.weights
+        if weights is None:
             return features, 0
-        sums = self.column_sums
-        length = float(np.linalg.norm(sums))
-        weights = sums if self.mixing is None else self.mixing @ sums
-        with np.errstate(invalid="ignore"):  # BLAS may raise the flag in lanes it does not use
+        # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
+        with np.errstate(over="ignore", invalid="ignore"):
             degrees = features @ like(features, weights)
-        suspects = degrees <= SUSPECT_SHARE * length**2 / self.n_rows
+        suspects = ~(degrees > self.least)
         n_repaired = 0
         if bool(suspects.any()):
-            n_repaired = self._repair(features, degrees, suspects, length)
+            n_repaired = self._repair(features, degrees, suspects)
         factors = (1.0 / namespace(degrees).sqrt(degrees))[:, None]
         if in_place:
             features *= factors
             return features, n_repaired
         return features * factors, n_repaired
 
-    def _repair(self, features: Array, degrees: Array, suspects: Array, length: float) -> int:
+    def summed(self, features: Array, *, in_place: bool, ready: bool) -> tuple[Any, ...] | None:
+        """Gram matrix and column sums of F̄, and rows that were repaired, in one read on a card.
+
+        None where that cannot be done. ``in_place`` turns features into F̄; ``ready`` says that they
+        are F̄ already.
+        """
+        weights = None if ready else self.weights
+        found = fused.gram(features, weights, self.least, in_place=in_place)
+        if found is None or weights is None:
+            return found and (*found[:2], 0)
+        gram, totals, factors = found
+        suspects, n_repaired = factors == 0, 0
+        if bool(suspects.any()):
+            part, n_repaired = self.apply(features[suspects])
+            if in_place:
+                features[suspects] = part
+            gram, totals = gram + gram_matrix(part), totals + column_sums(part)
+        return gram, totals, n_repaired
+
+    def _repair(self, features: Array, degrees: Array, suspects: Array) -> int:
         """Lift suspect degrees to their floor, in place; return how many were lifted."""
         xp = namespace(degrees)
         part = features[suspects]
         if self.mixing is not None:
             part = part @ like(part, self.mixing)
-        norms = xp.sqrt((part * part).sum(1))
-        floor = (REPAIR_COSINE * length) * norms
+        with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
+            norms = xp.sqrt((part * part).sum(1))
+            floor = (REPAIR_COSINE * self.length) * norms
         low = degrees[suspects]
-        lifted = low < floor
+        lifted = ~(low >= floor)
         empty = norms == 0
         low = xp.where(lifted, floor, low)
         # A row without features has nothing to divide: any positive degree leaves it at zero.

@@ -5,10 +5,11 @@ Notation: H = F̄ᵀF̄ = U·diag(λ)·Uᵀ (r × r), B = F̄ᵀY (r × c), S = 
     F = (1−α)(I − αS)⁻¹Y = (1−α)Y + F̄·C,   C = α(1−α)(I − αH)⁻¹B = U·g(λ)·UᵀB,
     g(λ) = α(1−α) / (1 − αλ).
 
-Three classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and
+Four classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and
 every α is then cheap. :class:`DenseSystem` factorises it for each of a few α, which is quicker.
-:class:`SparseSystem` solves with a sparse H by conjugate gradients for each α: with thousands of
-landmarks that takes a second where the decomposition takes minutes.
+:class:`CardSystem` does that on a card. :class:`SparseSystem` solves with a sparse H by conjugate
+gradients for each α: with thousands of landmarks that takes a second where the decomposition takes
+minutes.
 
 The second form is the matrix inversion lemma: only r × r numbers are solved for. Forming H costs
 O(nr²), which the paper's O(k³ + nk) leaves out.
@@ -26,6 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg, sparse
 
+from biglp._propagate.card_system import CardSystem
 from biglp._propagate.closed_form import solve
 from biglp._propagate.conjugate import energies, solve_in_layers
 from biglp._propagate.sums import GramSums
@@ -42,6 +44,8 @@ ROUNDING = 1e-4
 """Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
 FACTOR_RANK = 200
 """Rank from which on factors for a few α are quicker than all eigenvectors."""
+MOST_ON_CARD = 8192
+"""Rank up to which H is dense on a card, where that takes three times half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -207,11 +211,11 @@ class DenseSystem:
         return self._latest[alpha]
 
 
-System = Spectrum | SparseSystem | DenseSystem
+System = Spectrum | SparseSystem | DenseSystem | CardSystem
 """What propagation asks: ``solved``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
-def take_apart(sums: GramSums, n_labelled: int | None = None) -> System:
+def take_apart(sums: GramSums, n_labelled: int | None = None, device: str = "cpu") -> System:
     """Prepare the Gram matrix for any α.
 
     Parameters
@@ -219,15 +223,18 @@ def take_apart(sums: GramSums, n_labelled: int | None = None) -> System:
     sums : GramSums
     n_labelled : int, optional
         Labelled rows that leave-one-out will look at; without it all eigenvectors are taken.
+    device : str
+        Where the rows are: a large matrix is factorised there.
     """
-    if sparse.issparse(sums.gram):
-        return SparseSystem.of(sums)
-    rank = len(sums.gram)
-    if n_labelled is not None and rank >= FACTOR_RANK and n_labelled <= rank:
+    rank, is_sparse = sums.gram.shape[0], sparse.issparse(sums.gram)
+    few_labels = n_labelled is not None and n_labelled <= rank
+    on_card = device != "cpu" and FACTOR_RANK <= rank <= MOST_ON_CARD
+    if few_labels and (on_card or (rank >= FACTOR_RANK and not is_sparse)):
         bound = _largest_eigenvalue(sums)
         if bound <= 1.0 + ROUNDING:
-            return DenseSystem(max(1.0, bound), sums)
-    return Spectrum.of(sums)
+            radius = max(1.0, bound)
+            return CardSystem(radius, sums, device) if on_card else DenseSystem(radius, sums)
+    return SparseSystem.of(sums) if is_sparse else Spectrum.of(sums)
 
 
 def is_sparse_rank(rank: int, n_labelled: int) -> bool:

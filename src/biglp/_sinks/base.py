@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -43,12 +43,15 @@ class Sink(ABC):
         Whether the answers stay in the memory of this process, which other processes cannot write.
     n_bytes : int
         What they take of it.
+    takes_tensors : bool
+        Whether answers may come as they are on a device.
     wants_places : bool
         Whether answers are to have the places of the rows on a map in two more columns.
     """
 
     in_memory: bool = True
     n_bytes: int = 0
+    takes_tensors: ClassVar[bool] = False
     wants_places: bool = False
 
     @abstractmethod

@@ -48,6 +48,8 @@ class Source(ABC):
         Memory that each worker may hold beside its block while it reads.
     decoding_bytes : int
         Memory that decoding the input takes or took; 0 for rows that are read as they are.
+    stay : bool
+        Whether blocks keep their rows on the device once they have been brought there.
     scaling : Scaling or None
         What was done to the features of prepared rows.
     """
@@ -64,11 +66,20 @@ class Source(ABC):
     words_from: int | None = None
     part_bytes: int = 0
     decoding_bytes: int = 0
+    stay: bool = False
     scaling: Scaling | None = None
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Rows:
         """Return rows ``start`` to ``stop`` (exclusive) as stored, dense or CSR."""
+
+    def stored(self, start: int, stop: int) -> Rows:
+        """Return rows as :meth:`read` does, or in half precision where they are kept in it."""
+        return self.read(start, stop)
+
+    def as_read(self, stored: Rows) -> Rows:
+        """Return what :meth:`stored` gave as :meth:`read` does."""
+        return stored
 
     def take(self, indices: np.ndarray) -> Rows:
         """Return the rows at increasing ``indices``; most sources can do better than this."""

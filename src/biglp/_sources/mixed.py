@@ -36,6 +36,11 @@ class MixedScaling(Scaling):
     split: int = 0
 
     @property
+    def changes_rows(self) -> bool:
+        """Always: words become directions."""
+        return True
+
+    @property
     def makes_dense(self) -> bool:
         """Always: words become directions."""
         return True

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import on_host
+from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
 from biglp._sources.damaged import explained_reading
 from biglp._sources.filled import fill_missing
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.formats.arrays import ArraySource, CsrSource
+from biglp._sources.formats.tensors import TensorSource
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
 from biglp._sources.stores.copies import copying_to, keep_alive, origin
@@ -35,7 +36,8 @@ def as_source(X: Any, **options: Any) -> Source:
         Paths may be files, lists of files, folders, patterns (``part-*.parquet``), URIs of these
         (``s3://bucket/part-*.parquet``), Delta and Iceberg tables, or ``sim:…``.
         Data frames may also be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners
-        and readers, and whatever has Arrow's PyCapsule interface; arrays also torch tensors.
+        and readers, and whatever has Arrow's PyCapsule interface; arrays also torch tensors, and
+        those of CuPy, JAX or Numba on a GPU, where they stay.
     **options
         See :class:`ReadOptions`.
     """
@@ -61,6 +63,9 @@ def as_source(X: Any, **options: Any) -> Source:
         if frame is not None:
             return frame
     chosen.refuse("an array", *_NAMED)
+    tensor = device_tensor(X)
+    if tensor is not None:
+        return fill_missing(TensorSource(tensor, "X"), chosen)
     if sparse.issparse(X):
         return fill_missing(CsrSource(X), chosen)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import Rows, to_device
+from biglp._core.arrays import Rows, is_torch, to_device, to_numpy
+from biglp._core.transfer import upload
 from biglp._sources.base import Source
+from biglp._sources.formats.tensors import torch_type
 from biglp._sources.kept import KeptRows
 from biglp._sources.scaling import Scaling
+
+HALVES = ("torch.float16", "torch.bfloat16")
 
 
 class PreparedSource(Source):
     """Another source's rows in one floating type, scaled, on one device.
+
+    On a device rows are cast and scaled there, after they were copied as they are.
 
     Parameters
     ----------
@@ -24,6 +31,8 @@ class PreparedSource(Source):
         What is done to the features; nothing by default.
     device : str
         Where the arithmetic runs.
+    stay : bool
+        Whether blocks keep their rows on the device once they have been brought there.
     """
 
     scaling: Scaling
@@ -34,6 +43,7 @@ class PreparedSource(Source):
         dtype: np.dtype[Any],
         scaling: Scaling | None = None,
         device: str = "cpu",
+        stay: bool = False,
     ) -> None:
         self.inner = inner
         self.scaling = scaling or Scaling()
@@ -42,6 +52,7 @@ class PreparedSource(Source):
         self.n_features = self.scaling.n_outputs(inner.n_features)
         self.dtype = dtype
         self.device = device
+        self.stay = stay and not self.are_there(inner, dtype, self.scaling)
         self.name = inner.name
         self.is_sparse = inner.is_sparse and not dense and self.scaling.offset is None
         self.stamps = inner.stamps
@@ -53,6 +64,15 @@ class PreparedSource(Source):
         if dense and device == "cpu":
             self._kept = KeptRows.if_small(self.n_rows, self.n_features, dtype)
 
+    @staticmethod
+    def are_there(inner: Source, dtype: np.dtype[Any], scaling: Scaling) -> bool:
+        """Whether the rows are on a device already, in a type that the sweeps can use.
+
+        Half precision is one: it stays what it is, and is widened where it is worked on.
+        """
+        usable = inner.dtype in (dtype, np.float16)
+        return inner.device != "cpu" and usable and not scaling.changes_rows
+
     @property
     def n_input_features(self) -> int:
         """Number of features before the projection, of which sparse rows hold few."""
@@ -60,6 +80,8 @@ class PreparedSource(Source):
 
     def read(self, start: int, stop: int) -> Rows:
         """Return prepared rows."""
+        if self.device != "cpu":
+            return self.as_read(self.stored(start, stop))
         kept = self._kept
         if kept is None:
             return self.prepared(self.inner.read(start, stop))
@@ -68,6 +90,26 @@ class PreparedSource(Source):
             kept.keep(start, self.prepared(self.inner.read(start, stop)))
             rows = kept.find(slice(start, stop))
         return rows
+
+    def stored(self, start: int, stop: int) -> Rows:
+        """Return prepared rows in the type in which they stay on a device."""
+        if self.device == "cpu":
+            return self.read(start, stop)
+        inner = self.inner
+        kind = None if inner.is_sparse else torch_type(inner.dtype)
+        if inner.device != "cpu" or kind is None:
+            rows = inner.read(start, stop)
+        else:
+            place = self.device.removeprefix("torch:")
+            shape = (stop - start, inner.n_features)
+            rows = sys.modules["torch"].empty(shape, dtype=kind, device=place)
+            upload(lambda first, last: inner.read(start + first, start + last), rows)
+        is_half = is_torch(rows) and str(rows.dtype) in HALVES
+        return rows if is_half and not self.scaling.changes_rows else self.prepared(rows)
+
+    def as_read(self, stored: Rows) -> Rows:
+        """Return rows that are stored on a device in the type of the arithmetic."""
+        return stored.to(torch_type(self.dtype))
 
     def take(self, indices: np.ndarray) -> Rows:
         """Return prepared rows."""
@@ -84,7 +126,17 @@ class PreparedSource(Source):
 
     def prepared(self, rows: Rows) -> Rows:
         """Prepare rows that were read from the inner source, or are like those."""
-        return to_device(self.scaling.apply(rows.astype(self.dtype, copy=False)), self.device)
+        if self.device == "cpu":
+            # Rows too large to be scaled are found out by what comes of them, and explained then.
+            with np.errstate(over="ignore", invalid="ignore"):
+                return self.scaling.apply(to_numpy(rows).astype(self.dtype, copy=False))
+        if not is_torch(rows):
+            if self.inner.is_sparse or torch_type(rows.dtype) is None:
+                rows = rows.astype(self.dtype, copy=False)
+            if self.inner.is_sparse:
+                return to_device(self.scaling.apply(rows), self.device)
+            rows = to_device(rows, self.device)
+        return self.scaling.apply(rows.to(torch_type(self.dtype)))
 
 
 def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

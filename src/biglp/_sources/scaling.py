@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
+from biglp._core.arrays import Rows, is_torch, like, namespace
 from biglp._core.errors import ParameterError
 from biglp._sources.directions import (
     PROJECT_ABOVE,
@@ -93,7 +93,7 @@ class Scaling:
         if self.offset is not None:
             if sparse.issparse(rows):  # learnt from dense rows: zeros become something else
                 rows = rows.toarray()
-            rows = rows - self.offset.astype(rows.dtype)
+            rows = rows - like(rows, self.offset)
         if self.factor is not None:
             rows = _times(rows, self.factor)
         if self.final is not None:
@@ -101,7 +101,8 @@ class Scaling:
         if self.unit:
             rows = unit_length(rows)
         if self.projection is not None:
-            rows = np.asarray(rows @ self.projection.astype(rows.dtype, copy=False))
+            rows = rows @ like(rows, self.projection)
+            rows = rows if is_torch(rows) else np.asarray(rows)
             rows = unit_length(rows) if self.unit else rows
         return rows
 
@@ -134,7 +135,7 @@ class Scaling:
             return _times(rows, final)
         # A table always has factors, so that these rows are a copy already.
         places = np.flatnonzero(self.logged)
-        rows[:, places] = signed_log(rows[:, places]) * final[places].astype(rows.dtype)
+        rows[:, places] = signed_log(rows[:, places]) * like(rows, final[places])
         return rows
 
     def projected(self, sample: Rows, seed: int, count: int | None = None) -> Scaling:
@@ -173,6 +174,12 @@ class Scaling:
         return n_features if self.projection is None else self.projection.shape[1]
 
     @property
+    def changes_rows(self) -> bool:
+        """Whether anything at all is done to rows."""
+        steps = (self.used, self.offset, self.factor, self.final, self.projection)
+        return self.unit or any(step is not None for step in steps)
+
+    @property
     def makes_dense(self) -> bool:
         """Whether scaled rows are dense, also where the rows are sparse."""
         return self.projection is not None
@@ -199,7 +206,7 @@ class Scaling:
         return report
 
     @classmethod
-    def from_sample(cls, sample: Rows, kind: str) -> Scaling:
+    def from_sample(cls, sample: Rows, kind: str, device: str = "cpu") -> Scaling:
         """Choose the scale of each feature from a sample of rows.
 
         ``"auto"`` knows rows of words and embeddings, leaves features alone when they already share
@@ -211,7 +218,7 @@ class Scaling:
             scales = {"final": weights} if counts else {"factor": weights}
             return cls("text", used=words, unit=True, **scales)
         dense = not sparse.issparse(sample)
-        statistics = feature_statistics(sample)
+        statistics = feature_statistics(sample, device)
         if kind == "auto":
             kind = _recognise(sample, statistics)
         if kind in ("none", "unit"):
@@ -240,6 +247,9 @@ def _recognise(sample: Rows, statistics: Statistics) -> str:
 
 def unit_length(rows: Rows) -> Rows:
     """Rows of length 1; a row of zeros stays one."""
+    if is_torch(rows):
+        squares = namespace(rows).einsum("ij,ij->i", rows, rows)
+        return rows * squares.rsqrt().where(squares > 0, 0.0)[:, None]
     if sparse.issparse(rows):
         squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     else:
@@ -254,7 +264,8 @@ def unit_length(rows: Rows) -> Rows:
 
 def _times(rows: Rows, factor: np.ndarray) -> Rows:
     """Each feature times its factor, which denormal numbers would make larger than any number."""
-    factor = np.minimum(factor, np.finfo(rows.dtype).max).astype(rows.dtype)
+    largest = namespace(rows).finfo(rows.dtype).max if is_torch(rows) else np.finfo(rows.dtype).max
+    factor = like(rows, np.minimum(factor, float(largest)))
     if not sparse.issparse(rows):
         return rows * factor
     scaled = rows.copy()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
+from biglp._core.arrays import Rows, namespace, to_device, to_numpy
 
 STATISTICS_BYTES = 4 << 20
+PART_BYTES = 1 << 20
+"""What a few columns, or rows, of a sample take while they are looked at."""
 USUAL_SHARE = 0.75
 LEAST_USUAL = 0.1
 """A feature's usual distance from its median is that of three quarters of the rows, but no less
@@ -25,26 +28,31 @@ class Statistics(NamedTuple):
     spread: np.ndarray
 
 
-def feature_statistics(sample: Rows) -> Statistics:
-    """Look at every feature of a sample, dense or CSR."""
+def feature_statistics(sample: Rows, device: str = "cpu") -> Statistics:
+    """Look at every feature of a sample, dense or CSR, on a device where that is one."""
     if sparse.issparse(sample):
         return _sparse_statistics(sample)
-    low, high, mean, spread = np.empty((4, sample.shape[1]))
-    # A few columns at a time: float64 copies of a whole sample take several times its memory.
-    step = columns_at_once(sample)
-    for start in range(0, sample.shape[1], step):
-        columns = slice(start, start + step)
-        values = sample[:, columns]
-        low[columns], high[columns] = values.min(axis=0), values.max(axis=0)
-        # So that squares of huge values do not overflow.
-        size = float(max(np.abs(low[columns]).max(), np.abs(high[columns]).max())) or 1.0
-        scaled = np.divide(values, size, dtype=np.float64)
-        means = scaled.mean(axis=0)
-        scaled -= means
-        mean[columns] = means * size
-        spread[columns] = np.sqrt(np.einsum("ij,ij->j", scaled, scaled) / len(scaled)) * size
+    if device != "cpu":
+        return _device_statistics(to_device(sample, device).double())
+    low, high = (np.asarray(one, dtype=np.float64) for one in (sample.min(0), sample.max(0)))
+    # So that squares of huge values do not overflow.
+    size = np.maximum(np.abs(low), np.abs(high))
+    factor = inverse(size)
+    mean = _summed(sample, lambda part: part * factor) / len(sample)
+    square = _summed(sample, lambda part: (part * factor - mean) ** 2) / len(sample)
     # Rounding of the mean is no spread.
-    return Statistics(low, high, mean, np.where(low < high, spread, 0.0))
+    spread = np.where(low < high, np.sqrt(square) * size, 0.0)
+    return Statistics(low, high, mean * size, spread)
+
+
+def _summed(sample: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Sums over rows, a few at a time: a float64 copy of all takes several times their memory."""
+    step = max(PART_BYTES // (8 * sample.shape[1]), 1)
+    total = np.zeros(sample.shape[1])
+    for start in range(0, len(sample), step):
+        part = of(sample[start : start + step].astype(np.float64))
+        total += np.ones(len(part)) @ part
+    return total
 
 
 def columns_at_once(sample: np.ndarray) -> int:
@@ -52,11 +60,22 @@ def columns_at_once(sample: np.ndarray) -> int:
     return max(STATISTICS_BYTES // (8 * len(sample)), 1)
 
 
+def _device_statistics(values: Any) -> Statistics:
+    low, high = values.amin(0), values.amax(0)
+    size = low.abs().maximum(high.abs())
+    scaled = values / size.where(size > 0, 1.0)
+    mean = scaled.mean(0)
+    spread = (scaled - mean).square().mean(0).sqrt().where(low < high, 0.0)
+    found = (to_numpy(one) for one in (low, high, mean * size, spread * size))
+    return Statistics(*found)
+
+
 def _sparse_statistics(sample: Rows) -> Statistics:
     low = sample.min(axis=0).toarray().ravel()
     high = sample.max(axis=0).toarray().ravel()
     size = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
-    scaled = sample.astype(np.float64) / size
+    scaled = sample.astype(np.float64)
+    scaled.data /= size  # SciPy would multiply by 1 / size, which is infinite for denormal sizes
     mean = np.asarray(scaled.mean(axis=0)).ravel()
     square = np.asarray(scaled.multiply(scaled).mean(axis=0)).ravel()
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
@@ -107,7 +126,8 @@ def inverse(width: np.ndarray) -> np.ndarray:
 
     One over a width below the smallest normal number would be infinite.
     """
-    wide = width >= np.finfo(np.float64).tiny
+    # NumPy 1 would compare single precision with that number in single precision, where it is 0.
+    wide = width.astype(np.float64, copy=False) >= np.finfo(np.float64).tiny
     return np.where(wide, 1.0 / np.where(wide, width, 1.0), 0.0)
 
 
@@ -118,7 +138,8 @@ def signed_log(rows: Rows) -> Rows:
         squashed.data = signed_log(rows.data)
         return squashed
     # log(1 + u) rather than log1p: several times faster, and exact enough beside a scale of 1.
-    squashed = np.abs(rows)
+    xp = namespace(rows)
+    squashed = xp.abs(rows)
     squashed += 1
-    np.log(squashed, out=squashed)
-    return np.copysign(squashed, rows, out=squashed)
+    xp.log(squashed, out=squashed)
+    return xp.copysign(squashed, rows, out=squashed)

@@ -69,7 +69,7 @@ def check(
     """
     from biglp._jobs.check import CheckJob, earlier_fit
     from biglp._jobs.results import SUMMARY
-    from biglp.cli.running import added_labels, job_arguments, run_job
+    from biglp.cli.running import added_labels, job_arguments, placing, run_job
 
     arguments: dict[str, Any] = {
         **job_arguments(inputs, output or Path(), reading, machine, results),
@@ -85,7 +85,7 @@ def check(
         arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
         arguments |= added_labels(known, labels)
         arguments["metadata"] = reading.metadata or known["metadata"]
-    arguments["parameters"] |= {"device": machine.device, "memory": machine.memory}
+    arguments["parameters"] |= placing(machine)
     run_job(CheckJob(**arguments, least=least), printing, _show)
 
 

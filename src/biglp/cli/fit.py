@@ -81,7 +81,7 @@ def fit(
     [bold]biglp fit[/bold] rows.npy --labels labels.npy -o out/ --memory 4GB
     """
     from biglp._jobs.fit import FitJob
-    from biglp.cli.running import job_arguments, run_resumable
+    from biglp.cli.running import job_arguments, placing, run_resumable
     from biglp.cli.summary import show_plan
 
     job = FitJob(
@@ -89,7 +89,7 @@ def fit(
         **labels.given(),
         map=row_map,
         report=not no_report,
-        parameters={**asdict(method), "device": machine.device, "memory": machine.memory},
+        parameters={**asdict(method), **placing(machine)},
     )
     if dry_run:
         show_plan(job, printing.as_json)

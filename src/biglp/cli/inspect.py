@@ -36,7 +36,7 @@ def inspect(
         ),
     ],
     method: Annotated[Method, only("n_landmarks")],
-    machine: Annotated[Machine, only("memory", "threads")],
+    machine: Annotated[Machine, only("memory", "threads", "device", "gpu_memory")],
     full: Full = False,
     as_json: Json = False,
     no_progress: NoProgress = False,
@@ -51,15 +51,21 @@ def inspect(
     from biglp._jobs.inputs import Inputs as Files
     from biglp._jobs.inspect.survey import Survey, survey
     from biglp.cli.console import progress_bars, results_console
+    from biglp.cli.lean import without_pandas
 
+    files = Files(tuple(inputs))
+    if files.is_table:
+        without_pandas()
     with progress_bars(no_progress) as progress:
         asked = Survey(
-            Files(tuple(inputs)),
+            files,
             **labels.given(),
             metadata=reading.metadata,
             reading=reading.given(),
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
+            device=machine.device,
+            gpu_memory=machine.gpu_memory,
             threads=machine.threads,
             full=full,
         )

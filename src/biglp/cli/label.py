@@ -118,6 +118,7 @@ def label(
     from biglp._pages.label.session import Wanted
     from biglp.cli.console import results_console
     from biglp.cli.errors import escape
+    from biglp.cli.running import placing
 
     given = labels.given()
     answers = given["labels"] or (default_labels(inputs[0]),)
@@ -130,7 +131,7 @@ def label(
         cache=reading.cache,
         threads=machine.threads,
         **{**given, "labels": answers},
-        parameters={**asdict(method), "device": machine.device, "memory": machine.memory},
+        parameters={**asdict(method), **placing(machine)},
     )
     wanted = Wanted(job, tuple(show or ()), images, shape, tuple(classes or ()))
 

@@ -14,6 +14,8 @@ import typer
 
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._lowrank import FACTORS
+from biglp.cli.machine_options import Machine as Machine
+from biglp.cli.machine_options import Threads as Threads
 from biglp.cli.values import (
     auto_or,
     balance,
@@ -24,10 +26,9 @@ from biglp.cli.values import (
     whole_or_text,
 )
 
-READING, METHOD, MACHINE, OUTPUT = "Reading the rows", "Method", "Machine", "Output"
+READING, METHOD, OUTPUT = "Reading the rows", "Method", "Output"
 _reading = partial(option, rich_help_panel=READING)
 _method = partial(option, rich_help_panel=METHOD)
-_machine = partial(option, rich_help_panel=MACHINE)
 _output = partial(option, rich_help_panel=OUTPUT)
 output_to = partial(_output, "--output", "-o")
 """Declare ``--output``, which every command that writes has, with a help text of its own."""
@@ -41,10 +42,6 @@ Inputs = Annotated[
         "(s3://…); - for standard input; or sim:ROWSxFEATURES for made-up rows.",
         show_default=False,
     ),
-]
-Threads = Annotated[
-    int | None,
-    _machine(metavar="N", min=1, help="Threads; by default one a core, as far as memory allows."),
 ]
 Overwrite = Annotated[bool, _output("--overwrite", help="Replace earlier results.")]
 Json = Annotated[bool, _output("--json", help="Print the summary as JSON, for scripts.")]
@@ -220,29 +217,6 @@ class Method:
         ),
     ] = None
     random_state: Annotated[int, _method("--seed", metavar="N", min=0, help="Seed.")] = 0
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the work may use."""
-
-    memory: Annotated[
-        str,
-        _machine(
-            metavar="SIZE",
-            help="Memory that the whole process may take, such as 4GB; auto is half of what is "
-            "free.",
-        ),
-    ] = "auto"
-    threads: Threads = None
-    engine: Annotated[
-        str,
-        _machine(
-            metavar="threads|serial|mpi|dask",
-            help="What runs the work; the answer is the same.",
-        ),
-    ] = "threads"
-    device: Annotated[str, _machine(metavar="cpu|cuda", help="Where the arithmetic runs.")] = "cpu"
 
 
 @dataclass(frozen=True)

@@ -51,13 +51,12 @@ def predict(
     cat new.csv | [bold]biglp predict[/bold] out/model.biglp - -o - > labels.csv
     """
     from biglp._jobs.predict import PredictJob
-    from biglp.cli.running import job_arguments, run_resumable
+    from biglp.cli.running import job_arguments, placing, run_resumable
 
     job = PredictJob(
         **job_arguments(inputs, output, reading, machine, results),
         id_column=labels.id_column,
         model=model,
-        device=machine.device,
-        memory=machine.memory,
+        **placing(machine),
     )
     run_resumable(job, printing)

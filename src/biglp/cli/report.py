@@ -49,11 +49,11 @@ def report(
     [bold]biglp report[/bold] out/ -o monday.html
     """
     from biglp._jobs.report import ReportJob, earlier_report
-    from biglp.cli.running import job_arguments, run_job
+    from biglp.cli.running import job_arguments, placing, run_job
 
     arguments = job_arguments((), output or Path(), reading, machine, results)
     arguments |= earlier_report(folder)
-    job = ReportJob(**arguments, device=machine.device, memory=machine.memory)
+    job = ReportJob(**arguments, **placing(machine))
     run_job(job, printing, _show)
 
 

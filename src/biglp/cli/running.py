@@ -42,6 +42,12 @@ def job_arguments(
     }
 
 
+def placing(machine: Machine) -> dict[str, Any]:
+    """Parameters that say where the work is done, by the estimators' names."""
+    names = ("device", "gpu_memory", "precision", "memory")
+    return {name: getattr(machine, name) for name in names}
+
+
 def added_labels(known: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """Labels of an earlier fit, and those that are named now: these come later and count more."""
     given = labels.given()

@@ -105,10 +105,10 @@ def suggest(
     """
     from biglp._jobs.suggest import SuggestJob, earlier_run, is_earlier_run
     from biglp._jobs.suggest_first import FirstJob
-    from biglp.cli.running import added_labels, job_arguments, run_job
+    from biglp.cli.running import added_labels, job_arguments, placing, run_job
 
     arguments = job_arguments(inputs, output or Path(), reading, machine, results)
-    arguments |= {"n": n, "device": machine.device, "memory": machine.memory}
+    arguments |= {"n": n, **placing(machine)}
     arguments |= {"task_format": task_format, "show": show or ()}
     named = labels.given()
     del named["weight_column"]  # which rows have a label is all that counts here

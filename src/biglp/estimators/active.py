@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._answers.base import HeldOut, Problem
+from biglp._core.arrays import to_numpy
 from biglp._core.checks import positive_integer
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._engines import Engine
@@ -212,11 +213,12 @@ class ActiveLearningMixin:
         with self._working() as engine:
             problem = self._problem_on(engine)
             source = problem.graph.source
-            sink = ArraySink(self.classes_, source.n_rows, source.dtype)
+            place = source.inner.device
+            sink = ArraySink(self.classes_, source.n_rows, source.dtype, place)
             clamp = problem.settings.clamp
             answered = problem.graph.answer(self._model.answer, sink, problem.labels, clamp=clamp)
         self.label_distributions_ = sink.probabilities
-        self.transduction_ = self.classes_[sink.codes]
+        self.transduction_ = sink.labels
         self.report_["unreached_rows"] = answered.n_unreached
         if answered.n_unreached:
             warnings.warn(unreached_warning(problem, answered.n_unreached), stacklevel=4)
@@ -264,7 +266,9 @@ class ActiveLearningMixin:
         if "_problem" in self.__dict__ and "transduction_" not in self.__dict__:
             self._renew()
         state: Any = super().__getstate__()
-        return {name: state[name] for name in state if name not in HELD}
+        kept = {name: state[name] for name in state if name not in HELD}
+        # Answers on a GPU could be unpickled only where there is one.
+        return kept | {name: to_numpy(kept[name]) for name in ANSWERS if name in kept}
 
     if not TYPE_CHECKING:  # a type checker would take any name for known
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from biglp._core.arrays import namespace, to_numpy
 from biglp._core.checks import positive_integer
 from biglp._core.errors import LabelError, ParameterError
 from biglp._fit.model import Model
@@ -25,8 +26,7 @@ class AnsweringMixin:
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row.  (n_rows,)."""
-        codes = self._score(X).codes
-        return self.classes_[codes]
+        return self._score(X).labels
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes).
@@ -49,7 +49,8 @@ class AnsweringMixin:
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the class probabilities; −inf for 0.  (n_rows, n_classes)."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            shares = self.predict_proba(X)
+            return namespace(shares).log(shares)
 
     def predict_top(self, X: Any, n: int = 3) -> tuple[np.ndarray, np.ndarray]:
         """Return the likeliest classes of each row, the likeliest first, as ``--top`` writes them.
@@ -83,7 +84,7 @@ class AnsweringMixin:
                 f"n={n} is more than the {len(self.classes_)} classes; give 1 to "
                 f"{len(self.classes_)}."
             )
-        probabilities = self.predict_proba(X)
+        probabilities = to_numpy(self.predict_proba(X))
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :n]
         return self.classes_[best], np.take_along_axis(probabilities, best, axis=1)
 
@@ -94,7 +95,7 @@ class AnsweringMixin:
         says it.  (n_rows,). Of more classes the logarithms of their probabilities, of which the
         largest is the class of :meth:`predict`.  (n_rows, n_classes).
         """
-        shares = self.predict_proba(X)
+        shares = to_numpy(self.predict_proba(X))
         # A probability of 0 is one that is too small to be written.
         logs = np.log(np.maximum(shares, np.finfo(shares.dtype).tiny), dtype=np.float64)
         return logs if logs.shape[1] > 2 else logs[:, 1] - logs[:, 0]
@@ -134,7 +135,7 @@ class AnsweringMixin:
         >>> paper.score(X[1::2], truth[1::2]) > 0.8
         True
         """
-        predicted = self.predict(X)
+        predicted = to_numpy(self.predict(X))
         rows, truth = self._truth(y, len(predicted))
         weights = None
         if sample_weight is not None:
@@ -176,7 +177,7 @@ class AnsweringMixin:
     def _score(self, X: Any) -> ArraySink:
         check_is_fitted(self)
         source = self._source(X, reset=False)
-        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype)
+        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype, source.device)
         self._score_rows(source, sink)
         return sink
 

@@ -12,12 +12,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._core.arrays import require_device
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.notebook import shown_progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
+from biglp._fit.device import Place
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._lowrank import FACTORS
@@ -103,7 +103,8 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _score_rows(self, source: Source, sink: Sink) -> None:
         """Write the answers for new rows to a sink."""
-        with self._working() as engine, explained(source):
+        place = Place.of(self.device, self.gpu_memory, self.precision)
+        with self._working() as engine, explained(source), place.precisely():
             graph = self._graph_of(engine, source)
             graph.answer(self._model.answer, sink)
             # Not of arrays, whose rows are whatever the caller made of them.
@@ -116,8 +117,8 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _graph_of(self, engine: Engine, source: Source) -> Graph:
         """New rows, tied to the training rows."""
-        device, memory = require_device(self.device), parse_memory(self.memory)
-        return self._model.graph(engine, source, memory, device)
+        place = Place.of(self.device, self.gpu_memory, self.precision)
+        return self._model.graph(engine, source, parse_memory(self.memory), place)
 
     @contextmanager
     def _working(self) -> Iterator[Engine]:

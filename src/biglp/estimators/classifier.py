@@ -19,15 +19,7 @@ from biglp.estimators.answering import AnsweringMixin
 from biglp.estimators.base import Estimator
 from biglp.estimators.checking import LabelCheckMixin
 from biglp.estimators.labels import label_files, read_labels
-
-WIDE = {"bandwidth_factor": 1.0}
-PAPER_METHODS: dict[str, dict[str, Any]] = {
-    "nystrom-random": {"factor": "nystrom", "landmarks": "random", "factor_params": WIDE},
-    "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans", "factor_params": WIDE},
-    "glnp-mu": {"factor": "glnp-mu", "factor_params": {"start": "uniform"}},
-    "glnp-apgd": {"factor": "glnp", "factor_params": {"start": "uniform"}},
-    "linear": {"factor": "linear"},
-}
+from biglp.estimators.paper import PAPER_METHODS
 
 
 class LowRankLabelPropagation(
@@ -88,11 +80,13 @@ class LowRankLabelPropagation(
         Most iterations and relative tolerance of the iterative solver.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
         How the work is shared out.
-    device : str
-        "cpu", or "cuda" to do the arithmetic on a GPU.
-    memory : str or int
-        What a fit may take of this machine's memory, such as "4GB", rows given as arrays not
-        counted; "auto" is half of what is free. Ranks and workers that share the machine share it.
+    device, precision : str
+        Where the arithmetic runs: "cpu", "cuda" or "cuda:N", or "auto", the GPU where it is worth
+        it. And how there: in "float32", or "tf32", which is faster and has three digits.
+    gpu_memory, memory : str or int
+        What a fit may take of the GPU's memory ("auto" is most of what is free) and of this
+        machine's, such as "4GB", rows given as arrays not counted; "auto" is half of what is free.
+        Ranks and workers that share the machine share it.
     factor_params : dict, optional
         Finer settings of the factor: ``n_nearest`` and ``bandwidth_factor`` (the automatic
         bandwidth in units of the landmarks' spacing) for anchors, ``bandwidth_factor`` for nystrom;
@@ -176,6 +170,8 @@ class LowRankLabelPropagation(
         tol: float = 1e-7,
         engine: Any = "threads",
         device: str = "cpu",
+        gpu_memory: str | int = "auto",
+        precision: str = "float32",
         memory: str | int = "auto",
         factor_params: dict[str, Any] | None = None,
         random_state: Any = None,
@@ -205,6 +201,8 @@ class LowRankLabelPropagation(
         self.tol = tol
         self.engine = engine
         self.device = device
+        self.gpu_memory = gpu_memory
+        self.precision = precision
         self.memory = memory
         self.factor_params = factor_params
         self.random_state = random_state
@@ -282,7 +280,7 @@ class LowRankLabelPropagation(
     ) -> list[BigLPWarning]:
         """Learn from opened rows and labels; return what the user should know."""
         labels = found.labels
-        sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype))
+        sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype), source.device)
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
@@ -291,7 +289,7 @@ class LowRankLabelPropagation(
         self.classes_ = labels.classes
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
-        self.transduction_ = self.classes_[sink.codes]
+        self.transduction_ = sink.labels
         return [*found.suspicions(all_labelled=False), *fitted.warnings()]
 
     def _loaded(self) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from biglp._core.arrays import to_numpy
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import Settings
 from biglp._labels.targets import encode_targets
@@ -52,11 +53,13 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         says what more would have cost and brought.
     engine : {"serial", "threads", "mpi", "dask"} or Engine
         How the work is shared out.
-    device : str
-        "cpu", or "cuda" to do the arithmetic on a GPU.
-    memory : str or int
-        What a fit may take of this machine's memory, such as "4GB", rows given as arrays not
-        counted; "auto" is half of what is free. Ranks and workers that share the machine share it.
+    device, precision : str
+        Where the arithmetic runs: "cpu", "cuda" or "cuda:N", or "auto", the GPU where it is worth
+        it. And how there: in "float32", or "tf32", which is faster and has three digits.
+    gpu_memory, memory : str or int
+        What a fit may take of the GPU's memory ("auto" is most of what is free) and of this
+        machine's, such as "4GB", rows given as arrays not counted; "auto" is half of what is free.
+        Ranks and workers that share the machine share it.
     factor_params : dict, optional
         Finer settings of the factor, as in :class:`biglp.LowRankLabelPropagation`.
     random_state : int, RandomState, Generator or None
@@ -115,6 +118,8 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         projection: int | str = "auto",
         engine: Any = "threads",
         device: str = "cpu",
+        gpu_memory: str | int = "auto",
+        precision: str = "float32",
         memory: str | int = "auto",
         factor_params: dict[str, Any] | None = None,
         random_state: Any = None,
@@ -135,6 +140,8 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         self.projection = projection
         self.engine = engine
         self.device = device
+        self.gpu_memory = gpu_memory
+        self.precision = precision
         self.memory = memory
         self.factor_params = factor_params
         self.random_state = random_state
@@ -161,7 +168,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         settings = Settings.of(self.get_params(deep=False), regression=True, sklearn=True)
         source = self._source(X, reset=True)
         targets = encode_targets(y, source.n_rows, sample_weight)
-        sink = ValuesSink(source.n_rows, len(targets.mean))
+        sink = ValuesSink(source.n_rows, len(targets.mean), source.device)
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, targets, sink)
         self._model = fitted.model
@@ -176,7 +183,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         """Return the value of each row.  (n_rows,) or (n_rows, n_targets), as y was."""
         check_is_fitted(self)
         source = self._source(X, reset=False)
-        sink = ValuesSink(source.n_rows, len(self._model.classes))
+        sink = ValuesSink(source.n_rows, len(self._model.classes), source.device)
         self._score_rows(source, sink)
         return self._shaped(sink.values)
 
@@ -204,7 +211,7 @@ class LowRankLabelPropagationRegressor(RegressorMixin, Estimator):
         >>> model.score(X[60:], truth[60:]) > 0.9, model.predict(X[:2]).shape
         (True, (2,))
         """
-        predicted = self.predict(X)
+        predicted = to_numpy(self.predict(X))
         known = encode_targets(y, len(predicted), sample_weight)
         truth = np.asarray(y, dtype=np.float64)[known.rows]
         return float(r2_score(truth, predicted[known.rows], sample_weight=known.weights))

@@ -72,10 +72,11 @@ class TestForest:
 
 def test_the_trees_are_copied_to_a_device_once_a_block(monkeypatch):
     pytest.importorskip("torch")
-    from biglp._answers.committee import forest as module
+    from biglp._answers.committee import tree_tensors as module
     from biglp._core.arrays import to_device
 
-    rows, codes = threshold_table(3 * module.CHUNK)
+    rows, codes = threshold_table(12_000)
+    monkeypatch.setattr(module, "DEVICE_WALKS", 1 << 16)
     grown, _ = grow_forest(rows[:60], codes[:60], 4, seed=0)
     copied, plain = [], module.beside
     monkeypatch.setattr(

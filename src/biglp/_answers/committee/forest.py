@@ -28,6 +28,7 @@ from biglp._answers.committee.member import (
     Opinion,
     everywhere,
 )
+from biglp._answers.committee.tree_tensors import means_on_device
 from biglp._answers.committee.walks import (
     COMPILED_BYTES,
     EXPECTED_MANY,
@@ -35,7 +36,7 @@ from biglp._answers.committee.walks import (
     has_compiled,
     rounded_up,
 )
-from biglp._core.arrays import Array, Rows, beside, is_torch, namespace
+from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
@@ -108,28 +109,26 @@ class Forest(Opinion):
 
     def of(self, rows: Rows) -> Array:
         """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
-        # On a GPU the trees are copied once for all parts.
-        arrays = (self.features, self.lefts, self.thresholds, self.values)
-        trees = tuple(beside(rows, array) for array in arrays)
+        if is_torch(rows):
+            return blurred_logits(means_on_device(rows, **self.state()))
+        trees = (self.features, self.lefts, self.thresholds, self.values)
         parts = []
         for start in range(0, rows.shape[0], CHUNK):
             part = rows[start : start + CHUNK]
             parts.append(self._mean(part.toarray() if sparse.issparse(part) else part, trees))
-        shares = parts[0] if len(parts) == 1 else namespace(rows).concatenate(parts)
+        shares = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return blurred_logits(shares)
 
     def _mean(self, rows: Array, trees: tuple[Array, ...]) -> Array:
-        if not is_torch(rows):
-            found = self.walk.means(rows)
-            if found is not None:
-                return found
-        xp = namespace(rows)
+        found = self.walk.means(rows)
+        if found is not None:
+            return found
         features, lefts, thresholds, values = trees
         flat = rows.reshape(-1)
-        firsts = beside(rows, np.arange(len(rows)) * rows.shape[1])
+        firsts = np.arange(len(rows)) * rows.shape[1]
         total = 0.0
         for root, depth in zip(self.roots.tolist(), self.depths.tolist(), strict=True):
-            nodes = xp.zeros_like(firsts) + root
+            nodes = np.zeros_like(firsts) + root
             for _ in range(depth):
                 nodes = lefts[nodes] + (flat[firsts + features[nodes]] > thresholds[nodes])
             total = total + values[nodes]

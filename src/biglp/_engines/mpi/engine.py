@@ -219,6 +219,7 @@ class MpiEngine(Engine):
         node = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
         same_cores = node.allgather(cores).count(cores)  # pinned ranks have cores of their own
         sizes = self._comm.allgather((node.Get_rank(), node.Get_size()))
+        self.local_number = node.Get_rank()
         node.Free()
         self.n_machines = sum(rank == 0 for rank, _ in sizes)
         self.n_sharing = max(size for _, size in sizes)
