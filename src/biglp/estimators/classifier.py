@@ -147,7 +147,7 @@ class LowRankLabelPropagation(
     >>> y = truth.copy()
     >>> y[50:] = -1
     >>> model = LowRankLabelPropagation(random_state=0).fit(X, y)
-    >>> bool((model.transduction_ == truth).mean() > 0.9)
+    >>> bool((model.transduction_ == truth).mean() > 0.85)
     True
     """
 
