@@ -42,7 +42,7 @@ LAYERS = 3
 """Times that the columns of the classes are solved for, each in some layers."""
 PYTHON, PYARROW, SKLEARN_BYTES = 75 << 20, 40 << 20, 70 << 20
 """Memory of Python with its usual libraries, of pyarrow for tables, and of scikit-learn."""
-FITTING, SMALL = 0.75, 0.35
+FITTING, SMALL = 0.75, 0.25
 """Shares of what is set aside for samples and for small arrays that are usually taken."""
 KNOWN = ("committee", "spreading")
 """Methods that are known here; others are tried."""
