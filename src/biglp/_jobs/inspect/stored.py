@@ -40,9 +40,9 @@ tables with many equal rows, and what one takes of each column for an entry of t
 for a landmark."""
 LAYERS = 3
 """Times that the columns of the classes are solved for, each in some layers."""
-PYTHON, PYARROW, SKLEARN_BYTES = 75 << 20, 40 << 20, 70 << 20
+PYTHON, PYARROW, SKLEARN_BYTES = 48 << 20, 40 << 20, 70 << 20
 """Memory of Python with its usual libraries, of pyarrow for tables, and of scikit-learn."""
-FITTING, SMALL = 0.75, 0.35
+FITTING, SMALL = 0.75, 0.25
 """Shares of what is set aside for samples and for small arrays that are usually taken."""
 KNOWN = ("committee", "spreading")
 """Methods that are known here; others are tried."""
@@ -161,8 +161,8 @@ def is_known(settings: Settings) -> bool:
 
 def ending(shape: Shape, rank: int, *, report: bool) -> float:
     """Groups unlike the labels, the model file, and a page for people."""
-    last = 0.15 + 8e-5 * min(rank, 4000) + 3e-4 * min(shape.width, 1000)
-    return last + (0.4 + 3e-4 * min(rank, 4000)) * report
+    last = 0.15 + 8e-5 * min(rank, 4000) + 3e-4 * min(shape.width, 200)
+    return last + (0.4 + 2e-4 * min(rank, 4000)) * report
 
 
 @cache
