@@ -202,12 +202,14 @@ class ExactSum:
             kind = "csr_array" if isinstance(array, sparse.sparray) else "csr_matrix"
             layout.append(Layout(array.shape, kind if sparse.issparse(array) else ""))
         self.begin(tuple(layout))
-        for i, array in enumerate(parts):
-            if i in self.keyed:
-                self.keyed[i].add(array)
-            else:
-                dense = array.toarray() if sparse.issparse(array) else array
-                self.dense.add(np.ravel(dense), self._firsts[i])
+        dense = [(self._firsts[i], a) for i, a in enumerate(parts) if i not in self.keyed]
+        flat = [np.ravel(a.toarray() if sparse.issparse(a) else a) for _, a in dense]
+        if flat and self._firsts[-1] <= _TILE:  # few numbers: one addition, not one an array
+            flat = [np.concatenate(flat)]
+        for (first, _), values in zip(dense, flat, strict=False):
+            self.dense.add(values, first)
+        for i, keyed in self.keyed.items():
+            keyed.add(parts[i])
 
     def merge(self, other: ExactSum) -> None:
         """Add another sum."""

@@ -151,6 +151,7 @@ def run_as_rank(job: dict[str, Any]) -> dict[str, Any] | None:
         labels=(job["labels"],),
         engine=engine,
         parameters={**FIXED, **METHODS[job["method"]], "memory": job["memory"]},
+        report=False,  # a page for people, which rank 0 writes alone
     )
     comm.Barrier()
     cpu, began = time.process_time(), time.perf_counter()

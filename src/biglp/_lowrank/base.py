@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, namespace
+from biglp._core.arrays import Array, Rows, column_sums, namespace
 from biglp._core.blocks import Block
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.shape import Shape
@@ -80,14 +80,11 @@ class Rehearsal:
         All of them.
     fetch_seconds : float
         Time to fetch one row from anywhere.
-    quick : bool
-        Whether steps that take seconds are to be tried on less, and scaled.
     """
 
     rows: TrainingRows
     n_rows: int
     fetch_seconds: float
-    quick: bool = False
 
     @property
     def scale(self) -> float:
@@ -128,6 +125,9 @@ class Factor(ABC):
         cheaper than multiplying every row. None when :meth:`features` returns φ itself.
     store : FeatureStore
         Where the features of a block wait between sweeps.
+    compiled : bool
+        Whether the compiled loops of :mod:`biglp._lowrank.compiled` make the features and what the
+        sweeps need of them.
     """
 
     kind: ClassVar[str]
@@ -142,6 +142,7 @@ class Factor(ABC):
     rank: int
     mixing: np.ndarray | None = None
     store: FeatureStore = NoStore()
+    compiled: bool = False
 
     @classmethod
     @abstractmethod
@@ -177,7 +178,7 @@ class Factor(ABC):
     def rehearse(
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
-        """Fit to some rows; also tell how many seconds each step would take on all of them."""
+        """Fit to some rows; also tell the processor time of each step on all of them."""
         return cls.fit(rehearsal.rows, settings), {}
 
     @classmethod
@@ -230,6 +231,10 @@ class Factor(ABC):
             if not self.store.in_place:
                 return features
         return self.unpack(self.store.load(kept))
+
+    def block_sums(self, block: Block) -> Array:
+        """Column sums of the features of a training block, which are kept on the way.  (p,)."""
+        return column_sums(self.block_features(block))
 
     def pack(self, features: Array) -> Packed:
         """Turn features into plain arrays for the store."""

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, column_sums, like, to_csr
+from biglp._core.arrays import Array, like, to_csr
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.ties import Ties
@@ -160,7 +160,7 @@ def sweep_gram(graph: Graph, labels: Labels | Targets) -> GramSums:
 
 
 def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
-    return (column_sums(factor.block_features(block)),)
+    return (factor.block_sums(block),)
 
 
 def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:

@@ -14,13 +14,21 @@ of G, so it is done only where that is small.
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
+from biglp._core.blocks import Block
+from biglp._core.shape import Shape
+from biglp._lowrank.base import Costs
+from biglp._lowrank.compiled import LOADED_BYTES, compiled_blocks, is_worthwhile
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
+from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
 
 MAX_MIXING_CONDITION = 30.0
@@ -58,19 +66,83 @@ class NystromFactor(LandmarkFactor):
         """Take the kernel between the landmarks apart."""
         return cls(landmarks, bandwidth)
 
+    @classmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
+        """Choose landmarks and bandwidth, and whether the compiled loops are worth loading."""
+        factor, source = super().fit(rows, settings), rows.source
+        if not source.is_sparse and source.device == "cpu":
+            shape = (source.n_rows, source.n_features, len(factor.landmarks))
+            # One process decides for all: the loops round differently from NumPy.
+            factor.compiled = rows.engine.once(lambda: is_worthwhile(*shape))
+        return factor
+
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """As for all factors, and the compiled loops."""
+        costs = super().costs(settings, shape)
+        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        loops = LOADED_BYTES * is_worthwhile(shape.n_rows, shape.width, rank)
+        return replace(costs, small=costs.small + loops)
+
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
+        if self.compiled:
+            return self._loops.features(rows, self._tables, self._width)[0]
         kernel = gaussian(rows, self.landmarks, self.bandwidth)
         return kernel if self.mixing is not None else kernel @ like(kernel, self._root)
 
+    def block_sums(self, block: Block) -> Array:
+        """Column sums, made with the features, which are written where they are kept."""
+        if not self.compiled or "features" in block.memory:
+            return super().block_sums(block)
+        rows = block.rows()
+        place = self.store.room((block.n_rows, self._width), self.landmarks.dtype)
+        features, sums = self._loops.features(rows, self._tables, self._width, place)
+        kept = self.store.keep(self.pack(features))
+        if kept is not None:
+            block.memory["features"] = kept
+        return sums
+
+    @property
+    def _width(self) -> int:
+        return self.rank if self.mixing is None else len(self.landmarks)
+
+    @cached_property
+    def _loops(self) -> Any:
+        return compiled_blocks()
+
+    @cached_property
+    def _tables(self) -> Any:
+        root = self._root if self.mixing is None else None
+        return self._loops.tables(self.landmarks, self.bandwidth, root)
+
+    def for_new_rows(self) -> NystromFactor:
+        """NumPy's way: new rows may be few, and nobody says so beforehand."""
+        factor = copy(self)
+        factor.compiled = False
+        return factor
+
     def state(self) -> dict[str, np.ndarray]:
-        """Landmarks and bandwidth: the rest follows."""
-        return {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
+        """Landmarks and bandwidth, from which the rest follows, and who makes the features."""
+        state = {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
+        return {**state, "compiled": np.array(True)} if self.compiled else state
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> NystromFactor:
         """Rebuild from landmarks and bandwidth."""
-        return cls(state["landmarks"], float(state["bandwidth"]))
+        factor = cls(state["landmarks"], float(state["bandwidth"]))
+        factor.compiled = "compiled" in state
+        return factor
+
+    def describe(self) -> dict[str, Any]:
+        """Landmarks, rank and bandwidth, and whether the features came from compiled loops."""
+        facts = super().describe()
+        return {**facts, "sweeps": "compiled"} if self.compiled else facts
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what another process makes for itself."""
+        made = ("_loops", "_tables")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
 def eigenvalue_cutoff(k: int, dtype: np.dtype[Any]) -> float:

@@ -7,6 +7,7 @@ frees it whatever happens to the process; what fits neither is computed again.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import threading
 from abc import ABC, abstractmethod
@@ -33,6 +34,10 @@ class FeatureStore(ABC):
     @abstractmethod
     def load(self, kept: Any) -> Packed:
         """Return kept arrays."""
+
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """Return an array to be filled and then kept, by the same thread."""
+        return np.empty(shape, dtype)
 
 
 class NoStore(FeatureStore):
@@ -71,17 +76,24 @@ class MemoryStore(FeatureStore):
         """Return the kept arrays themselves."""
         return kept
 
-    def _copy(self, array: np.ndarray) -> np.ndarray:
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """Return the place where an array would be copied to."""
         current = self._current.__dict__
         buffer, used = current.get("buffer"), current.get("used", 0)
-        if buffer is None or used + array.nbytes > buffer.nbytes:
-            buffer, used = np.empty(max(self.BUFFER_BYTES, array.nbytes), dtype=np.uint8), 0
-        place = buffer[used : used + array.nbytes]
+        n_bytes = math.prod(shape) * dtype.itemsize
+        if buffer is None or used + n_bytes > buffer.nbytes:
+            buffer, used = np.empty(max(self.BUFFER_BYTES, n_bytes), dtype=np.uint8), 0
+        current.update(buffer=buffer, used=used)
+        place: np.ndarray = buffer[used : used + n_bytes].view(dtype).reshape(shape)
+        return place
+
+    def _copy(self, array: np.ndarray) -> np.ndarray:
+        place = self.room(array.shape, array.dtype)
+        if place.ctypes.data != array.ctypes.data:
+            place[...] = array
         # The next copy starts on a cache line of its own.
-        current.update(buffer=buffer, used=used + -(-array.nbytes // 64) * 64)
-        copy: np.ndarray = place.view(array.dtype).reshape(array.shape)
-        copy[...] = array
-        return copy
+        self._current.__dict__["used"] += -(-array.nbytes // 64) * 64
+        return place
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # another process starts with an empty buffer

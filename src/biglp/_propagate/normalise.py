@@ -60,6 +60,22 @@ class Normalisation:
         """Degree up to which a row is looked at more closely."""
         return SUSPECT_SHARE * self.length**2 / self.n_rows
 
+    @property
+    def floor(self) -> float:
+        """Degree that such a row has at least, for each unit of the length of its features."""
+        return REPAIR_COSINE * self.length
+
+    @cached_property
+    def metric(self) -> np.ndarray:
+        """M with ‖f‖² = p·M·p for features p before mixing.  (p, p)."""
+        assert self.column_sums is not None
+        return np.eye(len(self.column_sums)) if self.mixing is None else self.mixing @ self.mixing.T
+
+    @cached_property
+    def stretch(self) -> float:
+        """How much longer features become by mixing, at most."""
+        return float(np.sqrt(np.linalg.norm(self.metric, 2)))
+
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
         """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
         weights = self.weights
@@ -105,7 +121,7 @@ class Normalisation:
             part = part @ like(part, self.mixing)
         with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
             norms = xp.sqrt((part * part).sum(1))
-            floor = (REPAIR_COSINE * self.length) * norms
+            floor = self.floor * norms
         low = degrees[suspects]
         lifted = ~(low >= floor)
         empty = norms == 0

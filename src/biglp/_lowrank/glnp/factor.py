@@ -22,6 +22,7 @@ the offsets are kept for new rows; the accelerated gradient takes rows as they a
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -31,12 +32,12 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.blocks import Block
 from biglp._core.checks import anything, not_negative, not_negative_integer
-from biglp._core.errors import ParameterError, warn_caller
+from biglp._core.errors import ParameterError
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
 from biglp._lowrank.glnp.course import Course
-from biglp._lowrank.glnp.descent import Descent
+from biglp._lowrank.glnp.descent import Descent, warn_stopped_short
 from biglp._lowrank.glnp.gradient import descend_gradient
 from biglp._lowrank.glnp.iterate import Iterate
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
@@ -157,6 +158,21 @@ class GlnpFactor(Factor):
         StoppedShortWarning
             When ``max_iter`` ends an iteration that was still getting somewhere.
         """
+        factor, falls = cls._descended(rows, k, solver, start, max_iter, tol)
+        if falls > WORTH_SAYING:
+            advice = []
+            if isinstance(start, str) and start == "uniform":
+                advice.append("factor_params={'start': 'clusters'}, which needs fewer")
+            if solver == "multiplicative":
+                advice.append("factor='glnp' (--factor glnp), which needs fewer")
+            warn_stopped_short(max_iter, falls, tol, advice)
+        return factor
+
+    @classmethod
+    def _descended(
+        cls, rows: TrainingRows, k: int, solver: str, start: Any, max_iter: int, tol: float
+    ) -> tuple[GlnpFactor, float]:
+        """Learn F; also say how fast Q was still falling, 0 where it has settled."""
         if solver not in SOLVERS:
             raise ParameterError(
                 f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}."
@@ -170,25 +186,10 @@ class GlnpFactor(Factor):
         iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
         descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)
         settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
-        if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
-            from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
-
-            more = 5 * max_iter
-            advice = [f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"]
-            if isinstance(start, str) and start == "uniform":
-                advice.append("factor_params={'start': 'clusters'}, which needs fewer")
-            if solver == "multiplicative":
-                advice.append("factor='glnp' (--factor glnp), which needs fewer")
-            warn_caller(
-                f"GLNP stopped after {max_iter} iterations while its objective was still falling "
-                f"(by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); use "
-                f"{', or '.join(advice)}.",
-                StoppedShortWarning,
-            )
         prototypes = (descent.sums.P * descent.norm).astype(rows.source.dtype)
         factor = cls(prototypes, offsets, np.asarray(descent.sums.M), descent.iterate)
         factor.objective_ = descent.objective
-        return factor
+        return factor, 0.0 if settled or max_iter == 0 else descent.recent_fall()
 
     @property
     def n_iter_(self) -> int:
@@ -257,11 +258,13 @@ class GlnpFactor(Factor):
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
         """Take a few steps, and time them."""
-        params = {**settings.factor_params, "max_iter": TRIAL_SWEEPS, "tol": 1e-12}
-        clock = rehearsal.rows.engine.progress = StepClock()
-        factor = cls.fit(rehearsal.rows, replace(settings, factor_params=params))
-        tried = clock.steps["GLNP"]
-        a_sweep = tried.seconds / tried.sweeps * rehearsal.scale
+        rows, start = rehearsal.rows, settings.factor_params.get("start", "clusters")
+        k = cls.rank_for(settings, rows.source.n_rows, rows.source.n_features)
+        clock = rows.engine.progress = StepClock()
+        began = time.process_time()
+        factor, _ = cls._descended(rows, k, cls.solver, start, TRIAL_SWEEPS, 1e-12)
+        seconds = time.process_time() - began
+        a_sweep = seconds / clock.steps["GLNP"].sweeps * rehearsal.scale
         return factor, {"GLNP": USUAL_SWEEPS * a_sweep}
 
     def state(self) -> dict[str, np.ndarray]:

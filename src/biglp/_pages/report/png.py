@@ -8,6 +8,8 @@ import zlib
 
 import numpy as np
 
+LEVEL = 6
+"""How hard to compress: 9 takes seven times as long for a map, and saves a tenth."""
 COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 """PNG's number for grey, RGB and RGBA."""
 
@@ -20,7 +22,7 @@ def png(pixels: np.ndarray) -> bytes:
     lines = np.ascontiguousarray(pixels, dtype=np.uint8).reshape(height, -1)
     # Each line begins with the number of its filter: 0, none.
     raw = np.concatenate([np.zeros((height, 1), dtype=np.uint8), lines], axis=1).tobytes()
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b"")]
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(raw, LEVEL)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
 
 

@@ -21,6 +21,7 @@ from biglp._sources.tables.arrow_columns import (
     CODE,
     Content,
     content_of,
+    has_thousands,
     missing_in,
     text,
     written_numbers,
@@ -69,6 +70,8 @@ class Look:
         How texts that are all dates are written.
     written : bool
         Whether numbers are written as text; ``missing`` counts the texts that are none.
+    thousands : bool
+        Whether such numbers have commas between thousands.
     mistake : str or None
         The first text among such numbers that is none.
     constant : bool
@@ -87,6 +90,7 @@ class Look:
     free_text: bool = False
     date_format: str | None = None
     written: bool = False
+    thousands: bool = False
     mistake: str | None = None
     constant: bool = False
 
@@ -193,12 +197,13 @@ def look_at_column(name: str, values: Any) -> Look:
 
 
 def _look_at_text(seen: Look, values: Any) -> Look:
-    found = written_numbers(values)
+    thousands = has_thousands(values)
+    found = written_numbers(values, thousands=thousands)
     marks = pc.is_in(values, value_set=pa.array(MISSING_TEXTS))
     others = found.null_count - pc.sum(marks).as_py()
     some = found.null_count < len(values)
     if some and others <= (1.0 - NUMBERS) * len(values) and not _has_codes(values):
-        return _look_at_written(seen, values, found)
+        return _look_at_written(replace(seen, thousands=thousands), values, found)
     different = values.unique()
     share = len(different) / len(values)
     words = pc.mean(pc.count_substring_regex(different, pattern=r"\S+")).as_py()
