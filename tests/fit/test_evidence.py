@@ -151,3 +151,9 @@ def test_reliability_counts_what_was_right():
     assert groups[0]["confidence"] < groups[1]["confidence"] < groups[2]["confidence"]
     assert reliability(labels, HeldOut(labels.rows[:5], shares[:5])) == {"reliability": None}
     assert reliability(labels, None) == {}
+
+
+@pytest.mark.filterwarnings("error")
+def test_largest_entries_that_are_too_large_for_the_page():
+    values, _ = largest_entries(sparse.csr_array(np.array([[1e200, -1e300]])))
+    assert np.isfinite(values).all()

@@ -140,10 +140,11 @@ def largest_entries(rows: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Values and columns of the largest entries of each row; 0 and −1 where there are fewer."""
     values = np.zeros((rows.shape[0], ENTRIES), dtype=np.float32)
     columns = np.full(values.shape, -1, dtype=np.int64)
+    most = np.finfo(np.float32).max  # what is larger is shown as that
     for place in range(rows.shape[0]):
         part = slice(rows.indptr[place], rows.indptr[place + 1])
         best = np.argsort(-np.abs(rows.data[part]), kind="stable")[:ENTRIES]
-        values[place, : len(best)] = rows.data[part][best]
+        values[place, : len(best)] = np.clip(rows.data[part][best], -most, most)
         columns[place, : len(best)] = rows.indices[part][best]
     return values, columns
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_moons
 
 from biglp import LowRankLabelPropagation
@@ -23,6 +24,17 @@ def test_training_rows_taken_for_new_ones_have_the_same_factor(solver, max_iter,
         found = gathered(known, cut_rows(prepared(X), 7))
         assert found.dtype == dtype
         assert relative(found, F) < 1e-3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+def test_multiplicative_steps_of_rows_that_are_mostly_zero_or_below_all_others(storage):
+    """Rounding makes of zeros negative numbers, which have no root."""
+    X = np.zeros((6, 3))
+    X[1:, 0], X[4] = [3, 7, 255, 0, 5], [0, 0, 255]
+    factor, _, F = fitted(X, k=6, solver="multiplicative", max_iter=200, tol=0.0)
+    assert relative(factor.features(storage(X)), F) < 1e-3
+    assert np.isfinite(factor.features(storage(X - 50.0))).all()
 
 
 def test_a_start_that_is_drawn_by_row_has_no_course():

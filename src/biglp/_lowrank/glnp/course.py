@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._lowrank.glnp.descent import ClusterStart
@@ -132,9 +133,11 @@ class Course:
 
     def steps(self, dtype: np.dtype[Any]) -> Iterator[Step]:
         """Yield the steps, made when they are wanted."""
-        gradient = self.moves.shape[1] == 2
+        gradient = not self._multiplicative
         for place, (first, *other) in enumerate(self.moves.tolist()):
             P, M = self.P[place], self.M[place]
+            if not gradient:  # sums of patterns are 0 but for rounding, which has no root
+                P, M = np.maximum(P, 0.0), np.maximum(M, 0.0)
             A = self.size * (P @ P.T)
             P, A, M = (array.astype(dtype) for array in (P, A, M))
             if gradient:
@@ -152,7 +155,13 @@ class Course:
         ]
         return namespace(parts[0]).concatenate(parts)
 
+    @property
+    def _multiplicative(self) -> bool:
+        return self.moves.shape[1] == 1
+
     def _follow(self, rows: Rows) -> Array:
+        if self._multiplicative:  # below the least value in training: as that one
+            rows = rows.maximum(0) if sparse.issparse(rows) else rows.clip(min=0)
         previous: Array | None = None
         current = ClusterStart(self.centres).of(rows)
         current = current * like(current, self.scale)
