@@ -10,50 +10,33 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
-from pathlib import Path
+import sys
 
 import nox
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-ROOMS = ["core", "labels", "propagate", "lowrank", "answers", "sinks", "sources", "estimators"]
-"""Tests that ask most of the dependencies, and no cluster."""
-
-
-def lowest(requirements: list[str]) -> list[str]:
-    """The lowest versions that requirements allow, as exact ones."""
-    found = []
-    for requirement in requirements:
-        name = re.match(r"[A-Za-z0-9_.-]+", requirement)
-        least = re.search(r">=\s*([0-9.]+)", requirement)
-        if name and least:
-            found.append(f"{name[0]}=={least[1]}")
-    return found
+MPI = "" if sys.platform == "win32" else "mpich,"  # there is no such package for Windows
+EVERYTHING = f".[{MPI}test,plot,dask,gpu,fast,hdf5,zarr,lake,label]"
+"""With all extras whose absence would skip tests."""
+IN_TWO = ("python", "-m", "pytest", "-n", "2", "--dist", "loadfile")
+"""A file's tests stay together, because they share clusters."""
 
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Run all tests with the newest versions, and hold coverage to its floor."""
-    session.install("--constraint", "constraints.txt", "-e", ".[test,plot,dask,hdf5,zarr,lake]")
-    session.install("coverage[toml]>=7.5")
-    session.run("coverage", "run", "-m", "pytest", *session.posargs)
-    session.run("coverage", "report")
+    session.install("--constraint", "constraints.txt", "-e", EVERYTHING)
+    session.install("pytest-cov>=6")
+    session.run(*IN_TWO, "--cov", *session.posargs)
 
 
-@nox.session(name="lowest", python="3.11", default=False)
-def lowest_versions(session: nox.Session) -> None:
-    """Run the rooms' tests with the lowest versions of all dependencies."""
-    extras = PROJECT["optional-dependencies"]
-    exact = lowest(PROJECT["dependencies"] + extras["plot"] + extras["hdf5"] + extras["zarr"])
-    # typer 0.16 warns of nothing with the click of its time only.
-    tools = ["click==8.2.0", "pytest==8.3.5", "pytest-timeout", "hypothesis", "pandas==2.1.0"]
-    session.install(*exact, *tools)
-    session.install("--no-deps", "-e", ".")
-    session.run("python", "-m", "pytest", *(session.posargs or [f"tests/{r}" for r in ROOMS]))
+@nox.session(python="3.11", default=False)
+def lowest(session: nox.Session) -> None:
+    """Run all tests with the lowest versions of all dependencies, which the file names."""
+    session.install("--constraint", "packaging/lowest.txt", "-e", EVERYTHING)
+    session.run(*IN_TWO, *session.posargs)
 
 
 @nox.session(default=False)

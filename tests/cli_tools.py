@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
+import typer.testing
 from typer.testing import CliRunner, Result
 
 from biglp._lowrank.answering import AnswerSweep
 
 _write_block = AnswerSweep.write_block
+# A command line takes longer to build than most commands to run; it keeps nothing of a run.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[assignment]
 PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.running"]
 PRELOADED += ["biglp._pages.label.app", "uvicorn"]
 
@@ -79,7 +81,8 @@ class Process:
         patches: dict[str, Any] | None = None,
         file_size: int | None = None,
     ) -> None:
-        context = multiprocessing.get_context("forkserver")
+        server = "forkserver" in multiprocessing.get_all_start_methods()  # not on Windows
+        context = multiprocessing.get_context("forkserver" if server else "spawn")
         context.set_forkserver_preload(PRELOADED)
         command = [str(arg) for arg in args]
         self.folder = folder
@@ -131,6 +134,8 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
         owner = reduce(getattr, owners, importlib.import_module(module))
         setattr(owner, attribute, value)
     if file_size is not None:
+        import resource
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
     try:
         app(command)

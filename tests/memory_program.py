@@ -1,7 +1,7 @@
-"""A fit whose memory is watched from outside: memory_program.py ENGINE ROWS FEATURES JSON BUDGET.
+"""A fit whose memory is watched from outside: memory_program.py ENGINE ROWS FEATURES JSON.
 
-Prints one line of JSON: the rows it has labelled, or the smallest budget (in MB) when BUDGET was
-refused; and the bytes of the rows and labels that it handed over.
+It is refused for 20 MB first, and runs with what the refusal names. Prints one line of JSON: that
+budget (in MB), the rows that were labelled, and the bytes of the rows and labels handed over.
 """
 
 import json
@@ -15,7 +15,7 @@ from biglp import LowRankLabelPropagation
 from biglp._core.errors import BigLPWarning, MemoryBudgetError
 
 
-def main(engine: str, n_rows: str, n_features: str, parameters: str, memory: str) -> None:
+def main(engine: str, n_rows: str, n_features: str, parameters: str) -> None:
     warnings.simplefilter("ignore", BigLPWarning)
     shape = int(n_rows), int(n_features)
     simulated = f"sim:{shape[0]}x{shape[1]}"
@@ -32,12 +32,14 @@ def main(engine: str, n_rows: str, n_features: str, parameters: str, memory: str
         from biglp._engines.dask.engine import DaskEngine
 
         chosen = DaskEngine(n_workers=2)
-    model = LowRankLabelPropagation(**json.loads(parameters), engine=chosen, memory=memory)
+    model = LowRankLabelPropagation(**json.loads(parameters), engine=chosen, memory="20MB")
     try:
-        model.fit(X, y)
-        found = {"rows": len(model.transduction_)}
-    except MemoryBudgetError as error:
-        found = {"least": int(re.search(r"--memory (\d+)MB", str(error))[1])}
+        try:
+            model.fit(X, y)
+        except MemoryBudgetError as error:
+            least = int(re.search(r"--memory (\d+)MB", str(error))[1])
+        model.set_params(memory=f"{least}MB").fit(X, y)
+        found = {"rows": len(model.transduction_), "least": least}
     finally:
         if engine == "dask":
             chosen.close()

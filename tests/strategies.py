@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -27,32 +28,71 @@ STORAGE = {
     "csr": sparse.csr_matrix,
     "csc": sparse.csc_matrix,
     "coo": sparse.coo_matrix,
+    "bsr": sparse.bsr_array,
+    "view": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "frame": lambda X: pd.DataFrame(X).rename(columns="x{}".format),
+    "mixed": lambda X: mixed_frame(X),
 }
-DTYPES = ("float64", "float32", "float16", "int64", "int8", "uint8", "bool")
+DTYPES = ("float64", "float32", "float16", "int64", "int8", "uint8", "bool", ">f8", "longdouble")
 _ODD = (float("nan"), float("inf"), "auto", True, None, "x", 5e-324, 2**63)
 odd_numbers = st.sampled_from([0, 1, -1, 0.5, 0.99, 1 - 1e-16, 1e-7, 1e-300, 1e300, *_ODD])
-parameters = st.fixed_dictionaries(
-    {},
-    optional={
-        "factor": st.sampled_from(["anchors", "nystrom", "linear", "glnp", "glnp-mu"]),
-        "n_landmarks": st.one_of(st.integers(1, 40), odd_numbers),
-        "landmarks": st.sampled_from(["kmeans", "random", "kmeans-full", "x"]),
-        "bandwidth": st.one_of(st.floats(1e-3, 1e3), odd_numbers),
-        "alpha": st.one_of(st.floats(0.01, 0.999), odd_numbers),
-        "class_balance": st.one_of(
-            st.sampled_from(["auto", "mass", "none", "x"]),
-            st.lists(st.sampled_from([0.0, 0.2, 0.8, 1.0, 1e308, -1.0, float("nan")]), max_size=4),
-        ),
-        "clamp": st.sampled_from(["soft", "hard"]),
-        "scaling": st.sampled_from(["auto", "none", "standard", "unit", "robust"]),
-        "projection": st.one_of(st.integers(1, 8), odd_numbers),
-        "solver": st.sampled_from(["closed_form", "cg", "iteration"]),
-        "max_iter": st.sampled_from([0, 1, 50, -1]),
-        "tol": odd_numbers,
-        "random_state": st.one_of(st.integers(0, 2**32 - 1), st.sampled_from([-1, None, "x"])),
+sizes = st.sampled_from([5e-324, 1e-300, 1e-20, 1e-7, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e20, 1e300])
+"""Numbers above 0, of any size."""
+_PRIORS = (0.0, 0.2, 0.8, 1.0, 1e308, 1e-308, -1.0, float("nan"))
+shared_parameters = {
+    "factor": st.sampled_from(["anchors", "nystrom", "linear", "glnp", "glnp-mu"]),
+    "n_landmarks": st.one_of(st.integers(1, 40), st.sampled_from([10_000, "auto"])),
+    "landmarks": st.sampled_from(["kmeans", "random", "kmeans-full"]),
+    "bandwidth": sizes,
+    "alpha": st.one_of(st.floats(1e-9, 1 - 1e-9), st.just("auto")),
+    "scaling": st.sampled_from(
+        ["auto", "none", "standard", "minmax", "log", "unit", "text", "table"]
+    ),
+    "projection": st.one_of(st.integers(1, 8), st.sampled_from(["auto", "none", 10**6])),
+    "effort": st.sampled_from(["fast", "balanced", "best"]),
+    "random_state": st.one_of(st.integers(0, 2**32 - 1), st.none()),
+    "missing": st.sampled_from(["auto", "mean", "error"]),
+}
+_PARAMETERS = {
+    **shared_parameters,
+    "class_balance": st.one_of(
+        st.sampled_from(["auto", "mass", "share", "centre", "none"]),
+        st.lists(st.sampled_from(_PRIORS), max_size=4),
+    ),
+    "filter": st.sampled_from(["auto", "spreading", "poisson"]),
+    "clamp": st.sampled_from(["soft", "hard"]),
+    "solver": st.sampled_from(["closed_form", "iterative"]),
+    "max_iter": st.sampled_from([1, 2, 50]),
+    "tol": sizes,
+}
+_FACTOR_PARAMS: dict[str | None, Any] = {
+    "anchors": {"n_nearest": st.integers(1, 50), "bandwidth_factor": sizes},
+    "nystrom": {"bandwidth_factor": sizes},
+    "linear": {"shift": st.booleans()},
+    "glnp": {
+        "start": st.sampled_from(["uniform", "clusters", "x"]),
+        "max_iter": st.integers(0, 30),
+        "tol": st.one_of(sizes, st.just(0.0)),
     },
-)
-"""Parameters of the classifier: good ones, and some that must be refused."""
+}
+
+
+@st.composite
+def parameters(draw: Any, known: dict[str, Any] = _PARAMETERS) -> dict[str, Any]:
+    """Parameters of an estimator at their limits; one in some is none that can be used."""
+    chosen: dict[str, Any] = draw(
+        st.lists(st.sampled_from(sorted(known)), max_size=6, unique=True).flatmap(
+            lambda names: st.fixed_dictionaries({name: known[name] for name in names})
+        )
+    )
+    if draw(st.integers(0, 4)) == 0:
+        names = st.lists(st.sampled_from(sorted(known)), max_size=2)
+        chosen |= {name: draw(odd_numbers) for name in draw(names)}
+    own = chosen.get("factor")
+    own = "glnp" if own == "glnp-mu" else own
+    if isinstance(own, str) and own in _FACTOR_PARAMS and draw(st.booleans()):
+        chosen["factor_params"] = draw(st.fixed_dictionaries({}, optional=_FACTOR_PARAMS[own]))
+    return chosen
 
 
 @st.composite
@@ -68,9 +108,28 @@ def arrays(draw: Any) -> Any:
             X = change(X, rng)
         X = (X * size).astype(draw(st.sampled_from(DTYPES)))
     storage = draw(st.sampled_from([*STORAGE, "array", "array"]))
-    if X.dtype == np.float16 and storage in ("csr", "csc", "coo"):
-        X = X.astype(np.float32)
+    return stored(X, storage)
+
+
+def stored(X: np.ndarray, storage: str) -> Any:
+    """Rows in one of the ways of :data:`STORAGE`."""
+    if storage in ("csr", "csc", "coo", "bsr"):  # SciPy knows fewer types
+        X = X.astype(np.float64 if X.dtype.kind == "f" and X.dtype.itemsize > 4 else np.float32)
     return STORAGE[storage](X)
+
+
+@st.composite
+def other_rows(draw: Any, n_features: int) -> Any:
+    """New rows for a model: of another type, storage and size than those that it was fitted on."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = rng.normal(size=(draw(st.integers(1, 9)), n_features))
+    with np.errstate(all="ignore"):
+        for change in draw(st.lists(st.sampled_from(CHANGES), max_size=1)):
+            X = change(X, rng)
+        X = (X * draw(st.sampled_from([1.0, 1.0, 1e-200, 1e6, 1e200]))).astype(
+            draw(st.sampled_from(DTYPES))
+        )
+    return stored(X, draw(st.sampled_from([*STORAGE][:-2])))  # no tables
 
 
 def _constant(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -136,3 +195,34 @@ def weights(draw: Any, n: int) -> Any:
     if kind in odd:
         usual[rng.integers(n)] = odd[kind]
     return usual
+
+
+def mixed_frame(X: np.ndarray) -> pd.DataFrame:
+    """A table whose columns are numbers, texts, dates, truth values, with some missing."""
+    table = pd.DataFrame({f"x{i}": column for i, column in enumerate(X.T.astype(float))})
+    n = len(table)
+    with np.errstate(all="ignore"):
+        codes = np.nan_to_num(X[:, 0].astype(float), posinf=0, neginf=0).astype(np.int64)
+    table["word"] = np.array(["a", "b", "", "1", "nan"], dtype=object)[codes % 5]
+    table["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(codes % 500, unit="D")
+    table["yes"] = pd.array(codes % 2 == 0, dtype="boolean")
+    table["kind"] = pd.Categorical(table["word"])
+    table.loc[n // 2 :: 3, ["word", "day", "x0", "yes"]] = None
+    return table
+
+
+@st.composite
+def targets(draw: Any, n: int) -> Any:
+    """Measured values of n rows, of one or two targets; most of them unknown, some wrong."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    shape = draw(st.sampled_from([(n,), (n,), (n, 1), (n, 2)]))
+    y = rng.normal(size=shape) * draw(sizes)
+    change = draw(st.sampled_from(["none", "none", "none", "constant", "odd", "integers", "short"]))
+    if change == "constant":
+        y[:] = draw(st.sampled_from([0.0, 1.0, 1e300, 5e-324]))
+    elif change == "odd":
+        y[rng.integers(n)] = draw(st.sampled_from([np.inf, 1e308, -1e308, np.nan]))
+    y[rng.random(n) > draw(st.sampled_from([0.1, 0.5, 1.0]))] = np.nan
+    if change == "integers":
+        return np.clip(np.nan_to_num(y), -1e18, 1e18).astype(np.int64)
+    return y[:-1] if change == "short" else y

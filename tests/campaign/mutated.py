@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
@@ -17,36 +16,26 @@ from pathlib import Path
 
 import numpy as np
 
-import array_files
 import cli_tools
-import row_files
+from campaign.damageable import FILES, write
 from campaign.mutations import mutated
 from campaign.processes import ENDINGS, QUICK
 
-FILES_EACH, MODELS_EACH = (3, 12) if QUICK else (60, 60)
+FILES_EACH, MODELS_EACH = (3, 12) if QUICK else (150, 100)
+REPORT_SHARE = 0.1
+"""Share of the files whose fit also writes its report, which takes longer than all the rest."""
+OTHER_SHARE = 0.15
+OTHERS = (["suggest", "-o", "suggested.csv", "--overwrite"], ["check", "--factor", "linear"])
+"""What else reads rows and labels."""
 SECONDS_EACH = 60
 ADDRESSES = 12 << 30
-TABLES = (
-    "csv",
-    "csv.gz",
-    "tsv",
-    "parquet",
-    "feather",
-    "arrow-lz4",
-    "jsonl",
-    "libsvm",
-    "libsvm.bz2",
-)
-ARRAYS = ("npy", "npy-fortran", "npz", "npz-sparse", "hdf5", "zarr")
-LABELS = ("labels.npy", "labels.csv", "pairs.csv", "labels.txt", "labels.json")
 
 
 def files(seed: int, folder: Path) -> int:
     """Damage a file of one format many times, and read it each time."""
     choose = random.Random(seed)
-    kinds = (*TABLES, *ARRAYS, *LABELS)
     os.chdir(folder)
-    command, targets = _write(kinds[seed % len(kinds)], choose)
+    command, targets = write(FILES[seed % len(FILES)], choose)
     contents = {path: path.read_bytes() for path in targets}
 
     def attempt() -> list[str]:
@@ -54,7 +43,11 @@ def files(seed: int, folder: Path) -> int:
         target.write_bytes(mutated(contents[target], choose))
         Path("attacked.txt").write_text(str(target))
         shutil.copy(target, "attacked.bin")
-        return command
+        if command[0] != "fit" or choose.random() < REPORT_SHARE:
+            return command
+        if choose.random() < OTHER_SHARE:
+            return [*choose.choice(OTHERS), *command[1 : command.index("--factor")], "-q"]
+        return [*command, "--no-report"]
 
     def restore() -> None:
         for path, content in contents.items():
@@ -88,6 +81,9 @@ def models(seed: int, folder: Path) -> int:
             name = choose.choice([*parts])
             content = _packed({**parts, name: mutated(parts[name], choose)})
         Path("attacked.biglp").write_bytes(content)
+        if choose.random() < OTHER_SHARE:
+            more = ["-o", "suggested.csv", "--overwrite", "-q"]
+            return ["suggest", "rows.npy", "--model", "attacked.biglp", *more]
         return ["predict", "attacked.biglp", "rows.npy", "-o", "new", "--overwrite", "-q"]
 
     return _attack(MODELS_EACH, attempt, lambda: None)
@@ -159,93 +155,3 @@ def _packed(parts: dict[str, bytes]) -> bytes:
         for name, content in parts.items():
             archive.writestr(name, content)
     return buffer.getvalue()
-
-
-def _write(kind: str, choose: random.Random) -> tuple[list[str], list[Path]]:
-    """Write an undamaged file; return the command that reads it, and the files to damage."""
-    rng = np.random.default_rng(choose.getrandbits(32))
-    n = choose.randrange(60, 300)
-    truth = rng.integers(0, 3, n)
-    values = np.round(rng.normal(size=(n, 4)) + 2 * truth[:, None], 3)
-    shown = np.where(np.arange(n) < 30, truth, -1)
-    np.save("labels.npy", shown)
-    options = ["--factor", "linear", "-q", "-o", "out", "--overwrite"]
-    if kind in ARRAYS or kind in LABELS:
-        named, targets = _write_arrays(kind, values, rng)
-        labels = ["--labels", _write_labels(kind, shown)] if kind in LABELS else []
-        if labels:
-            targets = [Path(labels[1])]
-        return ["fit", *named, *(labels or ["--labels", "labels.npy"]), *options], targets
-    named = [*map(str, _write_table(kind, values, shown))]
-    if kind.startswith("libsvm"):
-        named += ["--labels", "labels.npy"]
-    return ["fit", *named, *options], [Path(named[0])]
-
-
-def _write_table(kind: str, values: np.ndarray, shown: np.ndarray) -> tuple[str, ...]:
-    import bz2
-
-    import pyarrow.feather
-
-    if kind == "libsvm.bz2":
-        row_files.write("libsvm", values, shown)
-        Path("rows.libsvm.bz2").write_bytes(bz2.compress(Path("rows.libsvm").read_bytes()))
-        return ("rows.libsvm.bz2",)
-    if kind in ("libsvm", "parquet", "csv"):
-        return row_files.write(kind, values, shown)
-    row_files.write("csv", values, shown)
-    text = Path("rows.csv").read_bytes()
-    if kind == "csv.gz":
-        Path("rows.csv.gz").write_bytes(gzip.compress(text))
-        return "rows.csv.gz", "--label-column", "y"
-    if kind == "tsv":
-        Path("rows.tsv").write_bytes(text.replace(b",", b"\t"))
-        return "rows.tsv", "--label-column", "y"
-    table = pyarrow.csv.read_csv("rows.csv")
-    if kind == "jsonl":
-        lines = [json.dumps(row) for row in table.to_pylist()]
-        Path("rows.jsonl").write_text("\n".join(lines) + "\n")
-        return "rows.jsonl", "--label-column", "y"
-    packing = "lz4" if kind == "arrow-lz4" else "uncompressed"
-    pyarrow.feather.write_feather(table, "rows.feather", compression=packing)
-    return "rows.feather", "--label-column", "y"
-
-
-def _write_arrays(
-    kind: str, values: np.ndarray, rng: np.random.Generator
-) -> tuple[list[str], list[Path]]:
-    from scipy import sparse
-
-    if kind == "npy-fortran":
-        np.save("rows.npy", np.asfortranarray(values))
-        return ["rows.npy"], [Path("rows.npy")]
-    if kind == "npz-sparse":
-        thin = np.where(rng.random(values.shape) < 0.5, 0, values)
-        sparse.save_npz("rows.npz", sparse.csr_matrix(thin))
-        return ["rows.npz"], [Path("rows.npz")]
-    if kind in LABELS or kind == "npy":
-        np.save("rows.npy", values)
-        return ["rows.npy"], [Path("rows.npy")]
-    named = array_files.write(kind, values, Path("made"), [], 50)
-    place = Path(named.partition("::")[0])
-    return [named], [path for path in sorted(place.parent.rglob("*")) if path.is_file()]
-
-
-def _write_labels(kind: str, shown: np.ndarray) -> str:
-    known = np.flatnonzero(shown >= 0)
-    if kind == "labels.csv":
-        Path(kind).write_text("label\n" + "\n".join(map(str, shown)) + "\n")
-    elif kind == "pairs.csv":
-        Path(kind).write_text("row,label\n" + "".join(f"{i},{shown[i]}\n" for i in known))
-    elif kind == "labels.txt":
-        Path(kind).write_text("".join(f"{label}\n" for label in shown))
-    elif kind == "labels.json":
-        tasks = [
-            {
-                "data": {"row": int(i)},
-                "annotations": [{"result": [{"value": {"choices": [str(shown[i])]}}]}],
-            }
-            for i in known
-        ]
-        Path(kind).write_text(json.dumps(tasks))
-    return kind

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from campaign.kinds import KINDS, Kind
+from campaign.kinds import HOUR, KINDS, Kind
 
 LOADED = (
     "biglp.cli",
@@ -31,6 +31,8 @@ LOADED = (
     "pyarrow.parquet",
 )
 """Loaded once, before the first case: a case then pays for its work alone."""
+RESERVE = 1.15
+"""Kinds go on with what they must try until they have this much more."""
 
 
 @dataclass
@@ -60,12 +62,14 @@ class Campaign:
     cases: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, object]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    seconds: float = HOUR
 
     def run(self, jobs: int, seconds: float, cases: dict[str, int] | None = None) -> None:
         """Run until the time is over, or so many cases of each kind are done."""
         for name in LOADED:
             importlib.import_module(name)
         running: dict[int, Running] = {}
+        self.seconds = seconds
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         try:
             self._run(running, jobs, seconds, cases)
@@ -92,7 +96,7 @@ class Campaign:
                 busy = Counter(used)
                 for one in running.values():
                     busy[one.kind.name] += now - one.began
-                kind = min(waiting, key=lambda each: busy[each.name] / each.share)
+                kind = self._next(waiting, busy)
                 pid, one = _start(kind, self.seed + started[kind.name])
                 started[kind.name] += 1
                 running[pid] = one
@@ -108,6 +112,21 @@ class Campaign:
                     used[one.kind.name] += time.monotonic() - one.began
                     self._ended(pid, one, None if not ended else status)
             time.sleep(0.02)
+
+    def _next(self, waiting: list[Kind], busy: Counter[str]) -> Kind:
+        """Choose the kind that has had least of its share of the time.
+
+        Those that have tried what they must leave their time to the others that have not.
+        """
+        done = [each for each in waiting if each.asked and self.reached(each, RESERVE)]
+        short = [each for each in waiting if each.asked and each not in done]
+        if short:
+            waiting = [each for each in waiting if each not in done]
+        return min(waiting, key=lambda each: busy[each.name] / each.share)
+
+    def reached(self, kind: Kind, reserve: float = 1.0) -> bool:
+        """Whether a kind has tried what it must in a campaign of this length."""
+        return self.tried[kind.name] >= reserve * kind.asked * min(self.seconds / HOUR, 1.0)
 
     def _ended(self, pid: int, one: Running, status: int | None) -> None:
         with suppress(ProcessLookupError):
@@ -134,12 +153,19 @@ class Campaign:
 
     def report(self) -> str:
         """Write tried and survived, by kind."""
-        lines = [f"{'kind':<9} {'cases':>6} {'tried':>7} {'failed cases':>13}  what"]
+        lines = [f"{'kind':<9} {'cases':>6} {'tried':>7} {'failed cases':>13} {'asked':>7}  what"]
         failed = Counter(str(each["kind"]) for each in self.failures)
         for kind in self.kinds:
             name = kind.name
             numbers = f"{self.cases[name]:>6,} {self.tried[name]:>7,} {failed[name]:>13,}"
-            lines.append(f"{name:<9} {numbers}  {kind.counted}")
+            asked = f"{kind.asked:>7,}" if kind.asked else " " * 7
+            lines.append(f"{name:<9} {numbers} {asked}  {kind.counted}")
+        short = [
+            f"{kind.name} {self.tried[kind.name]:,} of {kind.asked:,}"
+            for kind in self.kinds
+            if self.tried[kind.name] < kind.asked
+        ]
+        lines.append(f"asked for, not reached: {', '.join(short) or 'nothing'}")
         lines.append(f"{(time.monotonic() - self.began) / 60:.1f} minutes, seed {self.seed}")
         for each in self.failures:
             lines.append(f"replay with: --replay {each['kind']}:{each['seed']}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 
+from biglp.cli import print_anything
 from cli_tools import done, run
 
 
@@ -43,3 +45,12 @@ def test_the_version_is_told_before_anything_is_loaded():
     """
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout.startswith("biglp ")
+
+
+def test_letters_that_an_encoding_does_not_have_are_escaped():
+    printed = io.BytesIO()
+    stream = io.TextIOWrapper(printed, encoding="cp1252")
+    print_anything(stream)
+    print("é → ok", file=stream, flush=True)
+    assert printed.getvalue().split() == [b"\xe9", rb"\u2192", b"ok"]
+    print_anything(printed)  # what is no text is left alone

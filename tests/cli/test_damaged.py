@@ -178,3 +178,24 @@ def test_a_model_whose_parts_do_not_fit_each_other(folder):
     assert "bad.biglp cannot be used: its parts do not fit each other" in " ".join(
         result.output.split()
     )
+
+
+def test_a_summary_that_is_not_whole(folder):
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "y.npy", "--factor", "linear")
+    assert code == 0, said
+    summary = folder / "out" / "summary.json"
+    for old, new in ((b'"step"', b'"stop"'), (b'"rows"', b'"cows"'), (b'"run"', b'"ran"')):
+        content = summary.read_bytes()
+        summary.write_bytes(content.replace(old, new))
+        result = CliRunner().invoke(app, ["report", str(folder / "out"), "--overwrite"])
+        assert result.exit_code == 2, (old, result.output)
+        assert "summary.json" in result.stderr
+        summary.write_bytes(content)
+
+
+def test_metadata_that_end_before_the_rows(folder):
+    (folder / "about.csv").write_text("name,z\n" + "".join(f"id-{i},1\n" for i in range(15)))
+    named = ["--metadata", folder / "about.csv", "--id-column", "name", "-n", "20"]
+    result = CliRunner().invoke(app, ["suggest", str(folder / "X.npy"), *map(str, named)])
+    assert result.exit_code == 3, result.output
+    assert "ends after 15 rows, before the rows do" in " ".join(result.stderr.split())

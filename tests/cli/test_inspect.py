@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from cli_tools import done, failed
-from made_tables import articles
+from made_tables import articles, some_labels
 from row_files import FEATURES, ROWS, write
 
 
@@ -32,18 +36,31 @@ def test_inspect_table(here, connections):
 
 
 def test_a_table_of_free_text_alone(here):
-    """What would be done is shown, with the option that makes features of it; fit refuses it."""
-    frame, topic = articles(100)
-    frame = frame[["text"]].assign(topic=np.where(topic < 20, topic, None))
+    """Its words are counted without being asked for, and that is said."""
+    frame, topic = articles(200)
+    frame = frame[["text"]].assign(number=np.arange(200), topic=some_labels(topic, 40))
     frame.to_csv("news.csv", index=False)
     arguments = ("news.csv", "--label-column", "topic")
     found = json.loads(done("inspect", *arguments, "--json").stdout)
-    assert found["columns"]["text"]["use"].startswith("left out: free text; --text text")
-    assert found["labels"].keys() == {"0", "1", "2"}
+    assert found["columns"]["text"]["use"] == "text: its words are counted"
+    assert found["columns"]["number"]["use"] == "left out: it counts the rows"
+    assert found["methods"][0]["seconds"] > 0
+    shown = done("fit", *arguments, "-o", "out").stdout
+    assert "Words are counted in text." in shown
+    assert (pq.read_table("out/labels.parquet")["label"].to_numpy() == topic).mean() > 0.85
+
+
+def test_a_table_without_features(here):
+    """What is done with its columns is shown all the same; fit refuses it."""
+    frame = pd.DataFrame({"name": [f"row {n}" for n in range(100)], "y": ["a", "b"] * 50})
+    frame.to_csv("names.csv", index=False)
+    arguments = ("names.csv", "--label-column", "y")
+    found = json.loads(done("inspect", *arguments, "--json").stdout)
+    assert found["columns"]["name"]["use"].startswith("left out: 100% of its texts are different")
+    assert found["labels"].keys() == {"a", "b"}
     assert (found["features"], found["methods"]) == (0, [])
     shown = " ".join(done("inspect", *arguments).stdout.split())
-    assert "--text text" in shown
-    assert "No method can be tried: news.csv has no column that can be a feature" in shown
+    assert "No method can be tried: names.csv has no column that can be a feature" in shown
     assert "no column that can be a feature" in failed(3, "fit", *arguments, "-o", "out")
 
 
@@ -57,7 +74,7 @@ def test_inspect_other_formats(here, rows, kind):
     assert all(method["seconds"] > 0 for method in facts["methods"])
 
 
-def test_estimates_are_near(here):
+def test_first_hour_8_estimates_are_near(here):
     """Loosely, because other programs may be at work on this machine."""
     done("simulate", "200K", "20", "-o", "sim.npy", "-q")
     arguments = ("sim.npy", "--labels", "sim.labels.npy", "-k", "60")
@@ -71,42 +88,47 @@ def test_estimates_are_near(here):
         assert 0.15 < ratio < 7
 
 
-def test_quick_trials_try_less(here, monkeypatch):
-    """What is tried of a fine graph: rows, landmarks of the start, labels; a graph is shared."""
+def test_first_hour_7_a_quick_look_learns_nothing(here, monkeypatch):
+    """Learning is counted, not tried, unless --full asks for it; a graph is tried once."""
     from biglp._jobs.inspect import survey, trial
-    from biglp._lowrank import landmark_factor
 
     rng = np.random.default_rng(0)
     np.save("rows.npy", rng.normal(size=(30_000, 3)).astype(np.float32))
     np.save("labels.npy", np.where(np.arange(30_000) < 100, np.arange(30_000) % 2, -1))
     methods = dict(list(survey.METHODS.items())[:2])
     monkeypatch.setattr(survey, "METHODS", methods)
-    seen = []
-    learn, start = trial.learn, landmark_factor.kmeans_start
-    monkeypatch.setattr(trial, "learn", lambda p: seen.append(_tried_on(p)) or learn(p))
+    learnt, swept = [], []
+    learn, problem = trial.learn, trial.Pipeline.problem
+    monkeypatch.setattr(trial, "learn", lambda p: learnt.append(p) or learn(p))
     monkeypatch.setattr(
-        landmark_factor, "kmeans_start", lambda s, k, seed: seen.append(k) or start(s, k, seed)
+        trial.Pipeline, "problem", lambda *given: swept.append(given[1]) or problem(*given)
     )
     arguments = ("inspect", "rows.npy", "--labels", "labels.npy", "-k", 2500, "--json")
     found = json.loads(done(*arguments).stdout)["methods"]
-    rank = 2500
-    quick_start, default, anchors = seen[:3]
-    assert quick_start == rank // 4
-    assert default == anchors == (rank, 64, default[2])
-    assert default[2] < 30_000
+    assert learnt == []
     assert found[0]["steps"]["k-means"] == found[1]["steps"]["k-means"]
-    seen.clear()
+    rows = [sum(block.n_rows for block in graph.blocks) for graph in swept]
+    assert len(rows) == 2  # a few rows first, so that what is done once is not scaled
+    assert rows[0] < rows[1] < 5000
+    assert all(method["steps"]["decision"] > 0 for method in found)
     methods.pop("default")
-    json.loads(done(*arguments, "--full").stdout)
-    assert seen[0] == rank
-    assert seen[1][:2] == (rank, 100)
-    assert seen[1][2] > default[2]
+    (full,) = json.loads(done(*arguments, "--full").stdout)["methods"]
+    assert len(learnt) == 1
+    assert sum(block.n_rows for block in swept[-1].blocks) > rows[1]
+    assert full["cpu_seconds"] > 0
 
 
-def _tried_on(problem):
-    """Landmarks, labels and rows of a trial."""
-    rows = sum(block.n_rows for block in problem.graph.blocks)
-    return problem.graph.features.factor.rank, len(problem.labels.rows), rows
+def test_first_hour_7_inspect_loads_no_library_for_nothing(here, rows):
+    values, shown, _ = rows
+    arguments = list(map(str, write("csv", values, shown)))
+    program = (
+        "import sys; from biglp.cli import app\n"
+        f"try: app({['inspect', *arguments]!r})\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print([n for n in ('pandas', 'sklearn', 'torch', 'dask', 'numba') if n in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout.endswith("[]\n"), found.stdout + found.stderr
 
 
 def test_first_hour_1_rows_that_are_projected(here):
@@ -120,9 +142,15 @@ def test_first_hour_1_rows_that_are_projected(here):
     assert "nothing was written" in planned
 
 
-def test_memory_of_a_method_does_not_depend_on_those_tried_before(here, rows):
+def test_memory_of_a_method_does_not_depend_on_those_tried_before(here, rows, monkeypatch):
+    from biglp._jobs.inspect import survey
+
     values, shown, _ = rows
     arguments = write("npy", values, shown)
     found = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
-    memory = {method["name"]: method["memory"] for method in found}
-    assert memory["default"] - memory["anchor graph"] >= 80 << 20  # scikit-learn, which it loads
+    methods = dict(reversed(survey.METHODS.items()))
+    monkeypatch.setattr(survey, "METHODS", methods)
+    again = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
+    assert {each["name"]: each["memory"] for each in found} == {
+        each["name"]: each["memory"] for each in again
+    }

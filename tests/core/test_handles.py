@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core import handles
-from biglp._core.files import lock_file, sync_folder
+from biglp._core.files import lock_file, sync_files, sync_folder
 from biglp._core.handles import lock_handle, open_handle, read_at, write_at
+from biglp._core.held import hold, remove_held
 from biglp._sources.cache import folder
 from cli_tools import run
 from helpers import blobs
+from windows_rules import keep_windows_rules
 
 MISSING = {
     "linux": (),
@@ -30,20 +32,11 @@ MISSING = {
 
 @pytest.fixture(params=MISSING)
 def system(request, monkeypatch):
-    """What another system's ``os`` has, and on Windows no folder that can be opened."""
+    """What another system's ``os`` has, and on Windows its rules for open files."""
     for name in MISSING[request.param]:
         monkeypatch.delattr(os, name, raising=False)
     if request.param == "windows":
-        opened = os.open
-
-        def open_file(path, *given, **named):
-            if os.path.isdir(path):
-                raise PermissionError(13, "Permission denied", str(path))
-            return opened(path, *given, **named)
-
-        for name in ("fcntl", "resource"):
-            monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.setattr(os, "open", open_file)
+        keep_windows_rules(monkeypatch)
     return request.param
 
 
@@ -70,6 +63,10 @@ def test_a_run_from_file_to_file_gives_the_same_labels(system, tmp_path, monkeyp
     assert outcome.exit_code == 0, outcome.output
     labels = pq.read_table("out/labels.parquet")["label"].to_numpy()
     assert (labels == LABELS.setdefault("first", labels)).all()
+    again = run("fit", "rows.parquet", "--label-column", "y", "-o", "out", *small, "--overwrite")
+    assert again.exit_code == 0, again.output
+    left = {path.name for path in tmp_path.rglob("*")} - {"rows.parquet", "out"}
+    assert left == {"labels.parquet", "model.biglp", "report.html", "summary.json"}
 
 
 LABELS: dict[str, np.ndarray] = {}
@@ -82,12 +79,22 @@ def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(system, 
     (left / folder.LOCK).touch()
     os.utime(left, (0, 0))
     folder.remove_abandoned(tmp_path)
-    # Without locks nobody can say whether its owner is alive, so it stays.
-    assert left.exists() == (system == "windows")
+    assert not left.exists()
 
 
-def test_names_are_forced_to_disk_where_that_is_possible(system, tmp_path):
+def test_names_and_bytes_are_forced_to_disk_where_that_is_possible(system, tmp_path):
+    (tmp_path / "file").write_bytes(b"0")
+    sync_files(tmp_path)
     sync_folder(tmp_path)
+
+
+def test_a_folder_that_is_held_goes_with_its_lock(system, tmp_path):
+    lock = tmp_path / "run" / "lock"
+    held = hold(lock)
+    (lock.parent / "step").write_bytes(b"0")
+    assert hold(lock) is None
+    remove_held(lock, held)
+    assert not lock.parent.exists()
 
 
 class TestLocks:
@@ -124,3 +131,9 @@ class TestLocks:
         )
         with open(tmp_path / "lock", "wb") as file:
             assert handles.lock_handle(file.fileno()) is None
+        left = tmp_path / f"{folder.PREFIX}old"
+        left.mkdir()
+        (left / folder.LOCK).touch()
+        os.utime(left, (0, 0))
+        folder.remove_abandoned(tmp_path)
+        assert left.exists(), "nobody can say whether its owner is alive"

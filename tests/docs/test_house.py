@@ -22,6 +22,10 @@ OTHER_NAMES = {
 """Files in which a factor's name is that of something else."""
 
 
+OF_ONE_SYSTEM = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winreg"}
+"""Modules of Python that Windows, or every other system, does not have."""
+
+
 def files() -> list[Path]:
     """All modules."""
     return sorted(SOURCES.rglob("*.py"))
@@ -136,3 +140,14 @@ class TestTheRulesSeeWhatTheyShould:
     def test_commands(self):
         (command,) = ast.parse("@explained\ndef fit(a, b): pass").body
         assert declares_options(command)
+
+
+def test_every_module_can_be_imported_on_every_system():
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if "campaign" not in path.parts]
+    found = set()
+    for path in [*files(), *tests]:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = {each.name for each in getattr(node, "names", ())}
+            names.add(getattr(node, "module", None) or "")
+            found |= {(path.name, name) for name in names & OF_ONE_SYSTEM}
+    assert found == set()

@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import biglp
 
@@ -44,6 +46,42 @@ def test_the_conda_recipe_asks_for_the_same():
     recipe = read("packaging/conda/recipe.yaml")
     asked = re.findall(r"^    - ([a-z0-9-]+ >=[0-9.]+)$", recipe[recipe.index("  run:") :], re.M)
     assert asked == [each.replace(">=", " >=") for each in PROJECT["dependencies"]]
+    ((script, where),) = PROJECT["scripts"].items()
+    assert f"- {script} = {where}\n" in recipe
+    version = re.search(r'version: "(.*)"', recipe)[1]
+    assert Version(version).release == Version(biglp.__version__).release
+
+
+def bounds(*extras: str) -> dict[str, str]:
+    """The lowest version of each dependency, also of extras."""
+    found = {}
+    for each in PROJECT["dependencies"] + [
+        line for extra in extras for line in PROJECT["optional-dependencies"][extra]
+    ]:
+        asked = Requirement(each)
+        (only,) = asked.specifier
+        assert only.operator == ">=", f"{each}: one bound, the lowest version that is tested"
+        found[asked.name] = only.version
+    return found
+
+
+def test_the_lowest_versions_are_those_that_are_tested():
+    """All but those of docs and lint, which nobody needs to use biglp."""
+    extras = [each for each in PROJECT["optional-dependencies"] if each not in ("docs", "lint")]
+    first = read("packaging/lowest.txt").split("\n\n")[0]
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", first, re.M))
+    asked = bounds(*extras)
+    assert sorted(pinned) == sorted(asked)
+    assert {n: pinned[n] for n in asked if Version(pinned[n]) != Version(asked[n])} == {}
+    assert "packaging/lowest.txt" in read("noxfile.py")
+
+
+def test_the_page_of_promises_names_the_lowest_versions():
+    text = read("docs/trust.md").split("## Versions")[1].split("\n## ")[0]
+    told = dict(re.findall(r"([\w-]+) (\d[\d.]*)", text))
+    extras = ("gpu", "fast", "mpi", "dask", "plot", "hdf5", "zarr", "peers", "lake", "label")
+    asked = bounds(*extras)
+    assert {name: told.get(name) for name in asked} == asked
 
 
 def test_the_citation_names_the_version_and_the_paper():

@@ -20,6 +20,11 @@ GRAPHS = ("anchors", "nystrom", "linear")
 STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}
 
 
+def test_images_are_told_to_be_rows():
+    with pytest.raises(BadRowsError, match=r"X\.reshape\(len\(X\), -1\) if it has 9 rows.* 12 fea"):
+        model().fit(np.zeros((9, 3, 4)), [0, 1, *[-1] * 7])
+
+
 class TestShapes:
     @pytest.mark.parametrize(
         ("X", "message"),

@@ -73,3 +73,9 @@ def test_what_is_refused(rows):
         model(label_column="nix").fit(path)
     with pytest.raises(LabelError, match="y to be passed"):
         model().fit(X)
+
+
+def test_the_name_of_a_column_is_no_file():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "kind": ["x", None, "y"]})
+    with pytest.raises(ParameterError, match=r"is a column of X; give .* y=X\['kind'\]"):
+        LowRankLabelPropagation().fit(frame, "kind")

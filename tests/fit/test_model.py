@@ -186,6 +186,20 @@ class TestHostileFiles:
         with pytest.raises(ModelFileError, match=r"would take 300 MB unpacked.*at most 256 MB"):
             LowRankLabelPropagation.load(path)
 
+    def test_a_type_that_is_no_python(self, whole, tmp_path):
+        """NumPy parses it, and fails with a SyntaxError."""
+        path = tmp_path / "bad.model"
+        with (
+            zipfile.ZipFile(path, "w") as archive,
+            zipfile.ZipFile(io.BytesIO(whole)) as old,
+        ):
+            for name in old.namelist():
+                content = old.read(name)
+                archive.writestr(name, content.replace(b'"dtype": "<f8"', b'"dtype": "<07"'))
+        with pytest.raises(ModelFileError, match="is not a whole biglp model file"):
+            LowRankLabelPropagation.load(path)
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files on this system")
     def test_a_device_and_a_pipe(self, tmp_path):
         os.mkfifo(tmp_path / "pipe")
         for path in ("/dev/zero", tmp_path / "pipe", tmp_path):

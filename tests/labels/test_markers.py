@@ -41,6 +41,12 @@ def test_a_class_of_nearly_all_rows_is_suspected():
     assert not suspicions(encode_labels(y[-30:], 30))
 
 
+def test_classes_that_differ_in_case_only():
+    (found,) = suspicions(encode_labels(["Code", "code", "No  answer", "no answer", "other"], 5))
+    assert "'Code', 'code'; 'No  answer', 'no answer'" in str(found)
+    assert not suspicions(encode_labels(["a", "b", "A b"], 3))
+
+
 def test_every_row_has_a_label():
     labels = encode_labels([0, 1, 1], 3)
     assert "every one of the 3 rows has a label" in str(nothing_to_label(labels)[0])

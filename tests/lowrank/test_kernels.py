@@ -137,3 +137,15 @@ class TestSearch:
             kernels.nearest_landmarks(X, L, 2)
         assert sum(sizes) == 100 * 50
         assert max(sizes) <= 100 * 10
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("density", [0.05, 0.5])
+def test_first_hour_7_landmarks_of_sparse_rows_may_be_sparse(density, dtype):
+    X = sparse.random_array((60, 200), density=density, format="csr", rng=0).astype(dtype)
+    landmarks = X[:30].toarray()
+    with mock.patch.object(kernels, "SEARCH_WIDTH", 7):
+        columns, values = kernels.nearest_landmarks(X[20:], landmarks, 3)
+    expected, distances = kernels.nearest_landmarks(X[20:].toarray(), landmarks, 3)
+    np.testing.assert_array_equal(columns, expected)
+    np.testing.assert_allclose(values, distances, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])

@@ -1,6 +1,7 @@
 """Whatever a library makes of a damaged file, the message names the file."""
 
 import json
+import warnings
 
 import h5py
 import numpy as np
@@ -67,3 +68,34 @@ def test_hdf5_with_addresses_beyond_its_end(tmp_path):
     (tmp_path / "x.h5").write_bytes(content)
     with pytest.raises(BadRowsError, match=r"x\.h5"):
         as_source(f"{tmp_path}/x.h5::g/x").read(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "line"),
+    [
+        ("x.csv", b"", 1),
+        ("x.csv", b"a,b\n1,2\n" * 2, 5),
+        ("x.jsonl", b'{"a": 1}\n', 2),
+        ("x.libsvm", b"1 1:2\n", 2),
+    ],
+)
+def test_a_line_without_end_is_refused_before_it_is_in_memory(
+    tmp_path, monkeypatch, name, head, line
+):
+    for module in ("textfiles", "jsonlines", "libsvm"):
+        monkeypatch.setattr(f"biglp._sources.formats.{module}.LONGEST_LINE", 1 << 21)
+    path = tmp_path / name
+    path.write_bytes(head + b"1.5," * (5 << 20))
+    with pytest.raises(BadRowsError, match=rf"line {line}: (longer than 2 MB|.*fields)"):
+        as_source(path, cache=str(tmp_path / "cache"))
+
+
+def test_a_header_of_numpy_that_its_parser_warns_of(tmp_path):
+    """Its text is parsed as Python, which has an opinion on backslashes."""
+    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
+    content = (tmp_path / "x.npy").read_bytes().replace(b"'descr'", b"'de\\cr'")
+    (tmp_path / "x.npy").write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(BadRowsError, match=r"cannot be read as a \.npy array"):
+            as_source(tmp_path / "x.npy")

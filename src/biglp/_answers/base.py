@@ -130,6 +130,9 @@ class Answer(ABC):
     kind: ClassVar[str]
     needs_rows: bool = False
 
+    def expect(self, n_rows: int) -> None:  # noqa: B027  most have nothing to prepare
+        """Be told how many rows will be asked about."""
+
     @abstractmethod
     def outputs(
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None

@@ -80,7 +80,7 @@ class RunFolder(Checkpoint):
     ) -> None:
         self.folder = folder
         self._once: Once = once or _here_only
-        self._lock: IO[bytes] | None = None
+        self.lock: IO[bytes] | None = None
         try:
             self._once(lambda: self._begin(identity, resume))
         except BaseException:
@@ -89,8 +89,8 @@ class RunFolder(Checkpoint):
 
     def _begin(self, identity: Mapping[str, Any], resume: bool) -> None:
         with explained_writing(self.folder):
-            self._lock = hold(self.folder / LOCK)
-        if self._lock is None:
+            self.lock = hold(self.folder / LOCK)
+        if self.lock is None:
             raise CheckpointError(
                 f"another process is at work in {self.folder}; wait until it has ended, "
                 "or choose another output folder."
@@ -160,13 +160,14 @@ class RunFolder(Checkpoint):
 
     def close(self) -> None:
         """Let other processes use the folder."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        if self.lock is not None:
+            self.lock.close()
+            self.lock = None
 
     def remove(self) -> None:
         """Forget the run, once its results have their final names; for the one that moved them."""
-        remove_held(self.folder / LOCK, first=HEADER)
+        if self.lock is not None:
+            remove_held(self.folder / LOCK, self.lock, first=HEADER)
         self.close()
 
 
@@ -271,8 +272,7 @@ def _read(path: Path, read: Callable[[Path], Any]) -> Any:
 
 
 def _check_same(before: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
-    changed = differences(before, now)
-    if changed:
+    if changed := differences(before, now):
         raise CheckpointError(
             f"the run in {folder} cannot be resumed, because {'; '.join(changed)}. "
             "Run again with the input and options it was started with, or start afresh with "

@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 _EXTRA = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_LOCKED = 2**31 - 2  # the last byte that Windows' 32-bit call can lock
 _SEEKING = threading.Lock()
 """Held from seeking to reading, where the two are not one call and threads share the file."""
 
@@ -62,12 +63,12 @@ def lock_handle(handle: int) -> bool | None:
 
 
 def _lock_on_windows(handle: int) -> bool | None:
-    """Lock the first byte, which need not be there."""
+    """Lock a byte far behind the end: what is locked, no other handle can read."""
     try:
         import msvcrt
 
         with _SEEKING:
-            os.lseek(handle, 0, os.SEEK_SET)
+            os.lseek(handle, _LOCKED, os.SEEK_SET)
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     except ImportError:
         return None

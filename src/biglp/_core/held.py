@@ -47,8 +47,8 @@ def let_go(path: Path, file: IO[bytes]) -> None:
     file.close()
 
 
-def remove_held(lock: Path, first: str = "") -> None:
-    """Remove the folder of a lock file that this process holds.
+def remove_held(lock: Path, file: IO[bytes], first: str = "") -> None:
+    """Remove the folder of a lock file that this process holds, and let go of it.
 
     The lock goes last: until then no other process can begin to work there.
 
@@ -56,6 +56,8 @@ def remove_held(lock: Path, first: str = "") -> None:
     ----------
     lock : Path
         The lock file.
+    file : file
+        What :func:`hold` gave.
     first : str
         Name of a file that goes before all others: without it, what is left of the folder after
         this process was killed is taken for rubbish.
@@ -71,5 +73,5 @@ def remove_held(lock: Path, first: str = "") -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
-        lock.unlink(missing_ok=True)
+        let_go(lock, file)
         folder.rmdir()  # not when another process has begun meanwhile

@@ -21,6 +21,8 @@ from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError, 
 
 logger = logging.getLogger("biglp")
 
+DELAYED_OPEN = 21
+"""pyarrow from which on an S3 store may open a file when it is full, or closed."""
 TRIES = 6
 """How often a request is made before it is given up."""
 FIRST_PAUSE = 0.25
@@ -90,6 +92,7 @@ def filesystem(scheme: str, host: str, query: str) -> tuple[Any, str]:
 
 @lru_cache(maxsize=32)
 def _filesystem(scheme: str, host: str, query: str) -> tuple[Any, str]:
+    import pyarrow as pa
     from pyarrow import fs
 
     if scheme != "s3":
@@ -108,13 +111,13 @@ def _filesystem(scheme: str, host: str, query: str) -> tuple[Any, str]:
         options["scheme"], _, options["endpoint_override"] = endpoint.partition("://")
     elif not {"region", "AWS_REGION", "AWS_DEFAULT_REGION"} & {*options, *os.environ}:
         options["region"] = retried(f"s3://{host}", "reached", lambda: fs.resolve_s3_region(host))
+    if int(pa.__version__.partition(".")[0]) >= DELAYED_OPEN:
+        options["allow_delayed_open"] = True  # a small file is then sent whole by one request
     return fs.S3FileSystem(
         **options,
         connect_timeout=CONNECT_SECONDS,
         request_timeout=ANSWER_SECONDS,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2),
-        # A small file is then sent whole by one request.
-        allow_delayed_open=True,
     ), host
 
 

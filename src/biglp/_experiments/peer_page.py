@@ -58,6 +58,7 @@ def page(outcomes: Sequence[Outcome], limits: Limits, output: Output, facts: dic
                 f"{limits.seconds:g} s, imports included, and {format_bytes(limits.memory)}; a "
                 "method that passes one is not run on more rows.",
                 markdown_table(head, rows),
+                *_stages(outcomes),
                 output.link("peers", "Seconds against rows, all methods"),
                 f"<sub>{facts['date']}, {facts['hardware']}, {facts['versions']}. "
                 f"`{facts['command']}`, {facts['seconds']:.0f} s on the clock.</sub>",
@@ -65,6 +66,23 @@ def page(outcomes: Sequence[Outcome], limits: Limits, output: Output, facts: dic
         )
         + "\n"
     )
+
+
+def _stages(outcomes: Sequence[Outcome]) -> list[str]:
+    """What the stages of LP-LOKA took, where it was run."""
+    staged = [outcome for outcome in outcomes if outcome.stages]
+    if not staged:
+        return []
+    names = list(staged[0].stages)
+    table = [
+        [f"{one.n_rows:,}", *(f"{one.stages[name]:.3g} s" for name in names)] for one in staged
+    ]
+    return [
+        "LP-LOKA's stages, seconds on the clock: similarities to the landmarks (ours, NumPy), then "
+        "its two programs as a whole, which read and write text, and what they say of their "
+        "computation alone. Files that we write for them are not counted.",
+        markdown_table(["rows", *names], table),
+    ]
 
 
 def _methods(outcomes: Sequence[Outcome]) -> list[str]:

@@ -12,10 +12,13 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from biglp._core.memory import format_bytes, private_memory
 from biglp._experiments.data import MissingDataError, find
@@ -82,6 +85,8 @@ class Outcome:
         On the rows without a label.
     why : str
         Why there is no answer; "" where there is.
+    stages : mapping of str to float
+        Seconds of its parts, where it has such.
     """
 
     method: str
@@ -92,6 +97,7 @@ class Outcome:
     peak: int = 0
     accuracy: float | None = None
     why: str = ""
+    stages: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def work(self) -> float | None:
@@ -135,16 +141,23 @@ def _simulated(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(source.read(0, n_rows)), np.asarray(source.truth(0, n_rows))
 
 
-def run_one(method: str, problem: Problem, limits: Limits) -> Outcome:
-    """Run one method within its limits."""
+def run_one(
+    method: str, problem: Problem, limits: Limits, program: Sequence[str] | None = None
+) -> Outcome:
+    """Run one method within its limits, by a program of its own where it has one."""
     (problem.folder / "answer.npy").unlink(missing_ok=True)
     process = subprocess.Popen(
-        [*PROGRAM, method, str(problem.folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*(program or PROGRAM), method, str(problem.folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     try:
         peak, why = _watch(process, limits)
     finally:
-        process.kill()  # also when this process is interrupted; nothing happens to an ended one
+        # Also when this process is interrupted; nothing happens to those that have ended.
+        for one in _family(process):
+            with suppress(psutil.Error):
+                one.kill()
         printed, complaint = process.communicate()
     if process.returncode == MISSING and not why:
         extra, peak = NEEDS.get(method, "peers"), 0
@@ -159,7 +172,8 @@ def run_one(method: str, problem: Problem, limits: Limits) -> Outcome:
         return done
     facts = json.loads(printed.decode().splitlines()[-1])
     accuracy = problem.accuracy()
-    return replace(done, seconds=facts["seconds"], cpu=facts["cpu"], accuracy=accuracy)
+    figures = {name: facts[name] for name in ("seconds", "cpu")}
+    return replace(done, accuracy=accuracy, stages=facts.get("stages", {}), **figures)
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[int, str]:
@@ -167,15 +181,25 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[int, str]:
     began, peak = time.monotonic(), 0
     # What it prints is one line, which the pipe holds; nothing has to be read while it runs.
     while process.poll() is None:
-        used, clock = private_memory(process.pid), time.monotonic() - began
+        family, clock = [one.pid for one in _family(process)], time.monotonic() - began
+        used = sum(private_memory(pid) for pid in family)
         peak = max(peak, used)
-        work = min(clock, _processor_seconds(process.pid, clock))
+        work = min(clock, sum(_processor_seconds(pid, 0.0) for pid in family) or clock)
         if used > limits.memory:
             return peak, f"more than {format_bytes(limits.memory)} of memory"
         if work > limits.seconds or clock > IDLE_FACTOR * limits.seconds:
             return peak, f"more than {limits.seconds:g} s"
         time.sleep(POLL_SECONDS)
     return peak, ""
+
+
+def _family(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """A process and those that it has started, the ranks of an MPI program for example."""
+    try:
+        head = psutil.Process(process.pid)
+        return [*head.children(recursive=True), head]
+    except psutil.Error:  # it has ended
+        return []
 
 
 def _processor_seconds(pid: int, otherwise: float) -> float:

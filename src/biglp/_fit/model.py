@@ -18,7 +18,7 @@ from biglp._answers import ANSWERS
 from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
-from biglp._core.files import atomic_write
+from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
 from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
@@ -181,7 +181,7 @@ class Model:
         header, arrays = _read_archive(path)
         try:
             return cls._from_archive(header, arrays)
-        except (LookupError, TypeError, ValueError) as error:
+        except Exception as error:  # NumPy parses types as Python, which fails in many ways
             raise _damaged(path, error) from error
 
     @classmethod
@@ -247,12 +247,7 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                     f"{path} has model format {header['version']}, this biglp reads up to "
                     f"{VERSION}; upgrade it with: pip install --upgrade biglp"
                 )
-            arrays = {
-                name: np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-                for name in sorted(set(header["arrays"]))
-            }
-            for name, array in arrays.items():
-                _check_numbers(name, array)
+            arrays = {name: _array(archive, name) for name in sorted(set(header["arrays"]))}
     except (ModelFileError, StoreError):
         raise
     except Exception as error:  # a damaged archive can fail in any of its layers
@@ -260,13 +255,16 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
-def _check_numbers(name: str, array: np.ndarray) -> None:
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Refuse numbers that are none: answers made of them would be one class, without a word."""
+    with unwarned():
+        array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
     if array.dtype.kind != "f":
-        return
+        return array
     most = np.inf if name.endswith(ENDLESS) else np.sqrt(np.finfo(array.dtype).max)
     if not (np.abs(array) <= most).all():
         raise ValueError(f"{name} holds NaN, infinity or numbers whose squares are infinite")
+    return array
 
 
 def _check_size(path: Any, file: IO[bytes], archive: zipfile.ZipFile) -> None:

@@ -183,6 +183,7 @@ class Pipeline:
             "unreached_rows": answered.n_unreached,
             "unlike_labels": unlike and unlike.report(),
             "usual_distance": usual_distance(graph),
+            "text_columns": source.encoding.text_columns if source.encoding else [],
             "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
             **prepared.where_it_ran(watch.seconds),
         }
@@ -254,9 +255,9 @@ class Pipeline:
     def answer(self, problem: Problem[Any], learnt: Learnt, sink: Sink) -> Answered:
         """Write an answer for every training row."""
         answer: Answerer = learnt.answer
+        learnt.answer.expect(problem.labels.n_rows)
         if sink.wants_places:
-            row_map = RowMap.of(problem.graph, self.settings.graph.seed)
-            answer = MappedAnswer(learnt.answer, row_map)
+            answer = MappedAnswer(learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed))
         return problem.graph.answer(
             answer,
             sink,

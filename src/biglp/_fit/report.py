@@ -47,6 +47,8 @@ class Report(dict[str, Any]):
             "columns left out": len(self.get("left_out_columns") or ()),
         }
         found += [f"{what}: {count:,}" for what, count in notes.items() if count]
+        if self.get("text_columns"):
+            found.append(f"words counted in: {', '.join(self['text_columns'])}")
         if self.get("unlike_labels"):
             found.append(f"rows unlike all labels: {self['unlike_labels']['share']:.1%}")
         return found

@@ -21,6 +21,7 @@ from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks
 from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.sums import apply_mixing
+from biglp._sources.directions import leading_directions
 
 ROWS_PER_GROUP = 4
 """Rows of a sample for each group of landmarks."""
@@ -52,7 +53,7 @@ class Spectrum:
     def of(cls, features: Any, graph: Graph, rank: int = RANK) -> Spectrum:
         """Take the features of a sample of a graph's rows apart.  (m, p)."""
         with one_blas_thread():  # so that the bits do not depend on the number of threads
-            groups = _groups(graph.factor, features.shape[0] // ROWS_PER_GROUP)
+            groups = _groups(graph.factor, max(features.shape[0] // ROWS_PER_GROUP, 1))
             mixed, mixing = _mixed(features if groups is None else features @ groups, graph)
             values, vectors = leading_eigenpairs(mixed, rank)
             basis = mixing[:, None] * vectors if mixing.ndim == 1 else mixing @ vectors
@@ -114,15 +115,10 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
         values, vectors = np.linalg.eigh(gram.toarray() if sparse.issparse(gram) else gram)
         values, vectors = values[-rank:], vectors[:, -rank:]
     else:
-        # Slow to load. A number of steps that is fixed: a graph of many parts has the eigenvalue 1
-        # many times, and methods that go on until they converge may not end on it.
-        from sklearn.utils.extmath import randomized_svd
-
-        count = min(rank, n_rows, width)
-        _, sizes, directions = randomized_svd(
-            features, count, n_oversamples=OVERSAMPLES, n_iter=POWER_STEPS, random_state=0
-        )
-        values, vectors = sizes[::-1] ** 2, directions[::-1].T
+        # A number of steps that is fixed: a graph of many parts has the eigenvalue 1 many times,
+        # and methods that go on until they converge may not end on it.
+        found, sizes = leading_directions(features, 0, rank, OVERSAMPLES, POWER_STEPS)
+        values, vectors = sizes[::-1] ** 2, found[:, ::-1]
     useful = values > 1e-9 * max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
     return values[useful], vectors[:, useful]
 

@@ -114,11 +114,13 @@ def _group(
     """Compare the given labels with such as are drawn again."""
     with one_blas_thread():
         rng = np.random.default_rng(seed)
+        pools = _pools(called, codes)
+        before = _before(sample)
         drawn = np.array(
-            [_open(sample, _drawn(sample.rotated, called, codes, known, rng)) for _ in range(DRAWS)]
+            [_open(sample, before, _drawn(sample.rotated, known, pools, rng)) for _ in range(DRAWS)]
         )
         usual = drawn.mean(axis=0)
-        given = _open(sample, known)
+        given = _open(sample, before, known)
         values = _upper_mean(drawn - usual)
         excess = _upper_mean(given - usual)
         allowed = UNUSUAL * np.sqrt(max(1.0, len(codes) / FEW_LABELS))
@@ -135,30 +137,42 @@ def _group(
     return UnlikeLabels(len(group) / len(sample.rows), examples)
 
 
+def _pools(called: np.ndarray, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """For each class its labels, and the rows that are called it; None where these are too few."""
+    found: list[tuple[np.ndarray, np.ndarray | None]] = []
+    for code in np.unique(codes).tolist():
+        own, others = np.flatnonzero(codes == code), np.flatnonzero(called == code)
+        found.append((own, None if len(others) < len(own) else others))
+    return found
+
+
 def _drawn(
     rotated: np.ndarray,
-    called: np.ndarray,
-    codes: np.ndarray,
     known: np.ndarray,
+    pools: list[tuple[np.ndarray, np.ndarray | None]],
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Features of other labelled rows: of each class as many, from the rows that are called it."""
-    found = []
-    for code in np.unique(codes):
-        own = np.flatnonzero(codes == code)
-        others = np.flatnonzero(called == code)
-        if len(others) < len(own):  # too few rows in the sample: these labels stay where they are
-            found.append(known[own])
-        else:
-            found.append(rotated[rng.choice(others, len(own), replace=False)])
-    return np.concatenate(found)
+    """Features of other labelled rows: of each class as many, from the rows that are called it.
+
+    Where the sample has too few of these, the labels stay where they are.
+    """
+    return np.concatenate(
+        [
+            known[own] if others is None else rotated[rng.choice(others, len(own), replace=False)]
+            for own, others in pools
+        ]
+    )
 
 
-def _open(sample: Sample, known: np.ndarray) -> np.ndarray:
+def _before(sample: Sample) -> np.ndarray:
+    """Variance of each row before any label.  (m,)."""
+    stiffness = 1.0 - ALPHA * sample.spectrum.values
+    return np.einsum("ij,ij->i", sample.rotated / stiffness, sample.rotated)
+
+
+def _open(sample: Sample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Share of each row's variance that labels leave open.  (l, q) → (m,)."""
-    values = sample.spectrum.values
-    before = np.einsum("ij,ij->i", sample.rotated / (1.0 - ALPHA * values), sample.rotated)
-    after = Posterior.of(values, len(sample.rows), known).variances(sample.rotated)
+    after = Posterior.of(sample.spectrum.values, len(sample.rows), known).variances(sample.rotated)
     return np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
 
 

@@ -146,7 +146,7 @@ class Job(RowIdsMixin, ABC):
                 return self._run(engine, run, clock, identity)
             except BaseException:
                 if engine.is_root:
-                    place.tidy()
+                    place.tidy(run.lock)
                 raise
             finally:
                 run.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -88,16 +90,36 @@ class ReportJob(TableJob):
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Look at the rows where they are there, and write the page."""
-        summary, missing = engine.once(lambda: self.summary), self.missing()
+        summary = engine.once(lambda: self.summary)
+        with self._summary_is_whole():
+            missing, n_rows = self.missing(), summary["rows"]
         state = None if missing.rows else self._look(engine, run)
         target = self.table or self.beside
 
         def write() -> None:
+            with self._summary_is_whole():
+                made = page(summary, self.folder, state, missing.told)
             with atomic_write(target) as file:
-                file.write(page(summary, self.folder, state, missing.told))
+                file.write(made)
 
         engine.once(write)
-        return [str(target)], {"rows": summary["rows"], "missing": missing.told}
+        return [str(target)], {"rows": n_rows, "missing": missing.told}
+
+    @contextmanager
+    def _summary_is_whole(self) -> Iterator[None]:
+        """Explain what fails where a summary is not as it was written."""
+        from jinja2 import TemplateError  # slow to load, and the page is made with it
+
+        wrong = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError)
+        try:
+            yield
+        except BigLPError:
+            raise
+        except wrong as error:
+            raise ParameterError(
+                f"{SUMMARY} in {self.folder} is not what biglp fit wrote there "
+                f"({type(error).__name__}: {error}); fit again with --overwrite."
+            ) from error
 
     def missing(self) -> Missing:
         """What cannot be shown, and why."""
@@ -159,7 +181,7 @@ def read_summary(folder: Any) -> dict[str, Any]:
         found = dict(json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
         if found["run"]["command"] == "fit":
             return found
-    except (OSError, ValueError, KeyError, BigLPError):
+    except (OSError, ValueError, KeyError, TypeError, BigLPError):
         pass
     raise ParameterError(
         f"{folder} is not the folder of a finished biglp fit (it has no {SUMMARY} of one); name "

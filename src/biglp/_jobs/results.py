@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from biglp._core.checkpoint import HEADER, LOCK, RunFolder, differences, journal_entries
 from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
@@ -129,10 +129,10 @@ class Destination:
             )
         return None
 
-    def tidy(self) -> None:
-        """After an error, remove a run folder in which nothing is finished; hold it before."""
-        if self.run_folder.exists() and describe_kept(self.run_folder) is None:
-            remove_held(self.run_folder / LOCK, first=HEADER)
+    def tidy(self, held: IO[bytes] | None) -> None:
+        """After an error, remove a run folder in which nothing is finished, and its held lock."""
+        if held is not None and describe_kept(self.run_folder) is None:
+            remove_held(self.run_folder / LOCK, held, first=HEADER)
             if not (self.is_file or isinstance(self.path, StorePath)):
                 with suppress(OSError):
                     self.path.rmdir()  # only when it is empty
@@ -150,7 +150,7 @@ class Destination:
         if (self.run_folder / HEADER).exists():
             held.close()
             return
-        self.tidy()
+        self.tidy(held)
         held.close()
 
     @property

@@ -17,6 +17,8 @@ NEARLY_ALL = 0.95
 FEWEST_ROWS = 50
 """Rows below which nearly all of them are too few to suspect anything."""
 
+MOST_SHOWN = 5
+
 
 def looks_unlabelled(value: Any) -> bool:
     """Whether a class has a name that usually means "no label"."""
@@ -51,7 +53,26 @@ def suspicions(labels: Labels, *, names: bool = True) -> list[LabelWarning]:
                 "-1 for them)."
             )
         )
-    return found
+    return found + _spellings(labels)
+
+
+def _spellings(labels: Labels) -> list[LabelWarning]:
+    """Classes that may be one, written in several ways."""
+    alike: dict[str, list[str]] = {}
+    for name in labels.classes.tolist():
+        if isinstance(name, str):
+            alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    several = [names for names in alike.values() if len(names) > 1]
+    if not several:
+        return []
+    shown = "; ".join(", ".join(map(repr, names)) for names in several[:MOST_SHOWN])
+    more = f" and {len(several) - MOST_SHOWN} more" if len(several) > MOST_SHOWN else ""
+    return [
+        LabelWarning(
+            f"classes that differ in capital letters or blanks only are taken as different ones: "
+            f"{shown}{more}. If they mean the same, write them alike."
+        )
+    ]
 
 
 def nothing_to_label(labels: Labels) -> list[LabelWarning]:

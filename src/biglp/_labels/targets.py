@@ -14,6 +14,9 @@ from biglp._core.arrays import on_host
 from biglp._core.errors import LabelError
 from biglp._labels.values import given_weights
 
+LARGEST = 1e150
+"""Targets are squared."""
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -111,6 +114,12 @@ def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Targets:
             f"Input y contains infinity, or NaN beside a number, in row {first:,}: "
             f"{table[first].tolist()[:5]}. Give finite numbers, or NaN for all targets of a row."
         )
+    if np.abs(values).max(initial=0.0) > LARGEST:
+        first = rows[(np.abs(values) > LARGEST).any(axis=1)][0]
+        raise LabelError(
+            f"y is {table[first].tolist()[:5]} in row {first:,}; squares of numbers above "
+            f"{LARGEST:g} cannot be computed with. Give targets in another unit."
+        )
     weights = np.ones(len(rows))
     if sample_weight is not None:
         weights = given_weights(sample_weight, rows, n_rows)
@@ -120,10 +129,13 @@ def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Targets:
             f"none of the {n_rows:,} rows has a target (all are NaN or of weight zero); give at "
             "least one, better a few dozen."
         )
-    mean = np.average(values, axis=0, weights=weights)
-    spread = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
+    # Squares of tiny numbers are zero. A power of two leaves the digits of all others alone.
+    unit = 2.0 ** np.frexp(np.abs(values).max())[1]
+    mean = np.average(values / unit, axis=0, weights=weights)
+    spread = np.sqrt(np.average((values / unit - mean) ** 2, axis=0, weights=weights))
     spread = np.where(spread > 0, spread, 1.0)
-    return Targets(rows, (values - mean) / spread, weights, n_rows, mean, spread)
+    values = (values / unit - mean) / spread
+    return Targets(rows, values, weights, n_rows, mean * unit, spread * unit)
 
 
 def _as_table(y: Any) -> np.ndarray:

@@ -80,14 +80,11 @@ class Rehearsal:
         All of them.
     fetch_seconds : float
         Time to fetch one row from anywhere.
-    quick : bool
-        Whether steps that take seconds are to be tried on less, and scaled.
     """
 
     rows: TrainingRows
     n_rows: int
     fetch_seconds: float
-    quick: bool = False
 
     @property
     def scale(self) -> float:
@@ -181,7 +178,7 @@ class Factor(ABC):
     def rehearse(
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
-        """Fit to some rows; also tell how many seconds each step would take on all of them."""
+        """Fit to some rows; also tell the processor time of each step on all of them."""
         return cls.fit(rehearsal.rows, settings), {}
 
     @classmethod

@@ -14,6 +14,8 @@ from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest,
 from biglp._core.errors import ParameterError
 from biglp._lowrank.base import NonFiniteRowsError, check_finite
 
+SPARSE_LANDMARKS = 0.1
+"""Share of the entries of landmarks, up to which those of sparse rows are taken sparse too."""
 SEARCH_WIDTH = 1024
 """Distances that are held at once, for each row of a block; with more landmarks than this the
 block's rows are searched a part at a time."""
@@ -87,6 +89,19 @@ def check_bandwidth(bandwidth: float, sample: Rows) -> float:
     return bandwidth
 
 
+def check_bandwidth_factor(factor: float, bandwidth: float, sample: Rows) -> None:
+    """Refuse a factor that makes the bandwidth vanish, or larger than any distance."""
+    limits = np.finfo(sample.dtype)
+    largest = float(squared_norms(sample).max())
+    narrowest = float(np.sqrt(max(8.0 * largest / float(limits.max), float(limits.tiny))))
+    if not narrowest <= bandwidth <= WIDEST:
+        raise ParameterError(
+            f"factor_params={{'bandwidth_factor': {factor:g}}} makes a bandwidth of {bandwidth:g}, "
+            f"outside [{narrowest:.2g}, {WIDEST:g}], which is what {sample.dtype} rows can "
+            "resolve; give a factor near 1, or none."
+        )
+
+
 def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:
     """The k × k kernel G between landmarks, in float64, symmetric with ones on the diagonal."""
     points = np.asarray(landmarks, dtype=np.float64)
@@ -122,10 +137,14 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
     b = rows.shape[0]
     held = DEVICE_CELLS if is_torch(rows) else b * SEARCH_WIDTH
     step = max(held // len(landmarks), 1)
+    distances = relative_distances
+    if sparse.issparse(rows) and np.count_nonzero(landmarks) <= SPARSE_LANDMARKS * landmarks.size:
+        distances = _sparse_distances
+        landmarks = sparse.csr_matrix(landmarks)
     if step >= b:
-        return smallest(relative_distances(rows, landmarks), count)
+        return smallest(distances(rows, landmarks), count)
     parts = [
-        smallest(relative_distances(rows[start : start + step], landmarks), count)
+        smallest(distances(rows[start : start + step], landmarks), count)
         for start in range(0, b, step)
     ]
     columns, values = zip(*parts, strict=True)
@@ -139,6 +158,14 @@ def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):  # as in products
         distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
     return distances
+
+
+def _sparse_distances(rows: Rows, landmarks: Rows) -> np.ndarray:
+    """The same between CSR matrices."""
+    with np.errstate(over="ignore", invalid="ignore"):  # as in products
+        sizes = np.asarray(landmarks.multiply(landmarks).sum(axis=1)).ravel()
+        distances = (rows @ (landmarks * landmarks.dtype.type(-2)).T).toarray()
+        return np.asarray(distances + sizes.astype(distances.dtype))
 
 
 def scatter(columns: Array, weights: Array, width: int) -> Array:

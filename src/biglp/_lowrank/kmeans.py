@@ -92,7 +92,7 @@ class Lloyd:
                 blocks,
                 label=f"k-means {iteration}",
             )
-            empty = counts == 0
+            sums, empty = to_dense(sums), counts == 0
             if self.pool is None:
                 replaced = centres[empty]
             else:
@@ -128,4 +128,5 @@ def _assigned(rows: Rows, centres: np.ndarray) -> tuple[Array, ...]:
     sums = members.T @ rows
     counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
     inertia = (values[:, 0] + squared_norms(rows)).clip(min=0).sum()
-    return (sums.toarray() if sparse.issparse(sums) else sums), counts, inertia
+    # Of thousands of columns most are zero around a centre: sums of sparse rows are added sparse.
+    return sums, counts, inertia

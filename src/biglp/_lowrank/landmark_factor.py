@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._core.arrays import to_dense
 from biglp._core.checks import positive
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
-from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth
-from biglp._lowrank.kmeans import assign_block, kmeans_start
+from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
+from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
     LAST_ITERATIONS,
+    SPACING_ROWS,
     begins_with_few,
     choose_landmarks,
     landmark_spacing,
@@ -30,8 +30,8 @@ from biglp._lowrank.settings import GraphSettings
 
 LLOYD_SHARE = 0.85
 """Share of the k-means iterations that is usually needed."""
-QUICK_PART, QUICK_LANDMARKS = 4, 250
-"""A quick rehearsal starts k-means with a part of the landmarks, of more than so many."""
+FEWEST_FOR_BANDWIDTH = 250
+"""Rows that a rehearsal looks at to choose the bandwidth."""
 
 
 class LandmarkFactor(Factor):
@@ -74,6 +74,8 @@ class LandmarkFactor(Factor):
             share = settings.factor_params.get("bandwidth_factor", cls.spacing_share)
             spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
             sigma = share * spacing
+            if "bandwidth_factor" in settings.factor_params:
+                check_bandwidth_factor(share, sigma, rows.sample)
         return cls.on(landmarks, sigma, settings)
 
     @classmethod
@@ -91,29 +93,44 @@ class LandmarkFactor(Factor):
         """Fit to landmarks at hand, and time one iteration of choosing them."""
         rows, source = rehearsal.rows, rehearsal.rows.source
         k = min(cls.rank_for(settings, rehearsal.n_rows, source.n_features), source.n_rows)
-        few = max(k // QUICK_PART, min(k, QUICK_LANDMARKS)) if rehearsal.quick else k
-        sample = to_dense(source.take(np.arange(min(source.n_rows, 10 * few))))
-        began = time.perf_counter()
-        landmarks = kmeans_start(sample, few, settings.seed)
-        start = (time.perf_counter() - began) * (k / few) ** 2  # as many rows a landmark
-        if few < k:
-            landmarks = choose_landmarks(rows, "random", k)
-        began = time.perf_counter()
-        factor = cls._tuned(rows, landmarks, settings)
-        steps = {"bandwidth": time.perf_counter() - began}
+        landmarks = choose_landmarks(rows, "random", k)
+        drawn, part = rows.drawn, 1.0
+        if drawn is not None and drawn.shape[0] > FEWEST_FOR_BANDWIDTH:
+            n_rows = drawn.shape[0]
+            drawn = drawn[:: n_rows // FEWEST_FOR_BANDWIDTH]
+            part = drawn.shape[0] / min(n_rows, SPACING_ROWS)
+        began = time.process_time()
+        factor = cls._tuned(replace(rows, drawn=drawn), landmarks, settings)
+        steps = {"bandwidth": (time.process_time() - began) / part}
         if settings.landmarks == "random":
             return factor, {**steps, "landmarks": k * rehearsal.fetch_seconds}
-        began = time.perf_counter()
-        rows.engine.sum_blocks(partial(assign_block, centres=landmarks), rows.blocks)
-        seconds = time.perf_counter() - began
+        return factor, {**steps, **cls._rehearsed_kmeans(rehearsal, landmarks, settings)}
+
+    @classmethod
+    def _rehearsed_kmeans(
+        cls, rehearsal: Rehearsal, landmarks: np.ndarray, settings: GraphSettings
+    ) -> dict[str, float]:
+        """Processor time of k-means, from one search for the nearest landmarks."""
+        rows, k = rehearsal.rows, len(landmarks)
         on_sample = settings.landmarks == "kmeans"
         sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
         swept = sampled if on_sample else rehearsal.n_rows
+        search = partial(assign_block, centres=landmarks)
+        began = time.process_time()
+        if on_sample:  # the sums of many blocks are found as one and added up once
+            for block in rows.blocks:
+                search(block)
+        else:
+            rows.engine.sum_blocks(search, rows.blocks)
+        a_row = (time.process_time() - began) / rows.n_swept
         sweeps = LLOYD_SHARE * most_iterations(swept, k)
         if on_sample and begins_with_few(swept, k):
             sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
-        lloyd = sweeps * seconds * swept / rows.n_swept
-        return factor, {**steps, "k-means": start + lloyd + sampled * rehearsal.fetch_seconds}
+        return {
+            "k-means start": min(START_ROWS_PER_CENTRE * k, sampled) * a_row
+            + sampled * rehearsal.fetch_seconds,
+            "k-means": sweeps * swept * a_row,
+        }
 
     def describe(self) -> dict[str, Any]:
         """Landmarks, effective rank and bandwidth."""

@@ -84,6 +84,11 @@ class PrecomputedFactor(Factor):
                 f"scaling={rows.source.scaling.kind!r} cannot be used with factor='precomputed', "
                 "whose entries are similarities and no features; leave scaling out."
             )
+        if settings.directions:
+            raise ParameterError(
+                f"projection={settings.directions} cannot be used with factor='precomputed', whose "
+                "entries are similarities and no features; leave projection out."
+            )
         if settings.device != "cpu":
             raise ParameterError(
                 f"device={settings.device!r} cannot be used with factor='precomputed', which is "

@@ -81,9 +81,10 @@ class Normalisation:
         weights = self.weights
         if weights is None:
             return features, 0
-        with np.errstate(invalid="ignore"):  # BLAS may raise the flag in lanes it does not use
+        # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
+        with np.errstate(over="ignore", invalid="ignore"):
             degrees = features @ like(features, weights)
-        suspects = degrees <= self.least
+        suspects = ~(degrees > self.least)
         n_repaired = 0
         if bool(suspects.any()):
             n_repaired = self._repair(features, degrees, suspects)
@@ -118,10 +119,11 @@ class Normalisation:
         part = features[suspects]
         if self.mixing is not None:
             part = part @ like(part, self.mixing)
-        norms = xp.sqrt((part * part).sum(1))
-        floor = self.floor * norms
+        with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
+            norms = xp.sqrt((part * part).sum(1))
+            floor = self.floor * norms
         low = degrees[suspects]
-        lifted = low < floor
+        lifted = ~(low >= floor)
         empty = norms == 0
         low = xp.where(lifted, floor, low)
         # A row without features has nothing to divide: any positive degree leaves it at zero.

@@ -55,6 +55,11 @@ class TableSink(NpySink):
 
     def commit(self) -> None:
         """Write the table, whole or not at all; after an error the answers are still there."""
+        self._write()
+        self.abort()
+
+    def _write(self) -> None:
+        """Write the table. Its files are mapped until this returns; Windows removes none before."""
         fields = [("row", pa.int64()), *self._fields()]
         ids = iter(()) if self.ids is None else regrouped(self.ids.pieces(), TABLE_ROWS)
         if self.ids is not None:
@@ -68,7 +73,6 @@ class TableSink(NpySink):
                 arrays = [] if self.ids is None else [next(ids, pa.nulls(0, self.ids.type))]
                 arrays += self._arrays(stored, start, stop)
                 writer.write_table(self._arranged(pa.table(arrays, schema=read)))
-        self.abort()
 
     @abstractmethod
     def _writer(self, file: Any, schema: Any) -> AbstractContextManager[Any]:

@@ -37,7 +37,13 @@ def principal_directions(sample: Rows, seed: int, count: int) -> tuple[np.ndarra
     return directions, float(np.square(lengths).sum() / max(whole, np.finfo(np.float64).tiny))
 
 
-def leading_directions(rows: Rows, seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def leading_directions(
+    rows: Rows,
+    seed: int,
+    count: int,
+    oversampled: int = OVERSAMPLED,
+    steps: int = SUBSPACE_STEPS,
+) -> tuple[np.ndarray, np.ndarray]:
     """Right singular vectors of the largest singular values, and these.  (m, count), (count,).
 
     A random subspace is multiplied by XᵀX a few times and made orthonormal in between: products
@@ -45,11 +51,11 @@ def leading_directions(rows: Rows, seed: int, count: int) -> tuple[np.ndarray, n
     """
     n_rows, n_features = rows.shape
     count = min(count, n_rows, n_features)
-    width = min(count + OVERSAMPLED, n_rows, n_features)
+    width = min(count + oversampled, n_rows, n_features)
     start = np.random.default_rng(seed).standard_normal((n_features, width))
     across = rows.T.tocsr() if sparse.issparse(rows) else rows.T
     basis = _orthonormal(start.astype(rows.dtype))
-    for _ in range(SUBSPACE_STEPS):
+    for _ in range(steps):
         basis = _orthonormal(across @ (rows @ basis))
     seen = np.asarray(rows @ basis)
     values, turn = np.linalg.eigh(np.asarray(seen.T @ seen, dtype=np.float64))

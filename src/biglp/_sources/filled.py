@@ -64,7 +64,9 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
                 f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table "
                 "with the same columns."
             )
-        if known.fillings is None or source.dtype.kind != "f" or source.device != "cpu":
+        # What sparse rows leave out is 0, not missing.
+        plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
+        if known.fillings is None or not plain:
             return source
         return FilledSource(source, np.array(known.fillings, dtype=np.float64))
     if options.missing != "mean" or source.dtype.kind != "f":
@@ -88,7 +90,8 @@ def _means(source: Source) -> np.ndarray:
     for start in range(0, source.n_rows, each):
         rows = source.read(start, min(start + each, source.n_rows))
         there = ~np.isnan(rows)
-        sums += np.sum(rows, axis=0, where=there, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite rows are refused later
+            sums += np.sum(rows, axis=0, where=there, dtype=np.float64)
         counts += there.sum(axis=0)
     empty = np.flatnonzero(counts == 0)
     if empty.size:

@@ -127,7 +127,9 @@ class PreparedSource(Source):
     def prepared(self, rows: Rows) -> Rows:
         """Prepare rows that were read from the inner source, or are like those."""
         if self.device == "cpu":
-            return self.scaling.apply(to_numpy(rows).astype(self.dtype, copy=False))
+            # Rows too large to be scaled are found out by what comes of them, and explained then.
+            with np.errstate(over="ignore", invalid="ignore"):
+                return self.scaling.apply(to_numpy(rows).astype(self.dtype, copy=False))
         if not is_torch(rows):
             if self.inner.is_sparse or torch_type(rows.dtype) is None:
                 rows = rows.astype(self.dtype, copy=False)

@@ -32,11 +32,11 @@ class Probe:
     looked_at : int
         Rows that ``missing`` was counted in, and that ``uses`` were told from.
     convert_seconds : float
-        Time of the conversion before the first sweep.
+        Processor time of the conversion before the first sweep.
     read_seconds : float
         Time of one pass over the rows when they are not in memory.
     fetch_seconds : float
-        Time to fetch one row from anywhere.
+        Processor time to fetch one row from anywhere.
     decoding : int
         Memory that decoding takes.
     missing : dict of str to int
@@ -73,9 +73,9 @@ def probe_rows(source: Source, wanted: int) -> Probe:
             missing = int(np.isnan(rows).sum())
     read = time.perf_counter() - began
     chosen = np.unique(np.random.default_rng(0).integers(source.n_rows, size=FETCHED_ROWS))
-    began = time.perf_counter()
+    began = time.process_time()
     source.take(chosen)
-    fetch = (time.perf_counter() - began) / len(chosen)
+    fetch = (time.process_time() - began) / len(chosen)
     return Probe(
         source=part,
         n_rows=source.n_rows,

@@ -74,7 +74,8 @@ def _sparse_statistics(sample: Rows) -> Statistics:
     low = sample.min(axis=0).toarray().ravel()
     high = sample.max(axis=0).toarray().ravel()
     size = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
-    scaled = sample.astype(np.float64) / size
+    scaled = sample.astype(np.float64)
+    scaled.data /= size  # SciPy would multiply by 1 / size, which is infinite for denormal sizes
     mean = np.asarray(scaled.mean(axis=0)).ravel()
     square = np.asarray(scaled.multiply(scaled).mean(axis=0)).ravel()
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
@@ -125,7 +126,8 @@ def inverse(width: np.ndarray) -> np.ndarray:
 
     One over a width below the smallest normal number would be infinite.
     """
-    wide = width >= np.finfo(np.float64).tiny
+    # NumPy 1 would compare single precision with that number in single precision, where it is 0.
+    wide = width.astype(np.float64, copy=False) >= np.finfo(np.float64).tiny
     return np.where(wide, 1.0 / np.where(wide, width, 1.0), 0.0)
 
 

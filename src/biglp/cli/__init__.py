@@ -5,6 +5,7 @@ One module a command. What a command needs is loaded when it runs, so that ``--h
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -62,8 +63,19 @@ def biglp(
     """
 
 
+def print_anything(stream: object) -> None:
+    """Print letters that a stream's encoding does not have as escapes, not as an error.
+
+    Output that goes to a file or another program is in cp1252 on most Windows machines, and names
+    of classes and columns are in any language.
+    """
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Run the command line; of several processes of a launcher, the first prints wrong usage."""
+    print_anything(sys.stdout)
     if not any(name.endswith(("_RANK", "_PROCID")) for name in os.environ):
         app()  # by far the usual case, and engines take a while to load
     from biglp._engines import speaks_to_user

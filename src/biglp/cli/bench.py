@@ -34,6 +34,16 @@ def peers(
     memory_limit: Annotated[
         str, typer.Option(metavar="SIZE", help="Memory that a method may take.")
     ] = "8GB",
+    lp_loka: Annotated[
+        Path | None,
+        typer.Option(
+            "--lp-loka",
+            parser=local_path,
+            metavar="FOLDER",
+            help="Run LP-LOKA too: the folder with its programs nystrom and lploka.",
+        ),
+    ] = None,
+    ranks: Annotated[int, typer.Option(min=1, metavar="N", help="MPI ranks of LP-LOKA.")] = 2,
     output: Annotated[
         Path,
         output_to(
@@ -48,12 +58,14 @@ def peers(
     [bold]biglp bench peers[/bold] --sizes 1000,20000 --time-limit 120
 
     Peers: scikit-learn's LabelSpreading (knn and rbf), Nystroem + logistic regression and 5-NN;
-    graphlearning where it is installed (pip install "biglp\[peers]").
+    graphlearning where it is installed (pip install "biglp\[peers]"); LP-LOKA, the C++/MPI program
+    of the paper's group, where --lp-loka says where it was built.
     """
     import time
 
     from biglp._core.errors import ParameterError
     from biglp._core.memory import parse_memory
+    from biglp._experiments.lploka import LpLoka
     from biglp._experiments.peer_page import verdict
     from biglp._experiments.peer_runs import Limits
     from biglp._experiments.peers import SIZES, run
@@ -74,7 +86,8 @@ def peers(
         if not quiet:
             progress.print(escape(line), soft_wrap=True)
 
-    outcomes = run(rows, limits, Output(output), say)
+    programs = None if lp_loka is None else LpLoka(lp_loka.resolve(), ranks)
+    outcomes = run(rows, limits, Output(output), say, programs)
     if quiet:
         return
     shown, what = verdict(outcomes)

@@ -58,6 +58,9 @@ def show_summary(summary: dict[str, Any]) -> None:
     left_out = summary.get("settings", {}).get("left_out_columns")
     if left_out:
         console.print(_left_out(left_out), soft_wrap=True)
+    texts = summary.get("settings", {}).get("text_columns")
+    if texts:
+        console.print(f"Words are counted in {escape(', '.join(texts))}.", soft_wrap=True)
     if "settings" in summary:
         console.print(escape(about_method(summary["settings"], summary.get("given"))))
         for line in about_evidence(summary["settings"]):

@@ -34,6 +34,11 @@ def label_files(X: Any, y: Any, asked: Any) -> LabelInput | None:
             )
         files = ()
     rows = X if _paths(X) else None
+    if isinstance(y, str) and rows is None and y in getattr(X, "columns", ()):
+        raise ParameterError(
+            f"y={y!r} would be a file of labels, and is a column of X; give the labels themselves, "
+            f"y=X[{y!r}], and rows without that column."
+        )
     if metadata is not None and label_column is None and id_column is None:
         raise ParameterError(
             f"metadata={metadata!r}: nothing says which of its columns is wanted; name it with "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,14 @@ class ReportMixin:
         return dict(bundle)
 
 
+def _counted(labels: np.ndarray) -> dict[str, int]:
+    """How often each label occurs."""
+    if labels.dtype == object:  # texts beside numbers have no order
+        return {str(label): count for label, count in Counter(labels.tolist()).items()}
+    found, counts = np.unique(labels, return_counts=True)
+    return dict(zip(map(str, found.tolist()), counts.tolist(), strict=True))
+
+
 def _of_classes(estimator: Any, look: bool) -> Content:
     report, problem = estimator.report_, estimator.__dict__.get("_problem")
     names = tuple(map(str, estimator.classes_.tolist()))
@@ -106,9 +115,7 @@ def _of_classes(estimator: Any, look: bool) -> Content:
         facts["features"] = problem.graph.source.inner.n_features
     # Not by asking for them: that would label all rows after an update of the labels.
     if "transduction_" in estimator.__dict__:
-        found, counts = np.unique(estimator.transduction_, return_counts=True)
-        counted = dict(zip(map(str, found.tolist()), counts.tolist(), strict=True))
-        facts["found"] = dict.fromkeys(names, 0) | counted
+        facts["found"] = dict.fromkeys(names, 0) | _counted(estimator.transduction_)
     more: dict[str, Any] = {}
     if problem is None:
         more["missing"] = (NO_ROWS,)

@@ -20,8 +20,14 @@ from helpers import threshold_table
 TREES = EFFORTS["balanced"].trees
 
 
+@pytest.fixture
+def many(monkeypatch):
+    """Trees are grown as they are from many labels."""
+    monkeypatch.setattr("biglp._answers.committee.forest.SIDE_BY_SIDE", 0)
+
+
 class TestForest:
-    def test_says_what_scikit_learn_says(self):
+    def test_says_what_scikit_learn_says(self, many):
         rows, codes = threshold_table()
         forest, _ = grow_forest(rows[:100], codes[:100], 4, seed=3)
         grown = RandomForestClassifier(TREES, random_state=3).fit(rows[:100], codes[:100])
@@ -30,7 +36,7 @@ class TestForest:
         expected = np.log((1 - BLUR) * shares + BLUR / 4)
         np.testing.assert_allclose(forest.of(rows), expected, atol=1e-5)
 
-    def test_held_out_is_out_of_bag(self):
+    def test_held_out_is_out_of_bag(self, many):
         rows, codes = threshold_table(120)
         _, held_out = grow_forest(rows, codes, 4, seed=1)
         grown = RandomForestClassifier(TREES, random_state=1, oob_score=True).fit(rows, codes)
@@ -44,7 +50,7 @@ class TestForest:
         assert forest.of(rows).shape == held_out.shape == (80, 6)
         np.testing.assert_allclose(forest.of(rows)[:, 5], np.log(BLUR / 6), rtol=1e-6)
 
-    def test_values_at_a_threshold_turn_left(self):
+    def test_values_at_a_threshold_turn_left(self, many):
         rows = np.repeat(np.arange(8, dtype=np.float32), 10)[:, None]
         forest, _ = grow_forest(rows, (rows[:, 0] > 3).astype(int), 2, seed=0)
         at = np.unique(forest.thresholds[np.isfinite(forest.thresholds)])

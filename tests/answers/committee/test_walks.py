@@ -86,6 +86,18 @@ def test_the_compiled_walk_is_in_the_plan_of_many_rows(monkeypatch):
         return ForestMember.extra(shape).small
 
     monkeypatch.setattr("biglp._answers.committee.forest.has_compiled", lambda: True)
-    assert planned(2 * walks.MANY) - planned(walks.MANY) == walks.COMPILED_BYTES
+    assert planned(2 * walks.EXPECTED_MANY) - planned(walks.EXPECTED_MANY) == walks.COMPILED_BYTES
     monkeypatch.setattr("biglp._answers.committee.forest.has_compiled", lambda: False)
     assert planned(10**9) == planned(1000) > 0
+
+
+def test_rows_that_are_expected_choose_the_way_at_once(forest):
+    pytest.importorskip("numba")
+    rows = np.zeros((5, 6), dtype=np.float32)
+    forest.expect(walks.MANY // 20)
+    forest.walk.asked = 10 * walks.MANY
+    forest.of(rows)
+    assert forest.walk._kernel is None
+    forest.expect(2 * walks.EXPECTED_MANY)
+    forest.of(rows)
+    assert forest.walk._kernel is not None

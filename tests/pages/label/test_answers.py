@@ -13,6 +13,7 @@ from biglp._pages.label.journal import Journal
 from biglp._pages.label.known import Known
 from biglp._pages.label.labels_file import LabelsFile
 from biglp._sources.labels.input import LabelInput
+from windows_rules import keep_windows_rules
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -238,6 +239,23 @@ def test_two_servers_of_one_file(path):
         start(path)
     first.close()
     start(path).close()
+
+
+def test_it_works_by_the_rules_of_windows(path, monkeypatch):
+    keep_windows_rules(monkeypatch)
+    answers = start(path)
+    for row, label in ((3, "cat"), (5, "dog"), (3, "dog")):
+        answers.label([row], label, f"{row}{label}")
+    answers.rename("dog", "wolf")
+    with pytest.raises(ParameterError, match="in use"):
+        Journal(path)
+    answers.close()
+    again = start(path)
+    assert again.own == {5: "wolf", 3: "wolf"}
+    again.close()
+    fresh = Journal(path.with_name("other.csv"))
+    fresh.give_up()
+    assert not fresh.path.exists()
 
 
 def test_files_of_another_form_are_left_alone(path):

@@ -1,5 +1,6 @@
 """Who is let in, and who is not."""
 
+import os
 import stat
 
 import pytest
@@ -122,3 +123,10 @@ def test_the_token_is_the_same_after_a_restart_and_nobody_elses(tmp_path):
     file.chmod(0o644)  # then others may have read it
     assert kept_token(labels) != token
     assert kept_token(tmp_path / "others.csv") != kept_token(labels)
+
+
+def test_the_token_is_the_same_where_files_have_no_rights(tmp_path, monkeypatch):
+    token = kept_token(tmp_path / "answers.csv")
+    (tmp_path / ".answers.csv.token").chmod(0o666)  # what Windows says of any file
+    monkeypatch.delattr(os, "getuid")
+    assert kept_token(tmp_path / "answers.csv") == token

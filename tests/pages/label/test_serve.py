@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import signal
+import socket
 import sys
 import threading
 import uuid
@@ -128,6 +129,14 @@ def test_other_machines_are_kept_out(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.3.2.1"])
 def test_this_machine_is_let_in(host):
     Address(host).check()
+
+
+def test_no_other_program_takes_the_port_over_on_windows(monkeypatch):
+    stands_for = socket.SO_KEEPALIVE
+    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", stands_for, raising=False)
+    with Address("127.0.0.1", 0).listen() as listening:
+        assert listening.getsockopt(socket.SOL_SOCKET, stands_for)
+        assert not listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
 
 
 def test_a_port_that_is_taken(folder):

@@ -169,6 +169,18 @@ def test_missing_beyond_the_first_look(tmp_path, monkeypatch):
     np.testing.assert_array_equal(source.read(100, 101), [[2, 1, 2, 0, 1]])
 
 
+def test_a_first_file_that_has_no_value_of_a_column(tmp_path, monkeypatch):
+    """Its type is then unknown there, as pandas before 3 writes it, and known in the next."""
+    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    numbers = np.arange(60.0)
+    pq.write_table(pa.table({"x": numbers, "c": pa.nulls(60)}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"x": numbers, "c": ["a", "b"] * 30}), tmp_path / "2.parquet")
+    source = as_source([tmp_path / "1.parquet", tmp_path / "2.parquet"])
+    assert source.feature_names == ("x", "c=a", "c=b", "c is missing")
+    np.testing.assert_array_equal(source.read(59, 61), [[59, 0, 0, 1], [0, 1, 0, 0]])
+
+
 def test_the_order_of_the_rows_makes_no_difference(opened, monkeypatch):
     """Missing values that begin beyond the rows that are looked at first count like others."""
     monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from biglp._sources.tables.kinds.number import Number
 from biglp._sources.tables.look import look_at_column
 
 N = 60
@@ -56,6 +57,8 @@ def test_free_text_is_no_category():
         (["31/12/2023", "01/02/2024"], "%d/%m/%Y"),
         (["12/31/2023", "01/02/2024"], "%m/%d/%Y"),
         (["2024-01-05T10:00:00", "2024-01-05 11:30:00"], "ISO 8601"),
+        (["27/04/2023 21:30", "03/05/2024 00:00"], "%d/%m/%Y %H:%M"),
+        (["4/27/2023 21:30:01", "5/3/2024 00:00:59"], "%m/%d/%Y %H:%M:%S"),
         (["2024-01-05", "soon"], None),
         (["12-34-56-78", "12-34-56-79"], None),
     ],
@@ -71,6 +74,26 @@ def test_numbers_written_as_text():
     assert not look([f"0{i % 7}123" for i in range(N)]).written  # a code: 0 before digits
     assert not look(["1", "x"] * N).written
     assert look(["1", "?"] * N).written  # a mark of missing values
+
+
+@pytest.mark.parametrize(
+    ("texts", "median"),
+    [
+        (["1,092", "371", "12,345"], 1092),  # a number without a comma: it is no decimal one
+        (["1,234,567", "2,000", "-3,000"], 2000),
+        (["1,234.5", "2,000.25", "3,000"], 2000.25),
+        (["1,092", "2,345"], None),  # may be decimal commas
+        (["0,123", "371"], None),
+        (["1,09", "371"], None),
+        (["1,092 kg", "371"], None),
+    ],
+)
+def test_thousands(texts, median):
+    found = look(texts * N)
+    assert (found.median, found.thousands) == (median, median is not None)
+    if median is not None:
+        column = Number("x", texts=True, thousands=True)
+        assert float(np.median(column.numbers(pa.array(texts)))) == median
 
 
 def test_constants():

@@ -61,8 +61,25 @@ def test_text_beside_columns(tmp_path):
     model.save(tmp_path / "model")
     again = LowRankLabelPropagation.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    assert model.report_["text_columns"] == ["text"]
     without = LowRankLabelPropagation().fit(frame, y)
     assert "text=['text']" in without.report_["left_out_columns"]["text"]
+    assert without.report_["text_columns"] == []
+
+
+def test_sentences_are_words_where_nothing_else_is_a_feature():
+    frame, _ = articles()
+    for others in ({}, {"key": [f"k{n}" for n in range(len(frame))]}):
+        alone = as_source(frame[["text"]].assign(**others))
+        assert alone.encoding.text_columns == ["text"]
+        assert alone.is_sparse
+        named = as_source(frame[["text"]], text=["text"])
+        assert (alone.read(0, 20) != named.read(0, 20)).nnz == 0
+    beside = as_source(frame[["text"]].assign(plan=["a", "b", "c"] * (len(frame) // 3)))
+    assert beside.encoding.text_columns == []
+    assert list(beside.encoding.left_out) == ["text"]
+    with pytest.raises(BadRowsError, match="must be numbers"):
+        as_source(frame[["text"]], categorical="error")
 
 
 def test_mixed_scaling_is_both_scalings():

@@ -68,6 +68,11 @@ class CommitteeAnswer(Answer):
             found = [column for column in columns if column is not None]
             object.__setattr__(self, name, np.hstack(found))
 
+    def expect(self, n_rows: int) -> None:
+        """Tell the opinions how many rows will be asked about."""
+        for one in self.opinions:
+            one.opinion.expect(n_rows)
+
     def outputs(
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None
     ) -> tuple[Array, int]:

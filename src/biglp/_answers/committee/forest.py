@@ -1,4 +1,4 @@
-"""A random forest in plain arrays: grown by scikit-learn, kept without pickles, asked in blocks.
+"""A random forest in plain arrays, kept without pickles and asked in blocks.
 
 Where thresholds on single features decide (network records, instrument readings), neither distances
 nor straight lines see it, and trees do. Nodes are numbered so that a node's right child follows its
@@ -10,7 +10,6 @@ then the same arithmetic for every row, leaf or not:
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -19,7 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp._answers.base import Extra
-from biglp._answers.committee.logistic import MANY_CLASSES
+from biglp._answers.committee.growing import Table, drawn_counts, grow
+from biglp._answers.committee.growing_many import grow_many, growing_threads
 from biglp._answers.committee.member import (
     Asked,
     Evidence,
@@ -29,7 +29,13 @@ from biglp._answers.committee.member import (
     everywhere,
 )
 from biglp._answers.committee.tree_tensors import means_on_device
-from biglp._answers.committee.walks import COMPILED_BYTES, MANY, Walk, has_compiled
+from biglp._answers.committee.walks import (
+    COMPILED_BYTES,
+    EXPECTED_MANY,
+    Walk,
+    has_compiled,
+    rounded_up,
+)
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.shape import Shape
@@ -41,6 +47,9 @@ BLUR = 0.02
 CHUNK = 4096
 """Rows that go down the trees together, so that their nodes stay in the processor's cache."""
 MOST_TREES = EFFORTS["best"].trees
+SIDE_BY_SIDE = 2500
+"""Labels times features that a node tries, up to which all trees grow together; above that
+scikit-learn's code for single trees is faster."""
 USUAL_DEPTH = 15
 """Steps down a tree."""
 MIN_LABELS = 6
@@ -85,6 +94,10 @@ class Forest(Opinion):
         """The way down the trees on a processor, which becomes quicker with the rows asked."""
         return Walk(**self.state())
 
+    def expect(self, n_rows: int) -> None:
+        """Choose the way down the trees for so many rows."""
+        self.walk.expected = n_rows
+
     @property
     def row_seconds(self) -> float:
         """That of a step, as many times as trees are deep."""
@@ -121,6 +134,28 @@ class Forest(Opinion):
             total = total + values[nodes]
         return total / len(self.roots)
 
+    def out_of_bag(self, rows: np.ndarray, outside: np.ndarray) -> np.ndarray:
+        """Logits of labelled rows from the trees that did not see them; even where all did.
+
+        ``outside`` (trees, l) says which trees did not.
+        """
+        rows = rounded_up(rows)
+        shares = np.zeros((len(rows), self.values.shape[1]))
+        step = max(CHUNK // len(self.roots), 1)
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            here = rows[part]
+            nodes = np.repeat(self.roots[:, None], len(here), axis=1)
+            places = np.arange(len(here))
+            for _ in range(int(self.depths.max())):
+                right = here[places, self.features[nodes]] > self.thresholds[nodes]
+                nodes = self.lefts[nodes] + right
+            shares[part] = np.einsum("tl,tlc->lc", outside[:, part], self.values[nodes])
+        asked = outside.sum(axis=0)[:, None]
+        return np.asarray(
+            blurred_logits(np.where(asked, shares, 1.0) / np.where(asked, asked, shares.shape[1]))
+        )
+
 
 class ForestMember(Member):
     """A random forest, where rows are a table."""
@@ -155,7 +190,9 @@ class ForestMember(Member):
         needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
         if needed > MOST_BYTES:
             return Extra()
-        return Extra(small=needed + COMPILED_BYTES * (shape.n_rows > MANY and has_compiled()))
+        return Extra(
+            small=needed + COMPILED_BYTES * (shape.n_rows > EXPECTED_MANY and has_compiled())
+        )
 
     @classmethod
     def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
@@ -169,14 +206,15 @@ class ForestMember(Member):
     def learn(self, evidence: Evidence) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
         given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
-        forest, held_out = grow_forest(
-            rows.toarray() if sparse.issparse(rows) else rows,
-            evidence.labelled.codes,
-            len(evidence.log_prior),
-            settings.seed,
-            None if given is None else given.sum(axis=1),
-            EFFORTS[settings.effort].trees,
-        )
+        with growing_threads(evidence.problem.graph.engine.n_threads):
+            forest, held_out = grow_forest(
+                rows.toarray() if sparse.issparse(rows) else rows,
+                evidence.labelled.codes,
+                len(evidence.log_prior),
+                settings.seed,
+                None if given is None else given.sum(axis=1),
+                EFFORTS[settings.effort].trees,
+            )
         held_out[evidence.lone] = np.nan
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
 
@@ -221,72 +259,15 @@ def grow_forest(
     held_out : ndarray of shape (l, c)
         Logits of each row from the trees whose bootstrap sample left it out.
     """
-    from sklearn.ensemble import RandomForestClassifier  # slow to load, and seldom needed
-
-    # scikit-learn takes values that differ by less than 1e-7 for equal. Powers of two bring all
-    # features to the size of 1 without touching a digit.
-    powers = _powers_of_two(rows)
-    rows = np.ldexp(rows, -powers)
-    grown = RandomForestClassifier(trees, random_state=seed % 2**32)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
-        grown.fit(rows, codes, weights)
-    packed = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
-    sizes = [len(tree["features"]) for tree in packed]
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-    values = np.zeros((sum(sizes), n_classes), dtype=np.float32)
-    values[:, grown.classes_] = np.concatenate([tree["values"] for tree in packed])
-    forest = Forest(
-        features=np.concatenate([tree["features"] for tree in packed]),
-        thresholds=np.concatenate([tree["thresholds"] for tree in packed]),
-        lefts=np.concatenate(
-            [tree["lefts"] + root for tree, root in zip(packed, roots, strict=True)]
-        ),
-        values=values,
-        roots=roots,
-        depths=np.array([estimator.tree_.max_depth for estimator in grown.estimators_]),
-    )
-    return forest, _out_of_bag(grown, rows, n_classes)
-
-
-def _powers_of_two(rows: np.ndarray) -> np.ndarray:
-    """Power of two next to the range of each feature; 0 for a constant one.  (m,)."""
-    ranges = np.ptp(rows.astype(np.float64), axis=0)
-    return np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
-
-
-def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
-    """One of scikit-learn's trees, renumbered so that siblings are neighbours."""
-    left, right = tree.children_left, tree.children_right
-    order = [0]
-    for node in order:  # grows while it is walked through: parents before children
-        if left[node] >= 0:
-            order += [int(left[node]), int(right[node])]
-    old = np.array(order)
-    new = np.empty(len(old), dtype=np.int64)
-    new[old] = np.arange(len(old))
-    leaf = left[old] < 0
-    # Rounded down, so that float32 numbers fall on the same side as with the float64 threshold.
-    exact = np.ldexp(tree.threshold[old], powers[np.where(leaf, 0, tree.feature[old])])
-    limits = exact.astype(np.float32)
-    limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
-    return {
-        "features": np.where(leaf, 0, tree.feature[old]).astype(np.int64),
-        "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),
-        "lefts": np.where(leaf, np.arange(len(old)), new[left[old]]),
-        "values": tree.value[old, 0, :].astype(np.float32),
-    }
-
-
-def _out_of_bag(grown: Any, rows: np.ndarray, n_classes: int) -> np.ndarray:
-    shares = np.zeros((len(rows), n_classes))
-    asked = np.zeros(len(rows))
-    for tree, drawn in zip(grown.estimators_, grown.estimators_samples_, strict=True):
-        outside = np.ones(len(rows), dtype=bool)
-        outside[drawn] = False
-        if outside.any():
-            shares[np.ix_(outside, grown.classes_)] += tree.predict_proba(rows[outside])
-            asked += outside
-    even = np.full(n_classes, 1.0 / n_classes)
-    shares = np.where(asked[:, None] > 0, shares / np.maximum(asked, 1.0)[:, None], even)
-    return np.asarray(blurred_logits(shares))
+    tried = max(int(np.sqrt(rows.shape[1])), 1)
+    if len(rows) * tried <= SIDE_BY_SIDE:
+        rng = np.random.default_rng(seed)
+        counts = drawn_counts(trees, len(rows), weights, rng)
+        grown = grow(Table.of(rows, codes, n_classes), counts, tried, rng)
+    else:
+        grown, counts = grow_many(rows, codes, seed, weights, trees)
+        values = np.zeros((len(grown["values"]), n_classes), dtype=np.float32)
+        values[:, np.unique(codes)] = grown["values"]
+        grown["values"] = values
+    forest = Forest(**grown)
+    return forest, forest.out_of_bag(rows, counts == 0)

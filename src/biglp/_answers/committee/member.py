@@ -77,6 +77,9 @@ class Opinion(ABC):
         """What asking it about a row takes, where that is more than a small product."""
         return 0.0
 
+    def expect(self, n_rows: int) -> None:  # noqa: B027  most have nothing to prepare
+        """Be told how many rows will be asked about."""
+
     def state(self) -> dict[str, np.ndarray]:
         """The arrays it is made of."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

@@ -4,8 +4,8 @@ There are three, with the same comparisons and the same order of additions, so t
 same bits whichever is taken. NumPy's needs nothing; scikit-learn's own trees are filled from the
 plain arrays (no pickle), and take a second to load where nothing else has loaded them; the compiled
 one (``pip install "biglp[fast]"``) takes the better part of a second to load as well. So each is
-taken once the rows that were asked about have paid for it: new rows may be a handful or a billion,
-and nobody says so beforehand.
+taken once the rows that were asked about have paid for it: new rows may be a handful or a billion.
+A fit says beforehand how many there will be, and then there is one way from the first row on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import numpy as np
 FEW = 10_000
 """Rows up to which loading scikit-learn for them takes longer than NumPy does."""
 MANY = 500_000
-"""Rows from which on the compiled walk is worth loading."""
+"""Rows that were asked about from which on the compiled walk is worth loading."""
+EXPECTED_MANY = 1_000_000
+"""The same for rows that are expected: loading takes one thread, walking all of them."""
 COMPILED_BYTES = 64 << 20
 """What numba and the compiled walk take of memory."""
 
@@ -47,6 +49,7 @@ class Walk:
     roots: np.ndarray
     depths: np.ndarray
     asked: int = field(default=0, init=False)
+    expected: int = field(default=0, init=False)
     _trees: list[Any] | None = field(default=None, init=False)
     _kernel: Any = field(default=None, init=False)
 
@@ -59,7 +62,7 @@ class Walk:
         if self.asked <= FEW and "sklearn.tree" not in sys.modules:
             return None
         rows = rounded_up(rows)
-        if self.asked > MANY and has_compiled():
+        if self._many() and has_compiled():
             totals = self._compiled(rows)
         else:
             found = self._by_trees(rows)
@@ -67,6 +70,13 @@ class Walk:
                 return None
             totals = found
         return totals / len(self.roots)
+
+    def _many(self) -> bool:
+        """Whether rows are so many that the compiled walk has paid, or will pay."""
+        if not self.expected:
+            return self.asked > MANY
+        # Where other steps of the fit have loaded numba, only the walk is left to load.
+        return self.expected > (MANY // 10 if "numba" in sys.modules else EXPECTED_MANY)
 
     def _by_trees(self, rows: np.ndarray) -> np.ndarray | None:
         if self._trees is None:

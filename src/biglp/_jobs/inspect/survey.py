@@ -15,8 +15,8 @@ from biglp._fit.memory import least_memory
 from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
+from biglp._jobs.inspect.estimate import Estimate, Trials
 from biglp._jobs.inspect.probe import Probe, probe
-from biglp._jobs.inspect.trial import Trials, shape_of_probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._sources import ReadOptions
@@ -39,6 +39,9 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "GLNP": ("--factor glnp", {"factor": "glnp"}),
 }
 """Methods that are compared: the options that choose them, and the parameters."""
+
+MOST_LEARNT = 1_000_000
+"""Numbers of a factor that is learnt, up to which it is tried quickly."""
 
 
 @dataclass(frozen=True)
@@ -144,15 +147,25 @@ def _methods(
     asked: Survey, engine: Engine, looked: Probe, labels: Labels | None, progress: Progress
 ) -> list[dict[str, Any]]:
     """Estimates of every method."""
-    trials, methods = Trials(engine, looked, labels, quick=not asked.full), []
+    trials, methods = Trials(engine, looked, labels, asked.full), []
     with progress.task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
             names = ("n_landmarks", "memory", "device", "gpu_memory")
             common = {each: getattr(asked, each) for each in names}
             settings = Settings.of({**parameters, **common})
-            methods.append({"name": name, "options": options, **_tried(trials, settings)})
+            if not asked.full and _is_slow(settings, looked):
+                continue
+            found = {"name": name, "options": options, "landmarks": _landmarks(looked, settings)}
+            methods.append((found, _tried(trials, settings)))
             task.advance(1)
-    return methods
+    return [found | _facts(tried) for found, tried in methods]
+
+
+def _is_slow(settings: Settings, looked: Probe) -> bool:
+    """Whether a short trial would take long: a factor is learnt, of rows of many features."""
+    kind, n_features = FACTORS[settings.graph.factor], looked.source.n_features
+    rank = kind.rank_for(settings.graph, looked.n_rows, n_features)
+    return kind.kept_with_blocks and rank * n_features > MOST_LEARNT
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
@@ -173,7 +186,7 @@ def _plan(job: FitJob) -> dict[str, Any]:
     with job.make_engine() as engine:
         engine.progress = Progress()
         trials = Trials(engine, looked, labels)
-        found = trials.estimate(settings, parquet=job.format != "npy")
+        found = trials.estimate(settings, parquet=job.format != "npy", report=job.report)
     return {
         "input": ", ".join(job.inputs),
         "format": facts.kind,
@@ -192,7 +205,7 @@ def _plan(job: FitJob) -> dict[str, Any]:
         "stored": found.plan.stores_features,
         "seconds": round(found.seconds, 2),
         "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
-        "memory": found.plan.expected,
+        "memory": found.memory,
         "gpu": found.plan.card and found.plan.card.describe(),
         "output": str(job.destination.path),
     }
@@ -225,20 +238,23 @@ def _use(name: str, uses: Mapping[str, str], left_out: Mapping[str, str]) -> str
     return uses.get(name, "left out, as asked")
 
 
-def _tried(trials: Trials, settings: Settings) -> dict[str, Any]:
-    looked = trials.probe
-    landmarks = _landmarks(looked, settings)
+def _tried(trials: Trials, settings: Settings) -> Estimate | int:
+    """An estimate, or the memory that a method needs where it does not fit."""
     try:
-        found = trials.estimate(settings, parquet=False)
+        return trials.estimate(settings, parquet=False)
     except MemoryBudgetError:
-        shape = shape_of_probe(looked, trials.labels, settings)
-        least = least_memory(settings, shape, trials.engine)
-        return {"landmarks": landmarks, "seconds": None, "memory": least}
+        return least_memory(settings, trials.shape_of(settings), trials.engine)
+
+
+def _facts(tried: Estimate | int) -> dict[str, Any]:
+    """What is told of a trial, when all are over."""
+    if isinstance(tried, int):
+        return {"seconds": None, "memory": tried}
     return {
-        "landmarks": landmarks,
-        "seconds": round(found.seconds, 3),
-        "memory": found.plan.expected,
-        "steps": {name: round(seconds, 3) for name, seconds in found.steps.items()},
+        "seconds": round(tried.seconds, 3),
+        "cpu_seconds": round(tried.cpu_seconds, 3),
+        "memory": tried.memory,
+        "steps": {name: round(seconds, 3) for name, seconds in tried.steps.items()},
     }
 
 

@@ -34,6 +34,7 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, like, namespace, smallest
 from biglp._core.blocks import Block
+from biglp._core.errors import warn_caller
 from biglp._engines import Engine
 from biglp._lowrank.glnp.iterate import Iterate, Start, Step, start_block, step_block
 from biglp._lowrank.kernels import relative_distances, scatter
@@ -69,6 +70,10 @@ class ClusterStart(Start):
 
     def apply(self, block: Block, rows: Rows) -> Array:
         """Find the nearest centre of each row."""
+        return self.of(rows)
+
+    def of(self, rows: Rows) -> Array:
+        """The same for rows of no block."""
         k = len(self.centres)
         columns, values = smallest(relative_distances(rows, self.centres), 1)
         members = scatter(columns, namespace(values).ones_like(values), k)
@@ -225,3 +230,16 @@ class Descent:
         step = ScaleStep(self.next_serial(), self.small(scale))
         self.iterate = self.iterate.then(step)
         self.sums = self.sums.scaled(step.scale.astype(np.float64))
+
+
+def warn_stopped_short(max_iter: int, falls: float, tol: float, advice: list[str]) -> None:
+    """Warn that iterations ended while Q was still falling."""
+    from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
+
+    more = 5 * max_iter
+    first = f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"
+    warn_caller(
+        f"GLNP stopped after {max_iter} iterations while its objective was still falling "
+        f"(by {falls:.1%} over the last ones, tol={tol:g}); use {', or '.join([first, *advice])}.",
+        StoppedShortWarning,
+    )

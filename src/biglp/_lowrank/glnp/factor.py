@@ -3,16 +3,18 @@
 W = FFᵀ with F ≥ 0 (n × k) minimising Q(F) = ‖X − FFᵀX‖²: every row is rebuilt from all the others
 through k prototypes P = FᵀX (k × m). The parts:
 
+- :mod:`.course`: the same for new rows;
 - :mod:`.iterate`: how rows of F stay with their blocks;
 - :mod:`.descent`: objective, start, when to stop;
 - :mod:`.multiplicative` and :mod:`.gradient`: the two ways to take a step;
 - here: the factor.
 
-A row's f is the one that training ends with. Where the gradient of Q vanishes, each row of F is the
-f ≥ 0 minimising f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the
-row alone: the second term weighs what the row does to the prototypes. New rows and training rows
-have the same formula, so that both have the same labels. (‖x − f·P‖², which rebuilds a row best, is
-the case FᵀF = I; on data whose classes overlap it gave other labels to a third of the rows.)
+A row's f is the one that training ends with. New rows take the steps that training took
+(:mod:`.course`), so that the same row has the same label, in training or later. Where there is no
+such course (the paper's start, models of earlier releases) they have the f of the end that training
+goes to: where the gradient of Q vanishes, each row of F is the f ≥ 0 minimising
+f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the row alone. Its
+second term weighs what the row does to the prototypes.
 
 The multiplicative rule needs X ≥ 0. Features with negative values are shifted (Algorithm S.1), and
 the offsets are kept for new rows; the accelerated gradient takes rows as they are.
@@ -20,7 +22,9 @@ the offsets are kept for new rows; the accelerated gradient takes rows as they a
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,24 +32,24 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.blocks import Block
 from biglp._core.checks import anything, not_negative, not_negative_integer
-from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
+from biglp._core.errors import ParameterError
 from biglp._core.measure import StepClock
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
-from biglp._lowrank.glnp.descent import ClusterStart, Descent, UniformStart
+from biglp._lowrank.glnp.course import Course
+from biglp._lowrank.glnp.descent import Descent, warn_stopped_short
 from biglp._lowrank.glnp.gradient import descend_gradient
-from biglp._lowrank.glnp.iterate import Iterate, Start
+from biglp._lowrank.glnp.iterate import Iterate
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
 from biglp._lowrank.glnp.nnls import nonnegative_least_squares
-from biglp._lowrank.kernels import products
-from biglp._lowrank.landmarks import choose_landmarks
+from biglp._lowrank.glnp.starting import check_start, choose_start
+from biglp._lowrank.kernels import products, squared_norms
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
 
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
 """Solvers, with the number of earlier iterates that their steps need."""
-STARTS = ("clusters", "uniform")
 MOST_ITERATIONS = 1000
 """Iterations after which it stops in any case; from the default start it settles before."""
 WORTH_SAYING = 0.01
@@ -69,6 +73,8 @@ class GlnpFactor(Factor):
         FᵀF; models of release 0.1 have none, and take the identity.
     iterate : Iterate, optional
         Recipe for the F of the training rows; without it every row counts as new.
+    course : Course or Iterate, optional
+        Recipe for the F of new rows, or what it is made from when it is first wanted.
 
     Attributes
     ----------
@@ -95,11 +101,12 @@ class GlnpFactor(Factor):
         offsets: np.ndarray,
         M: np.ndarray | None = None,
         iterate: Iterate | None = None,
+        course: Course | Iterate | None = None,
     ) -> None:
         self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
         self.objective_: list[float] = []
-        self._iterate = iterate
+        self._iterate, self._given_course = iterate, course
         self.kept_with_blocks = iterate is not None
         # Prototypes of length 1 keep x·Pᵀ at the size of the rows, whatever ‖X‖ is.
         lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
@@ -151,42 +158,63 @@ class GlnpFactor(Factor):
         StoppedShortWarning
             When ``max_iter`` ends an iteration that was still getting somewhere.
         """
-        _check(k, solver, start, max_iter, tol)
-        descend, lookback = SOLVERS[solver]
-        offsets = np.zeros(rows.source.n_features)
-        if solver == "multiplicative":
-            offsets = negative_offsets(rows.engine, rows.blocks)
-        begin, k = _start(rows, start, k, offsets)
-        iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
-        descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)
-        settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
-        if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
-            from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
-
-            more = 5 * max_iter
-            advice = [f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"]
+        factor, falls = cls._descended(rows, k, solver, start, max_iter, tol)
+        if falls > WORTH_SAYING:
+            advice = []
             if isinstance(start, str) and start == "uniform":
                 advice.append("factor_params={'start': 'clusters'}, which needs fewer")
             if solver == "multiplicative":
                 advice.append("factor='glnp' (--factor glnp), which needs fewer")
-            warn_caller(
-                f"GLNP stopped after {max_iter} iterations while its objective was still falling "
-                f"(by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); use "
-                f"{', or '.join(advice)}.",
-                StoppedShortWarning,
+            warn_stopped_short(max_iter, falls, tol, advice)
+        return factor
+
+    @classmethod
+    def _descended(
+        cls, rows: TrainingRows, k: int, solver: str, start: Any, max_iter: int, tol: float
+    ) -> tuple[GlnpFactor, float]:
+        """Learn F; also say how fast Q was still falling, 0 where it has settled."""
+        if solver not in SOLVERS:
+            raise ParameterError(
+                f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}."
             )
+        check_start(k, start, max_iter, tol)
+        descend, lookback = SOLVERS[solver]
+        offsets = np.zeros(rows.source.n_features)
+        if solver == "multiplicative":
+            offsets = negative_offsets(rows.engine, rows.blocks)
+        begin, k = choose_start(rows, start, k, offsets)
+        iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
+        descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)
+        settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
         prototypes = (descent.sums.P * descent.norm).astype(rows.source.dtype)
         factor = cls(prototypes, offsets, np.asarray(descent.sums.M), descent.iterate)
         factor.objective_ = descent.objective
-        return factor
+        return factor, 0.0 if settled or max_iter == 0 else descent.recent_fall()
 
     @property
     def n_iter_(self) -> int:
         """Iterations taken."""
         return max(len(self.objective_) - 1, 0)
 
+    @cached_property
+    def course(self) -> Course | None:
+        """Recipe for the F of new rows; None where they have the formula of the end."""
+        known = self._given_course if self._iterate is None else self._iterate
+        return Course.of(known) if isinstance(known, Iterate) else known
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send what new rows need in its short form."""
+        known = self.__dict__
+        return known if self._iterate is not None else {**known, "_given_course": self.course}
+
     def features(self, rows: Rows) -> Array:
         """Each row's f ≥ 0 at which training would leave it.  (b, m) → (b, k)."""
+        if self.course is not None:
+            rows = shifted(rows, self.offsets)
+            check_finite(squared_norms(rows))
+            found = self.course.follow(rows)
+            check_finite(found)
+            return found
         along = products(shifted(rows, self.offsets), self._directions)
         check_finite(along)
         xp = namespace(along)
@@ -203,17 +231,21 @@ class GlnpFactor(Factor):
         return self.features(block.rows())
 
     def for_new_rows(self) -> GlnpFactor:
-        """Return the factor without the recipe for the training rows, which is k·m an iteration."""
-        factor = GlnpFactor(self.P, self.offsets, self.M)
+        """Return the factor with what new rows need of the recipe, which is k·m an iteration."""
+        if self._iterate is None:
+            return self
+        factor = GlnpFactor(self.P, self.offsets, self.M, course=self._iterate)
         factor.objective_ = self.objective_
         return factor
 
     @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
-        """The base's, with the rows of F, which stay with their blocks and are not stored."""
+        """The base's, with the rows of F, which stay with their blocks, and the recipe for them."""
         costs = super().costs(settings, shape)
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        iterates = SPARE_BYTES + ITERATES * shape.kept_rows * rank * shape.dtype.itemsize
+        recipe = USUAL_SWEEPS * rank * (shape.width + 2 * rank)
+        iterates = ITERATES * shape.kept_rows * rank
+        iterates = SPARE_BYTES + (recipe + iterates) * shape.dtype.itemsize
         return replace(
             costs,
             fitting=costs.fitting + iterates,
@@ -226,22 +258,26 @@ class GlnpFactor(Factor):
         cls, rehearsal: Rehearsal, settings: GraphSettings
     ) -> tuple[Factor, dict[str, float]]:
         """Take a few steps, and time them."""
-        params = {**settings.factor_params, "max_iter": TRIAL_SWEEPS, "tol": 1e-12}
-        clock = rehearsal.rows.engine.progress = StepClock()
-        factor = cls.fit(rehearsal.rows, replace(settings, factor_params=params))
-        tried = clock.steps["GLNP"]
-        a_sweep = tried.seconds / tried.sweeps * rehearsal.scale
+        rows, start = rehearsal.rows, settings.factor_params.get("start", "clusters")
+        k = cls.rank_for(settings, rows.source.n_rows, rows.source.n_features)
+        clock = rows.engine.progress = StepClock()
+        began = time.process_time()
+        factor, _ = cls._descended(rows, k, cls.solver, start, TRIAL_SWEEPS, 1e-12)
+        seconds = time.process_time() - began
+        a_sweep = seconds / clock.steps["GLNP"].sweeps * rehearsal.scale
         return factor, {"GLNP": USUAL_SWEEPS * a_sweep}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Prototypes, offsets and FᵀF: enough for new rows."""
+        """Prototypes, offsets, FᵀF and the course: enough for new rows."""
         state = {"P": self.P, "offsets": self.offsets}
-        return state if self.M is None else {**state, "M": self.M}
+        state |= {} if self.M is None else {"M": self.M}
+        return state if self.course is None else {**state, **self.course.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
-        """Rebuild from prototypes, offsets and FᵀF."""
-        return cls(state["P"], state["offsets"], state.get("M"))
+        """Rebuild from :meth:`state`."""
+        course = Course.from_state(state)
+        return cls(state["P"], state["offsets"], state.get("M"), course=course)
 
     def describe(self) -> dict[str, Any]:
         """Rank, iterations and the objective reached."""
@@ -257,41 +293,8 @@ class MultiplicativeGlnpFactor(GlnpFactor):
     solver = "multiplicative"
 
 
-def _start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple[Start, int]:
-    """Choose the start and the number of columns."""
-    source = rows.source
-    if isinstance(start, str) and start == "uniform":
-        if k > source.n_rows:
-            warn_caller(
-                f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
-                f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
-                LandmarkWarning,
-            )
-        k = min(k, source.n_rows)
-        return UniformStart(k, rows.seed), k
-    centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
-    return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
-
-
 def _plan(block: Block) -> str:
     """Token of the cut a block belongs to; it tells training rows from new ones."""
     if block.plan is None:
         raise ParameterError("GLNP needs blocks made by cut_rows, which know the cut they are of.")
     return block.plan.token
-
-
-def _check(k: int, solver: str, start: Any, max_iter: int, tol: float) -> None:
-    """Refuse parameters that mean nothing."""
-    if solver not in SOLVERS:
-        raise ParameterError(f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}.")
-    if isinstance(start, str) and start not in STARTS:
-        raise ParameterError(
-            f"start={start!r} is not known; use one of {', '.join(STARTS)}, "
-            "or an array of centres of shape (k, n_features)."
-        )
-    if k < 1:
-        raise ParameterError(f"k={k} columns are too few; use 1 or more.")
-    if max_iter < 0:
-        raise ParameterError(f"max_iter={max_iter} is not a number of iterations; use 0 or more.")
-    if not tol >= 0:
-        raise ParameterError(f"tol={tol} is not a tolerance; use a number of 0 or more.")

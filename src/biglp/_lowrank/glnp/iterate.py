@@ -60,6 +60,10 @@ class Step(ABC):
     ) -> tuple[Array, tuple[Any, ...]]:
         """Return the next rows of F, and facts about the step that are summed over all blocks."""
 
+    def next(self, rows: Rows, current: Array, previous: Array | None) -> Array:
+        """Return the next rows of F alone."""
+        return self.apply(rows, current, previous)[0]
+
     def no_facts(self) -> tuple[Any, ...]:
         """Facts of a block that could not take the step: zeros of the right shapes."""
         return ()
@@ -173,7 +177,7 @@ class Iterate:
             arrays, known = [self.start.apply(block, rows)], 1
         for step in self.steps[known - 1 : n_steps]:
             previous = arrays[-2] if len(arrays) > 1 else None
-            arrays = [*arrays, step.apply(rows, arrays[-1], previous)[0]][-self.lookback :]
+            arrays = [*arrays, step.next(rows, arrays[-1], previous)][-self.lookback :]
         return arrays
 
     def _window(self, end: int) -> slice:

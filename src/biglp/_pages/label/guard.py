@@ -142,6 +142,11 @@ async def _reply(send: Any, status: int, text: str, headers: dict[str, str]) -> 
     await send({"type": "http.response.body", "body": body})
 
 
+def _is_private(path: Path) -> bool:
+    """Whether others are kept out; Windows has no such bits, and a folder of the user's does it."""
+    return not hasattr(os, "getuid") or not path.stat().st_mode & 0o077
+
+
 def kept_token(labels: Path) -> str:
     """The token of a file of labels: the same after a restart, so that open pages go on.
 
@@ -150,7 +155,7 @@ def kept_token(labels: Path) -> str:
     path = labels.with_name(f".{labels.name}.token")
     try:
         token = path.read_text(encoding="ascii").strip()
-        if len(token) >= 32 and not path.stat().st_mode & 0o077:
+        if len(token) >= 32 and _is_private(path):
             return token
         path.unlink()
     except (OSError, UnicodeDecodeError):

@@ -15,6 +15,7 @@ from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._core.files import explained_writing, lock_file, sync_folder
+from biglp._core.held import let_go
 
 ENDING = ".journal"
 
@@ -106,5 +107,5 @@ class Journal:
     def give_up(self) -> None:
         """Close it, and leave nothing behind where nothing was ever written."""
         if not self.path.stat().st_size:
-            self.path.unlink()
+            let_go(self.path, self._file)
         self.close()

@@ -62,7 +62,9 @@ class Address:
         host = self.host.strip("[]")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On Windows SO_REUSEADDR would let any other program take the port over.
+        alone = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        found.setsockopt(socket.SOL_SOCKET, alone, 1)
         try:
             found.bind((host, self.port))
         except OSError as error:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
+from biglp._core.files import FileStamp, unwarned
 from biglp._core.handles import open_handle, read_at
 
 READ_AHEAD_BYTES = 32 << 20
@@ -44,7 +44,8 @@ class RawFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.stamp = FileStamp.of(path)
         try:
-            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            with unwarned():
+                mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # a damaged header can fail in any layer of its parser
             raise BadRowsError(
                 f"{os.fspath(path)} cannot be read as a .npy array: {error}. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,13 @@ class CsrSource(Source):
 
 def check_shape(array: Any, name: str, may_be_empty: bool = False) -> Any:
     """Return an array that can be a table of numbers; refuse others."""
+    if array.ndim > 2:
+        n_rows, *sizes = array.shape
+        raise BadRowsError(
+            f"X must be two-dimensional, rows × features; {name} has shape {tuple(array.shape)}. "
+            f"Reshape your data with X.reshape(len(X), -1) if it has {n_rows:,} rows, such as "
+            f"images, which then have {math.prod(sizes):,} features each."
+        )
     if array.ndim != 2:
         raise BadRowsError(
             f"X must be two-dimensional, rows × features; {name} has shape {tuple(array.shape)}. "

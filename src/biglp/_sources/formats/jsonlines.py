@@ -16,7 +16,7 @@ import pyarrow.json
 
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
-from biglp._sources.formats.textfiles import guess_rows, open_text
+from biglp._sources.formats.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.format import TableFormat
@@ -85,6 +85,8 @@ class JsonLinesTable(TableFile):
                     whole, end, after = piece.rpartition(b"\n")
                     if not end:  # a line that is longer than a piece
                         rest += piece
+                        if len(rest) > LONGEST_LINE:
+                            raise line_too_long(self.name, line)
                         continue
                     yield line, rest + whole + end
                     line += rest.count(b"\n") + whole.count(b"\n") + 1

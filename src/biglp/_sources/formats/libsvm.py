@@ -28,7 +28,13 @@ from biglp._sources.decoding import SPARSE_BYTES
 from biglp._sources.files import no_rows
 from biglp._sources.formats.arrays import CsrSource
 from biglp._sources.formats.base import Format, LabelColumns
-from biglp._sources.formats.textfiles import PACKED, guess_rows, open_text
+from biglp._sources.formats.textfiles import (
+    LONGEST_LINE,
+    PACKED,
+    guess_rows,
+    line_too_long,
+    open_text,
+)
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
@@ -195,6 +201,8 @@ def _chunks(path: str) -> Iterator[tuple[bytes, int]]:
                 text = rest + piece
                 cut = text.rfind(b"\n") + 1 if piece else len(text)
                 chunk, rest = text[:cut], text[cut:]
+                if len(rest) > LONGEST_LINE:
+                    raise line_too_long(path, line + chunk.count(b"\n"))
                 if chunk:
                     yield chunk, line
                     line += chunk.count(b"\n")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from biglp._core.errors import BadRowsError
+from biglp._core.files import unwarned
 from biglp._sources.array_names import split_inside
 from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.inside import Facts
@@ -58,7 +59,7 @@ class NpzFile:
 
     def load(self, name: str) -> np.ndarray:
         """Read an array as a whole."""
-        with self._explained(), np.load(self.path, allow_pickle=False) as stored:
+        with self._explained(), unwarned(), np.load(self.path, allow_pickle=False) as stored:
             return np.asarray(stored[name])
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
@@ -113,7 +114,9 @@ def load_matrix(path: str) -> Any:
     from scipy.sparse import load_npz
 
     try:
-        return check_shape(load_npz(path), path).tocsr()
+        with unwarned():
+            matrix = load_npz(path)
+        return check_shape(matrix, path).tocsr()
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         if isinstance(error, BadRowsError):
             raise
@@ -126,6 +129,7 @@ def load_matrix(path: str) -> Any:
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type from the beginning of a ``.npy`` file."""
     version = npy_format.read_magic(file)
-    if version == (1, 0):
-        return npy_format.read_array_header_1_0(file)
-    return npy_format.read_array_header_2_0(file)
+    with unwarned():
+        if version == (1, 0):
+            return npy_format.read_array_header_1_0(file)
+        return npy_format.read_array_header_2_0(file)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from biglp._core.errors import BadRowsError
+from biglp._core.memory import format_bytes
 from biglp._sources.formats.charset import PLAIN, Charset, find_charset
 from biglp._sources.formats.numerals import MISSING_TEXTS, find_decimal, has_comma, is_number_text
 from biglp._sources.formats.quotes import long_fields
@@ -52,8 +53,8 @@ def _explained_damage() -> Iterator[None]:
 
 PACKED: dict[str, Any] = {".gz": _Gzip, ".bz2": bz2.open}
 _LOOK_BYTES = 1 << 18
-_MOST_LOOK_BYTES = 1 << 26
-"""What is read of a file with few lines: a line may be as long as that."""
+LONGEST_LINE = 1 << 26
+"""Bytes of a line, which is parsed as a whole and takes several times its length then."""
 _LOOK_LINES = 50
 
 
@@ -141,12 +142,23 @@ def _first_bytes(path: str) -> tuple[bytes, bool]:
     try:
         with open_text(path) as file:
             raw, wanted = file.read(_LOOK_BYTES), _LOOK_BYTES
-            while len(raw) == wanted < _MOST_LOOK_BYTES and raw.count(b"\n") < 3:
+            while len(raw) == wanted < LONGEST_LINE and raw.count(b"\n") < 3:
                 raw += file.read(wanted)  # thousands of columns: their names alone are long
                 wanted *= 2
     except (OSError, EOFError) as error:
         raise BadRowsError(f"{path} cannot be read: {error}. Copy or pack it again.") from error
+    if len(raw) >= LONGEST_LINE and b"\n" not in raw and b"\r" not in raw:
+        raise line_too_long(path, 1)
     return raw, len(raw) < wanted
+
+
+def line_too_long(path: str, line: int) -> BadRowsError:
+    """Explain that a line is not read."""
+    return BadRowsError(
+        f"{path}, line {line:,}: longer than {format_bytes(LONGEST_LINE)}, which is more than one "
+        "row can be. Give each row a line of its own (is a line break or a quote missing?), or "
+        "rows of that many values as a sparse .npz file."
+    )
 
 
 def _find_delimiter(lines: list[str]) -> str:
@@ -185,8 +197,19 @@ def _agreement(lines: list[str], delimiter: str) -> tuple[int, int]:
 def numbered_lines(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield line numbers (from 1) and fields; slow, for finding out what is wrong."""
     with open_text(path) as file, decoded(file, layout.charset.name) as text, long_fields():
-        reader, line = csv.reader(text, delimiter=layout.delimiter), 1
+        lines = _limited(text, path)
+        reader, line = csv.reader(lines, delimiter=layout.delimiter), 1
         for row in reader:
             if row:
                 yield line, row
             line = reader.line_num + 1
+
+
+def _limited(text: IO[str], path: str) -> Iterator[str]:
+    """Yield lines, none of which is longer than is allowed."""
+    number = 0
+    while line := text.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise line_too_long(path, number)
+        yield line

@@ -125,12 +125,39 @@ CODE = r"^\s*0\d"
 """Digits with a 0 before them are a code, whose digits do not count."""
 
 
-def written_numbers(column: Any) -> Any:
-    """Texts as numbers; null where one is no number."""
+THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$"
+CERTAIN = r",\d{3}[,.]"
+
+
+def written_numbers(column: Any, *, thousands: bool = False) -> Any:
+    """Texts as numbers; null where one is no number.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+    thousands : bool
+        Whether commas stand between thousands.
+    """
     words = text(column)
+    if thousands:
+        grouped = pc.match_substring_regex(words, THOUSANDS)
+        words = pc.if_else(grouped, pc.replace_substring(words, ",", ""), words)
     fits = pc.match_substring_regex(words, NUMBER)
     trimmed = pc.utf8_trim_whitespace(pc.if_else(fits, words, pa.scalar(None, pa.string())))
     return trimmed.cast(pa.float64())
+
+
+def has_thousands(column: Any) -> bool:
+    """Whether the commas in numbers that are written as text stand between thousands.
+
+    A comma may be a decimal one: all of them have to stand before three digits, and some number has
+    to have none, or something behind these digits.
+    """
+    with_comma = column.filter(pc.match_substring(column, ","))
+    if not len(with_comma) or not pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py():
+        return False
+    plain = pc.any(pc.match_substring_regex(column, NUMBER)).as_py()
+    return bool(plain or pc.any(pc.match_substring_regex(with_comma, CERTAIN)).as_py())
 
 
 def text(column: Any) -> Any:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
-from biglp._sources.tables.decide import Decision, column_facts, decide
+from biglp._sources.tables.decide import Decision, column_facts, decide, with_sentences
 from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.kinds.base import Column
 from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type
@@ -49,6 +49,7 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
         looks = {name: head.look(name, guess=guess) for name in plain}
         refuse(first, looks, options)
         decision = decide(files, plain, options, head, looks)
+        decision = decision if lists else with_sentences(decision, options)
     if not decision.columns and not lists:
         raise NoFeaturesError.of(first, looks, decision.left_out)
     columns = _in_order([*decision.columns, *lists.values()], chosen)

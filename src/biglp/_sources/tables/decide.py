@@ -114,6 +114,16 @@ def decide(
     return decision
 
 
+def with_sentences(decision: Decision, options: ReadOptions) -> Decision:
+    """Count the words of free text where nothing else of a table can be a feature."""
+    looks = decision.looks.values()
+    names = [look.name for look in looks if look.free_text and look.name in decision.left_out]
+    if decision.columns or options.categorical != "auto" or not names:
+        return decision
+    left_out = {name: why for name, why in decision.left_out.items() if name not in names}
+    return replace(decision, columns=[Words(name) for name in names], left_out=left_out)
+
+
 def _known_ranges(
     files: Sequence[TableFile], columns: Mapping[str, Totals]
 ) -> dict[str, tuple[float, float]]:
@@ -190,7 +200,7 @@ def _reader(look: Look) -> Number:
     """The column without what becomes of missing values, which is not known yet."""
     if look.content == "time" or look.date_format is not None:
         return Date(look.name, format=look.date_format)
-    return Number(look.name, texts=look.written)
+    return Number(look.name, texts=look.written, thousands=look.thousands)
 
 
 def _number(look: Look, options: ReadOptions, mean: float | None) -> Column:

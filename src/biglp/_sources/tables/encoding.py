@@ -64,6 +64,11 @@ class Encoding:
     feature_names: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
     words_from: int | None = field(init=False, repr=False, compare=False)
 
+    @property
+    def text_columns(self) -> list[str]:
+        """Columns whose words are counted."""
+        return [column.name for column in self.columns or () if column.sparse]
+
     def __post_init__(self) -> None:
         """Work out the features, which every block of rows asks for."""
         columns = self.columns or ()

@@ -21,6 +21,7 @@ from biglp._sources.tables.arrow_columns import (
     CODE,
     Content,
     content_of,
+    has_thousands,
     missing_in,
     text,
     written_numbers,
@@ -69,6 +70,8 @@ class Look:
         How texts that are all dates are written.
     written : bool
         Whether numbers are written as text; ``missing`` counts the texts that are none.
+    thousands : bool
+        Whether such numbers have commas between thousands.
     mistake : str or None
         The first text among such numbers that is none.
     constant : bool
@@ -87,6 +90,7 @@ class Look:
     free_text: bool = False
     date_format: str | None = None
     written: bool = False
+    thousands: bool = False
     mistake: str | None = None
     constant: bool = False
 
@@ -134,7 +138,20 @@ def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> FirstRows:
         table = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
         raise _other_types(files, columns, error) from error
-    return FirstRows(table, have <= wanted)
+    return FirstRows(_typed(table, files), have <= wanted)
+
+
+def _typed(table: Any, files: Sequence[TableFile]) -> Any:
+    """Give columns without any value the type that they have in a later file.
+
+    pandas before 3 writes a column of text whose values are all missing as one of no type.
+    """
+    for place, name in enumerate(table.schema.names):
+        if pa.types.is_null(table.schema.field(name).type):
+            types = (file.schema.field(name).type for file in files)
+            known = next((kind for kind in types if not pa.types.is_null(kind)), pa.null())
+            table = table.set_column(place, name, table.column(name).cast(known))
+    return table
 
 
 def _other_types(
@@ -180,12 +197,13 @@ def look_at_column(name: str, values: Any) -> Look:
 
 
 def _look_at_text(seen: Look, values: Any) -> Look:
-    found = written_numbers(values)
+    thousands = has_thousands(values)
+    found = written_numbers(values, thousands=thousands)
     marks = pc.is_in(values, value_set=pa.array(MISSING_TEXTS))
     others = found.null_count - pc.sum(marks).as_py()
     some = found.null_count < len(values)
     if some and others <= (1.0 - NUMBERS) * len(values) and not _has_codes(values):
-        return _look_at_written(seen, values, found)
+        return _look_at_written(replace(seen, thousands=thousands), values, found)
     different = values.unique()
     share = len(different) / len(values)
     words = pc.mean(pc.count_substring_regex(different, pattern=r"\S+")).as_py()
@@ -217,9 +235,11 @@ def _has_codes(values: Any) -> bool:
 
 def _look_at_numbers(seen: Look, values: np.ndarray) -> Look:
     low, high = float(values.min()), float(values.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
+        median = float(np.median(values))
     return replace(
         seen,
-        median=float(np.median(values)),
+        median=median if np.isfinite(median) else 0.0,
         low=low,
         high=high,
         identity=_counting(seen.name, values)
@@ -235,7 +255,8 @@ def _one_value(seen: Look, same: bool) -> bool:
 
 def _counting(name: str, values: np.ndarray) -> str | None:
     """Why numbers are those of the rows, if they are."""
-    if len(values) < LEAST_ROWS or not (values == np.rint(values)).all():
+    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
+    if len(values) < LEAST_ROWS or not whole:
         return None
     steps = np.diff(values)
     if steps[0] != 0 and (steps == steps[0]).all():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from biglp._core.errors import ParameterError
+from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.naming import Named
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import some
@@ -94,6 +94,12 @@ class RowColumns:
             start += size
             if last == len(wanted):
                 break
+        if len(wanted) and wanted[-1] >= start:
+            raise BadRowsError(
+                f"the table that has the column {columns[0]!r} ends after {start:,} rows, before "
+                "the rows do; it must have one line for each, in their order. Check metadata= "
+                "(--metadata)."
+            )
         if not found:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
         table = pa.concat_tables(

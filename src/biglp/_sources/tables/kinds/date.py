@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 from biglp._sources.tables.arrow_columns import content_of, numbers, text
 from biglp._sources.tables.kinds.number import Number
 
-FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y%m%dT%H%M%S")
+_DATES = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+_TIMED = tuple(date + time for time in (" %H:%M", " %H:%M:%S") for date in _DATES)
+FORMATS = ("%Y-%m-%d", *_DATES, "%Y%m%dT%H%M%S", *_TIMED)
 """How dates are written, beside ISO 8601 with a time, which Arrow reads itself."""
 ISO = "ISO 8601"
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

@@ -24,12 +24,15 @@ class Number(Column):
         Whether a second feature is 1 where the value is missing, 0 elsewhere.
     texts : bool
         Whether the numbers are written as text; texts that are no numbers count as missing.
+    thousands : bool
+        Whether commas stand between their thousands.
     """
 
     kind = "number"
     filling: float | None = None
     indicator: bool = False
     texts: bool = False
+    thousands: bool = False
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -66,7 +69,7 @@ class Number(Column):
     def numbers(self, values: Any) -> np.ndarray:
         """Values as numbers, missing ones as NaN."""
         if self.texts and content_of(values.type) == "text":
-            values = written_numbers(values)
+            values = written_numbers(values, thousands=self.thousands)
         return numbers(values)
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:

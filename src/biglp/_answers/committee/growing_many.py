@@ -1,0 +1,90 @@
+"""Growing the trees of a forest from many labels, by scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+MANY_CLASSES = "The number of unique classes is greater than"
+"""How scikit-learn begins to wonder whether labels are numbers; here they are classes."""
+
+_threads: ContextVar[int] = ContextVar("threads that grow trees", default=1)
+
+
+@contextmanager
+def growing_threads(count: int) -> Iterator[None]:
+    """Let so many threads grow trees."""
+    before = _threads.set(count)
+    try:
+        yield
+    finally:
+        _threads.reset(before)
+
+
+def grow_many(
+    rows: np.ndarray, codes: np.ndarray, seed: int, weights: np.ndarray | None, trees: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Grow trees on labelled rows.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Those of :class:`biglp._answers.committee.forest.Forest`; values have a column for each
+        class that has a label.
+    counts : ndarray of shape (trees, l)
+        How often each tree has drawn each row.
+    """
+    from sklearn.ensemble import RandomForestClassifier  # slow to load, and seldom needed
+
+    # scikit-learn takes values that differ by less than 1e-7 for equal. Powers of two bring all
+    # features to the size of 1 without touching a digit.
+    powers = _powers_of_two(rows)
+    # The trees are the same with any number of threads.
+    grown = RandomForestClassifier(trees, random_state=seed % 2**32, n_jobs=_threads.get())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
+        grown.fit(np.ldexp(rows, -powers), codes, weights)
+    packed = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
+    sizes = [len(tree["features"]) for tree in packed]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    for tree, root in zip(packed, roots, strict=True):
+        tree["lefts"] += root
+    arrays = {name: np.concatenate([tree[name] for tree in packed]) for name in packed[0]}
+    arrays["roots"] = roots
+    arrays["depths"] = np.array([estimator.tree_.max_depth for estimator in grown.estimators_])
+    drawn = [np.bincount(one, minlength=len(rows)) for one in grown.estimators_samples_]
+    return arrays, np.array(drawn)
+
+
+def _powers_of_two(rows: np.ndarray) -> np.ndarray:
+    """Power of two next to the range of each feature; 0 for a constant one.  (m,)."""
+    ranges = np.ptp(rows.astype(np.float64), axis=0)
+    return np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
+
+
+def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
+    """One of scikit-learn's trees, renumbered so that siblings are neighbours."""
+    left, right = tree.children_left, tree.children_right
+    order = [0]
+    for node in order:  # grows while it is walked through: parents before children
+        if left[node] >= 0:
+            order += [int(left[node]), int(right[node])]
+    old = np.array(order)
+    new = np.empty(len(old), dtype=np.int64)
+    new[old] = np.arange(len(old))
+    leaf = left[old] < 0
+    # Rounded down, so that float32 numbers fall on the same side as with the float64 threshold.
+    exact = np.ldexp(tree.threshold[old], powers[np.where(leaf, 0, tree.feature[old])])
+    limits = exact.astype(np.float32)
+    limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
+    return {
+        "features": np.where(leaf, 0, tree.feature[old]).astype(np.int64),
+        "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),
+        "lefts": np.where(leaf, np.arange(len(old)), new[left[old]]),
+        "values": tree.value[old, 0, :].astype(np.float32),
+    }
