@@ -23,6 +23,7 @@ from typing import Any
 
 from biglp._experiments.ranks import FIXED, METHODS, busy_seconds, launch, write_rows
 from biglp._experiments.report import hardware
+from history import keep
 
 PAPER_SPEEDUP, PAPER_PROCESSES = 7.67, 8
 HEAD = "method         rows ranks  seconds   cpu s  ratio of cpu s efficiency others  by step"
@@ -43,6 +44,7 @@ def main() -> None:
     )
     parser.add_argument("--memory", default="1GB", help="budget of a rank in the memory part")
     parser.add_argument("--folder", help="where the rows are written and kept")
+    parser.add_argument("--keep", action="store_true", help="append ratios to the history")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="biglp-scaling-") as temporary:
         folder = Path(given.folder or temporary)
@@ -73,6 +75,9 @@ def speed(given: argparse.Namespace, folder: Path) -> None:
                 f"{ratio * ranks[0] / count:10.1%} {best[count]['others']:6.2f}  {steps}",
                 flush=True,
             )
+        if given.keep:
+            name = f"{method}, %d ranks beside {ranks[0]}, processor"
+            keep({name % count: work[ranks[0]] / work[count] for count in ranks[1:]})
     paper = PAPER_SPEEDUP / PAPER_PROCESSES
     print(f"The paper: {PAPER_SPEEDUP} times on {PAPER_PROCESSES} processes, {paper:.1%}.")
 
