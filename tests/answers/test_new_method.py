@@ -96,10 +96,10 @@ def test_it_answers_and_reports(factor):
     assert found.model.report["toy"]
     np.testing.assert_allclose(sink.probabilities.sum(axis=1), 1.0)
     if factor != "linear":  # which knows no far and near
-        assert (sink.codes == truth).mean() > 0.9
+        assert (sink.labels == truth).mean() > 0.9
     with rows_in_a_block(37):
         _, again = fitted(X, y, ThreadEngine(3), factor=factor)
-    np.testing.assert_array_equal(again.codes, sink.codes)
+    np.testing.assert_array_equal(again.labels, sink.labels)
 
 
 def test_its_answer_is_saved_and_loaded(tmp_path):

@@ -213,7 +213,7 @@ def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
     fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
     with monkeypatch.context() as patch:
 
-        def killed(lock, first=""):
+        def killed(lock, file, first=""):
             (lock.parent / first).unlink()
             raise KeyboardInterrupt
 
@@ -242,8 +242,7 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     def slow(path, real=held.lock_file):
         file = real(path)
         if file is None:  # the holder ends just now
-            held.remove_held(lock)
-            first.close()
+            held.remove_held(lock, first)
             file = open(os.devnull, "ab")  # noqa: SIM115 - as the lock of a file that is gone
         return file
 
@@ -253,8 +252,7 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     assert mine is not None
     assert os.path.samestat(os.fstat(mine.fileno()), lock.stat())
     assert held.hold(lock) is None
-    held.remove_held(lock)
-    mine.close()
+    held.remove_held(lock, mine)
     assert not lock.parent.exists()
 
 
