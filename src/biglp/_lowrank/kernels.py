@@ -19,8 +19,8 @@ SPARSE_LANDMARKS = 0.1
 SEARCH_WIDTH = 1024
 """Distances that are held at once, for each row of a block; with more landmarks than this the
 block's rows are searched a part at a time."""
-DEVICE_CELLS = 1 << 26
-"""Distances that are held at once on a card."""
+DEVICE_CELLS = 1 << 24
+"""Distances that are held at once on a card, by plain torch."""
 WIDEST = 1e150
 """Widest bandwidth: its square is still a number."""
 
