@@ -103,7 +103,8 @@ def test_marks_of_no_label(tmp_path):
     assert not found.told
     found = LabelInput(None, (file,), unlabelled=-1).gather(7)
     assert "none" in shown(found).values()
-    assert not found.suspicions(all_labelled=False)
+    (suspicion,) = found.suspicions(all_labelled=False)
+    assert "differ in capital letters" in str(suspicion)
     table = pd.DataFrame({"x": range(7), "label": lines.split()[1:]})
     for name in ("rows.parquet", "rows.csv"):
         path = tmp_path / name
