@@ -33,6 +33,20 @@ def test_unexpected_errors_say_so(here, rows, monkeypatch):
     assert "Traceback" in result.stderr
 
 
+def test_an_error_on_the_way_out_of_an_interruption_is_one(here, rows, monkeypatch):
+    """As when a ZIP file cannot be closed because it was being written to."""
+
+    def interrupted(*args, **options):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("Can't close the ZIP file")
+
+    values, shown, _ = rows
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline", interrupted)
+    assert "interrupted." in failed(130, "fit", *write("npy", values, shown), "-o", "out")
+
+
 def _is_error(kind):
     ours = isinstance(kind, type) and issubclass(kind, errors.BigLPError)
     return ours and kind is not errors.BigLPError

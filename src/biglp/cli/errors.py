@@ -45,12 +45,13 @@ def explained(command: Command) -> Command:
         try:
             with _terminated_like_interrupted():
                 return command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            terminated = isinstance(error, Terminated)
-            _print_once("terminated." if terminated else "interrupted.")
-            _end_with_the_others(signal.SIGTERM if terminated else signal.SIGINT)
-            raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
+            interrupt = _interruption(error)
+            if interrupt is not None:
+                terminated = isinstance(interrupt, Terminated)
+                _print_once("terminated." if terminated else "interrupted.")
+                _end_with_the_others(signal.SIGTERM if terminated else signal.SIGINT)
+                raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
             if isinstance(error, (typer.Exit, BrokenPipeError)) or hasattr(error, "exit_code"):
                 raise  # typer's own, or a reader such as head has closed the pipe
             if kwargs.get("debug"):
@@ -62,6 +63,16 @@ def explained(command: Command) -> Command:
             raise typer.Exit(code) from None
 
     return run  # type: ignore[return-value]
+
+
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interruption that an error is, or during which it came up.
+
+    Libraries may fail to tidy up behind one: a ZIP file cannot be closed while it is written to.
+    """
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error
 
 
 def code_of(error: BaseException) -> int:
