@@ -40,12 +40,17 @@ def digits(site, tmp_path, monkeypatch):
     return X, y
 
 
+def zipped(content: bytes) -> bytes:
+    """Compressed without the time, so that tests have the same names in all processes."""
+    return gzip.compress(content, mtime=0)
+
+
 def csv_text(labels: np.ndarray, values: np.ndarray, header: str | None = None) -> bytes:
     """UCI's numbers: 18 decimals, the label first."""
     lines = [header] if header else []
     for label, row in zip(labels, values, strict=True):
         lines.append(",".join(f"{value:.18e}" for value in (label, *row)))
-    return gzip.compress(("\n".join(lines) + "\n").encode())
+    return zipped(("\n".join(lines) + "\n").encode())
 
 
 def libsvm_text(labels: np.ndarray, values: np.ndarray) -> bytes:

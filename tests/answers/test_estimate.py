@@ -127,3 +127,11 @@ def test_next_labels():
         low, high = found["range"]
         assert 0 <= low < found["gain"] < high < 0.2
     assert few["gain"] > 10 * many["gain"]
+
+
+def test_labels_of_classes_that_no_row_is_called():
+    """Nothing to adjust by: the labels count as they are, and no figure is NaN."""
+    held_out = HeldOutLabels(np.tile([0.9, 0.1, 0.0], (20, 1)), np.tile([0.0, 0.0, 1.0], (20, 1)))
+    found = estimate_accuracy(held_out, np.tile([0.6, 0.4, 0.0], (50, 1)), 20)
+    assert found is not None
+    assert np.isfinite([found["accuracy"], found["balanced_accuracy"], *found["interval"]]).all()

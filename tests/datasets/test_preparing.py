@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import json
 from urllib.parse import urlsplit
 
@@ -15,7 +14,7 @@ from biglp import datasets
 from biglp._core.errors import BadRowsError, DownloadError, OutputError
 from biglp.datasets.places import cache_folder, own_folder
 from biglp.datasets.registry import entry
-from published import csv_text, libsvm_text, publish
+from published import csv_text, libsvm_text, publish, zipped
 
 RNG = np.random.default_rng(0)
 FETCHED = ["hepmass", "hepmass-all", "susy", "mnist8m", "protein", "gisette"]
@@ -53,8 +52,8 @@ def test_rows_of_many_pieces(site, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("susy", gzip.compress(b"1.0,2.0,3.0\n"), "has 3 columns; susy has a label and 18"),
-        ("susy", gzip.compress(b"1.0" + b",nan" * 18 + b"\n"), "missing or not finite"),
+        ("susy", zipped(b"1.0,2.0,3.0\n"), "has 3 columns; susy has a label and 18"),
+        ("susy", zipped(b"1.0" + b",nan" * 18 + b"\n"), "missing or not finite"),
         ("susy", csv_text(np.zeros(3), np.ones((3, 18))), r"rows of the classes \(0, 1\)"),
         ("susy", csv_text(np.ones(3) / 2, np.ones((3, 18))), "no whole number"),
         ("susy", csv_text(np.ones(90), RNG.random((90, 18)))[:3000], r"is no \.gz file"),

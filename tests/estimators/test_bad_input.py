@@ -25,6 +25,14 @@ def test_images_are_told_to_be_rows():
         model().fit(np.zeros((9, 3, 4)), [0, 1, *[-1] * 7])
 
 
+@pytest.mark.parametrize("missing", ["error", "mean", "auto"])
+def test_infinite_numbers_of_both_signs_are_refused_without_a_warning(missing):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"a": [np.inf, np.inf, 1.0], "b": [-np.inf, np.inf, 2.0]})
+    with pytest.raises(BadRowsError, match=r"infinit|finite"):
+        model(missing=missing).fit(X, [0, 1, -1])
+
+
 class TestShapes:
     @pytest.mark.parametrize(
         ("X", "message"),

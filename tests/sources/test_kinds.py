@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from biglp._sources import Scaling
-from biglp._sources.kinds import is_embedding, one_hot_groups
+from biglp._sources.kinds import has_long_tail, is_embedding, one_hot_groups
 from biglp._sources.statistics import feature_statistics, two_valued
 
 N = 2000
@@ -179,3 +179,8 @@ def test_statistics_on_a_device():
         feature_statistics(rows), feature_statistics(rows, "torch:cpu"), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_a_bound_beyond_all_numbers_is_not_reached():
+    rows = np.linspace(-8e307, 8e307, 100)[:, None]
+    assert has_long_tail(rows, feature_statistics(rows)).tolist() == [False]

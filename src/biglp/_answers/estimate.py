@@ -136,8 +136,10 @@ def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, floa
     gap = _logit(sample.max(axis=1).mean()) - _logit(said.max(axis=1).mean())
     given = weights @ truth / weights.sum()
     ratios = np.minimum(sample.mean(axis=0) / np.maximum(given, TINY), MOST_COUNTED)
-    weights = weights * (truth @ ratios)
-    weights /= weights.sum()
+    adjusted = weights * (truth @ ratios)
+    # Where no row is called what the labels say, the labels count as they are.
+    weights = adjusted if adjusted.sum() > 0 else weights
+    weights = weights / weights.sum()
     found = np.take_along_axis(truth, said.argmax(axis=1)[:, None], axis=1)[:, 0]
     # Half a label is added to either side: a dozen labels that were all found are no proof.
     right = (n_known * (weights @ found) + 0.5) / (n_known + 1.0)

@@ -9,6 +9,7 @@ only exist when torch has been loaded.
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,15 @@ LARGE_BYTES = 1 << 20
 """What is brought from a card through page-locked memory."""
 GRAM_ROWS = 1 << 14
 """Rows of a tensor whose products are added in its own precision."""
+
+
+def unflagged() -> AbstractContextManager[Any]:
+    """Let NumPy not warn of overflow and the like.
+
+    Rows may hold any numbers, and what comes of them is checked where it matters; a warning of a
+    line inside would tell the user nothing.
+    """
+    return np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 
 
 def is_torch(array: Array) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
+from biglp._core.arrays import unflagged
 from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
 from biglp._engines.base import BlockFunction, Engine, T, cut_runs, sum_run
@@ -121,7 +122,8 @@ class ThreadEngine(LocalEngine):
 
 
 def _begin_thread() -> None:
-    """Set up a thread: some builds of BLAS have a setting for each, and CUDA a context."""
+    """Set up a thread: NumPy and some builds of BLAS have a setting for each, CUDA a context."""
+    unflagged().__enter__()  # for as long as the thread is there
     _set_blas_threads({})
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

@@ -158,8 +158,9 @@ def has_long_tail(sample: Rows, statistics: Statistics) -> np.ndarray:
     """Whether a feature reaches many times further than its usual distance from its middle."""
     low, high, _, spread = statistics
     middle, usual = usual_range(sample, spread)
-    reach = np.maximum(high - middle, middle - low)
-    return np.asarray(reach > LONG_TAIL * usual)
+    with np.errstate(over="ignore"):  # an infinite bound is not reached
+        reach = np.maximum(high - middle, middle - low)
+        return np.asarray(reach > LONG_TAIL * usual)
 
 
 def log_scales(sample: Rows, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

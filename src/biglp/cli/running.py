@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from biglp._core.arrays import unflagged
 from biglp._core.checkpoint import differences, read_identity
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._engines import speaks_to_user
@@ -57,7 +58,7 @@ def added_labels(known: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
 
 def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
-    with progress_bars(printing.quiet or printing.no_progress) as progress:
+    with progress_bars(printing.quiet or printing.no_progress) as progress, unflagged():
         summary = job.run(progress)
     if not _prints(job):
         return

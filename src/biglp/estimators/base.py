@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from biglp._core.arrays import unflagged
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.notebook import shown_progress
@@ -127,7 +128,8 @@ class Estimator(ReportMixin, BaseEstimator):
         if self.verbose:
             engine.progress = shown_progress()
         try:
-            yield engine
+            with unflagged():
+                yield engine
             engine.progress.close()
         finally:
             if engine is not self.engine:
@@ -136,7 +138,8 @@ class Estimator(ReportMixin, BaseEstimator):
     def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
         """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
         # First, because its messages about shapes say more.
-        source = as_source(X, **(self._reading() if reset else self._alike(X)) | options)
+        with unflagged():
+            source = as_source(X, **(self._reading() if reset else self._alike(X)) | options)
         encoding = source.encoding if reset else self._model.encoding
         by_name = encoding is not None and encoding.columns is not None
         # scikit-learn checks what it knows; a stream is used up, and a query would run again.

@@ -107,7 +107,8 @@ class Totals:
         self.count += len(there)
         self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
         if self.summed:
-            self.sum += float(there.sum(dtype=np.float64))
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
+                self.sum += float(there.sum(dtype=np.float64))
         if self.middle is not None:
             self.middle.add(there.astype(np.float64, copy=False))
 
