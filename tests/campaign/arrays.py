@@ -131,7 +131,7 @@ def _rows(data: Any) -> tuple[Any, LowRankLabelPropagation, int]:
 
 
 NAMES = "X does not have valid feature names"
-"""What every estimator of scikit-learn says where it was fitted to a data frame and gets an array."""
+"""What estimators of scikit-learn say that were fitted to a data frame and get an array."""
 
 
 class _quiet:  # noqa: N801
