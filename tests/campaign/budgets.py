@@ -48,43 +48,50 @@ def kept(seed: int, folder: Path) -> int:
     """Ask for the smallest budget, run with it, and watch."""
     choose = random.Random(seed)
     shape = SHAPES[seed % len(SHAPES)]
-    if shape in ("estimator", "mpi"):
-        command = _program(shape, choose)
+    if shape in ("estimator", "mpi"):  # a program that asks for itself, and runs with the answer
+        code, peak, said = watched(_program(shape, choose), folder)
+        assert code == 0, said[-1500:]
+        found = json.loads(said.strip().splitlines()[-1])
+        budget, peak = found["least"], peak - found["given_bytes"]
     else:
-        words = _files(shape, choose, folder)
-        method = choose.choice(METHODS)
-        landmarks = [] if "linear" in method else ["-k", str(choose.choice([20, 100, 400]))]
-        words += [
-            *method,
-            *landmarks,
-            "-o",
-            "out",
-            "--overwrite",
-            "-q",
-            "--threads",
-            str(choose.choice([1, 2])),
-        ]
-        command = [sys.executable, "-c", MAIN, "fit", *words, "--memory"]
-    _, _, said = watched(command, "20MB", folder)
-    least = re.search(r'--memory (\d+)MB|"least": (\d+)', said)
-    assert least is not None, f"no smallest budget was named: {said[-1500:]}"
-    budget = int(least[1] or least[2])
-    code, peak, said = watched(command, f"{budget}MB", folder)
-    more = re.search(r"--memory (\d+)MB", said)
-    if code == 4 and more and shape in TABLES:  # what labels take is known once they are read
-        budget = int(more[1])
-        code, peak, said = watched(command, f"{budget}MB", folder)
-    assert code == 0, f"with the {budget} MB that it named: {said[-1500:]}"
-    given = re.search(r'"given_bytes": (\d+)', said)
-    peak -= int(given[1]) if given else 0
+        budget, peak = _from_files(shape, choose, folder)
     assert peak <= budget * MB, f"{shape}: {peak / MB:.0f} MB taken of {budget} MB"
     return 1
 
 
-def watched(command: list[str], budget: str, folder: Path) -> tuple[int, int, str]:
+def _from_files(shape: str, choose: random.Random, folder: Path) -> tuple[int, int]:
+    """The budget that the command line names for files, in MB, and what is taken of it."""
+    words = _files(shape, choose, folder)
+    method = choose.choice(METHODS)
+    landmarks = [] if "linear" in method else ["-k", str(choose.choice([20, 100, 400]))]
+    words += [
+        *method,
+        *landmarks,
+        "-o",
+        "out",
+        "--overwrite",
+        "-q",
+        "--threads",
+        str(choose.choice([1, 2])),
+    ]
+    command = [sys.executable, "-c", MAIN, "fit", *words, "--memory"]
+    _, _, said = watched([*command, "20MB"], folder)
+    least = re.search(r"--memory (\d+)MB", said)
+    assert least is not None, f"no smallest budget was named: {said[-1500:]}"
+    budget = int(least[1])
+    code, peak, said = watched([*command, f"{budget}MB"], folder)
+    more = re.search(r"--memory (\d+)MB", said)
+    if code == 4 and more and shape in TABLES:  # what labels take is known once they are read
+        budget = int(more[1])
+        code, peak, said = watched([*command, f"{budget}MB"], folder)
+    assert code == 0, f"with the {budget} MB that it named: {said[-1500:]}"
+    return budget, peak
+
+
+def watched(command: list[str], folder: Path) -> tuple[int, int, str]:
     """Run a command; return how it ended, the most its processes took together, and its words."""
     with open(folder / "said.txt", "w+b") as said:
-        process = subprocess.Popen([*command, budget], cwd=folder, stdout=said, stderr=said)
+        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=said)
         parent, peak = psutil.Process(process.pid), 0
         pythons, looked = [process.pid], 0.0
         while process.poll() is None:

@@ -33,6 +33,14 @@ def test_infinite_numbers_of_both_signs_are_refused_without_a_warning(missing):
         model(missing=missing).fit(X, [0, 1, -1])
 
 
+def test_new_rows_beyond_what_the_fit_can_multiply_are_refused():
+    """Rows of denormal numbers were scaled up; an ordinary one is then out of range."""
+    X = np.linspace(0.0, 3.5e-323, 11)[:, None]
+    found = fit_quietly(automatic("auto"), X, [0, 0, 1, 1, *[-1] * 7])
+    with pytest.raises(BadRowsError, match=r"so far from the others|too large"):
+        found.predict_proba(np.array([[0.125]]))
+
+
 class TestShapes:
     @pytest.mark.parametrize(
         ("X", "message"),

@@ -56,3 +56,13 @@ def test_rows_of_zeros_have_no_directions():
     directions, lengths = leading_directions(sparse.csr_matrix((9, 5)), 0, 2)
     assert not directions.any()
     assert not lengths.any()
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("power", [-500, 700])
+def test_the_size_of_rows_does_not_matter(rows, form, power):
+    exact = rows.astype(np.float64)
+    expected = principal_directions(form(exact), seed=0, count=3)
+    found = principal_directions(form(np.ldexp(exact, power)), seed=0, count=3)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
+    assert found[1] == pytest.approx(expected[1])

@@ -23,6 +23,7 @@ OVERSAMPLED, SUBSPACE_STEPS = 10, 4
 def principal_directions(sample: Rows, seed: int, count: int) -> tuple[np.ndarray, float]:
     """The first principal directions of rows (m × count), and their share of the variance."""
     count = min(count, *sample.shape)
+    sample = _of_usual_size(sample)
     if not sparse.issparse(sample) and sample.shape[1] <= COVARIANCE_FEATURES:
         part = sample[:: max(len(sample) // max(COVARIANCE_ROWS, 2 * count), 1)]
         centred = part - part.mean(axis=0)
@@ -35,6 +36,23 @@ def principal_directions(sample: Rows, seed: int, count: int) -> tuple[np.ndarra
     entries = centred.data if sparse.issparse(centred) else centred
     whole = float(np.square(entries, dtype=np.float64).sum())
     return directions, float(np.square(lengths).sum() / max(whole, np.finfo(np.float64).tiny))
+
+
+def _of_usual_size(sample: Rows) -> Rows:
+    """The rows times a power of two, where their fourth powers would leave the range of numbers.
+
+    Directions and shares remain what they are, to the last bit.
+    """
+    entries = sample.data if sparse.issparse(sample) else sample
+    largest, limits = float(np.abs(entries).max(initial=0.0)), np.finfo(sample.dtype)
+    if largest == 0.0 or float(limits.tiny) ** 0.2 < largest < float(limits.max) ** 0.2:
+        return sample
+    power = -int(np.frexp(largest)[1])
+    if not sparse.issparse(sample):
+        return np.ldexp(sample, power)
+    scaled = sample.copy()
+    scaled.data = np.ldexp(scaled.data, power)
+    return scaled
 
 
 def leading_directions(

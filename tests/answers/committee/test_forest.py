@@ -1,5 +1,6 @@
 """The forest: what scikit-learn says, out of bag, at thresholds, in any cut."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -109,3 +110,12 @@ def test_the_memory_of_many_classes_is_in_the_plan():
     planned = ForestMember.extra(shape(n_classes=100, n_labelled=1000)).small
     assert ours + theirs <= planned <= MOST_BYTES
     assert ForestMember.extra(shape(n_classes=1000, n_labelled=10_000)).small == 0  # not grown
+
+
+def test_trees_that_are_deeper_than_they_have_nodes_are_refused():
+    """A bit of a model file that flipped: the way down would have no end."""
+    forest, _ = grow_forest(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2, 2, 0)
+    depths = forest.depths.copy()
+    depths[3] = 1 << 40
+    with pytest.raises(ValueError, match="deeper than it has nodes"):
+        replace(forest, depths=depths)

@@ -22,6 +22,7 @@ from biglp._answers.committee.member import Asked, Opinion
 from biglp._answers.committee.spread import FLOOR
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._labels.labels import OwnLabels
+from biglp._lowrank.base import check_finite
 
 CUT = 8.0
 """Largest logit of one member in units of its usual size: no single opinion decides alone."""
@@ -86,7 +87,9 @@ class CommitteeAnswer(Answer):
         for one in self.opinions:
             total += one.weight * scaled_logits(one.opinion.logits(asked), one.scale)
         n_unreached = int((~(densities > FLOOR)).all(1).sum())
-        total -= xp.amax(total, 1)[:, None]
+        highest = xp.amax(total, 1)
+        check_finite(highest)  # new rows may be so far out that a product overflows
+        total -= highest[:, None]
         answers = xp.exp(total)
         answers /= answers.sum(1)[:, None]
         if own is not None and len(own.rows):

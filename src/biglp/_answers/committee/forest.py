@@ -85,6 +85,12 @@ class Forest(Opinion):
     roots: np.ndarray
     depths: np.ndarray
 
+    def __post_init__(self) -> None:
+        """Refuse arrays of a damaged file that would lead down a tree without end."""
+        sizes = np.diff(self.roots, append=len(self.features))
+        if (self.depths < 0).any() or (self.depths > np.maximum(sizes, 0)).any():
+            raise ValueError("a tree is deeper than it has nodes")
+
     def logits(self, asked: Asked) -> Array:
         """Ask the trees about the rows."""
         return self.of(asked.rows)
@@ -266,8 +272,10 @@ def grow_forest(
         grown = grow(Table.of(rows, codes, n_classes), counts, tried, rng)
     else:
         grown, counts = grow_many(rows, codes, seed, weights, trees)
-        values = np.zeros((len(grown["values"]), n_classes), dtype=np.float32)
-        values[:, np.unique(codes)] = grown["values"]
-        grown["values"] = values
+        known = np.unique(codes)
+        if len(known) < n_classes:
+            values = np.zeros((len(grown["values"]), n_classes), dtype=np.float32)
+            values[:, known] = grown["values"]
+            grown["values"] = values
     forest = Forest(**grown)
     return forest, forest.out_of_bag(rows, counts == 0)

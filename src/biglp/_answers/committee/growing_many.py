@@ -49,15 +49,18 @@ def grow_many(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
         grown.fit(np.ldexp(rows, -powers), codes, weights)
-    packed = [_packed(estimator.tree_, powers) for estimator in grown.estimators_]
+    drawn = [np.bincount(one, minlength=len(rows)) for one in grown.estimators_samples_]
+    depths = np.array([estimator.tree_.max_depth for estimator in grown.estimators_])
+    packed = []
+    while grown.estimators_:  # with many classes two copies of all trees would take much memory
+        packed.append(_packed(grown.estimators_.pop(0).tree_, powers))
     sizes = [len(tree["features"]) for tree in packed]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     for tree, root in zip(packed, roots, strict=True):
         tree["lefts"] += root
-    arrays = {name: np.concatenate([tree[name] for tree in packed]) for name in packed[0]}
-    arrays["roots"] = roots
-    arrays["depths"] = np.array([estimator.tree_.max_depth for estimator in grown.estimators_])
-    drawn = [np.bincount(one, minlength=len(rows)) for one in grown.estimators_samples_]
+    arrays = {"roots": roots, "depths": depths}
+    for name in tuple(packed[0]):
+        arrays[name] = np.concatenate([tree.pop(name) for tree in packed])
     return arrays, np.array(drawn)
 
 
