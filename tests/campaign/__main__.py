@@ -40,7 +40,10 @@ def main() -> int:
     cases = dict.fromkeys(chosen, options.cases) if options.cases else None
     if options.quick:
         cases = {name: KINDS[name].quick for name in chosen}
-    campaign.run(options.jobs, options.minutes * 60, cases)
+    try:
+        campaign.run(options.jobs, options.minutes * 60, cases)
+    except KeyboardInterrupt:
+        print("interrupted; so far:")
     print(campaign.report())
     return 1 if campaign.failures else 0
 
