@@ -181,6 +181,7 @@ def files(seed: int, folder: Path) -> int:
     assert [path.name for path in folder.parent.iterdir()] == ["work"], "left its folder"
     if not QUICK and random.Random(seed).random() < 0.5:
         words = [sys.executable, "-c", "from biglp.cli import main; main()", *command]
-        _, peak, _ = watched(words, "--overwrite" if "-o" in command else "--json", folder)
+        last = "--overwrite" if "-o" in command else "--json"
+        _, peak, _ = watched([*words, last], folder)
         assert peak < MOST_BYTES, f"{way.__name__}: {peak >> 20} MB"
     return 1
