@@ -19,7 +19,7 @@ from cli_tools import Process
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking")
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-PATIENCE = 30_000
+PATIENCE = 120_000
 """Milliseconds until something that must happen counts as missing; machines may be busy."""
 KEY_OF = """(name) => [...document.querySelectorAll("#classes button")]
   .find((each) => each.title === name)?.querySelector("kbd").textContent.toLowerCase()"""

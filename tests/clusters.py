@@ -46,7 +46,8 @@ class DaskProcesses:
         prefixes = prefixes or [()] * (n_workers + 1)
         hosts = hosts or ["127.0.0.1"] * (n_workers + 1)
         self._start(prefixes[0], hosts[0], "scheduler", "--port", "0")
-        self.address = json.loads(eventually(self.file.read_text))["address"]
+        # The file may be there before what is in it.
+        self.address = eventually(lambda: json.loads(self.file.read_text()))["address"]
         self.workers = [
             self.add_worker(prefix, host)
             for prefix, host in zip(prefixes[1:], hosts[1:], strict=True)
@@ -85,7 +86,7 @@ class DaskProcesses:
         self.close()
 
 
-def eventually(attempt, seconds=30):
+def eventually(attempt, seconds=90):
     """Try until it works."""
     deadline = time.monotonic() + seconds
     while True:

@@ -152,3 +152,17 @@ def test_a_graph_of_ones_own(tmp_path, monkeypatch):
     assert "ties of a graph of your own" in read().text
     done("report", "out")
     assert "ties of a graph of your own" in read().text
+
+
+@pytest.mark.parametrize("key", ["column", "unlabelled"])
+def test_a_summary_that_lacks_something_is_explained(key, tmp_path, monkeypatch):
+    """As a damaged one may."""
+    monkeypatch.chdir(tmp_path)
+    done("fit", "sim:500x3", "-o", "out", "--factor", "linear", "-q")
+    path = tmp_path / "out" / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["run"]["labels"][key]
+    path.write_text(json.dumps(summary))
+    assert (
+        "without the results of a finished biglp fit" in done("report", "out", "--overwrite").stdout
+    )

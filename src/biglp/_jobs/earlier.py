@@ -60,7 +60,15 @@ class EarlierFit:
         try:
             run = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["run"]
             facts, labels = dict(run["input"]), dict(run["labels"])
-        except (OSError, ValueError, KeyError) as error:
+            options = dict(run.get("option", {}))
+            named = {
+                "label_column": labels.pop("column"),
+                "weight_column": labels.pop("weight column", None),
+                "id_column": labels.pop("id column", None),
+                "metadata": labels.pop("metadata", None),
+                "unlabelled": labels.pop("unlabelled"),
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ParameterError(
                 f"{folder} is a folder without the results of a finished biglp fit; give that, or "
                 f"{instead}."
@@ -72,16 +80,9 @@ class EarlierFit:
                 f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
                 f"{changed}."
             )
-        named = {
-            "label_column": labels.pop("column"),
-            "weight_column": labels.pop("weight column", None),
-            "id_column": labels.pop("id column", None),
-            "metadata": labels.pop("metadata", None),
-            "unlabelled": labels.pop("unlabelled"),
-        }
         if "named" in labels:
             # Labels may have been added to their files since; in the rows themselves they cannot.
             files = tuple(labels["named"])
         else:  # a fit of an earlier release, with one file of labels at most
             files = () if simulated or list(labels) == list(inputs) else tuple(labels)[:1]
-        return cls(inputs, files, **named, options=dict(run.get("option", {})))
+        return cls(inputs, files, **named, options=options)
