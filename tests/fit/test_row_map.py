@@ -1,10 +1,13 @@
 """A map of the rows: near rows near each other, the same on every engine and cut."""
 
+import warnings
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core.errors import MemoryBudgetError
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import BigLPWarning, MemoryBudgetError
 from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.row_map import map_bytes
@@ -101,3 +104,12 @@ def test_the_memory_plan_counts_the_map():
         assert Pipeline(engine, little).prepare(source, labels).plan.rows_each > 0
         with pytest.raises(MemoryBudgetError, match="is too little"):
             Pipeline(engine, little).prepare(source, labels, places=True)
+
+
+def test_rows_that_nothing_ties_together_have_one_place(tmp_path):
+    X, y = np.zeros((4, 1)), [1, 1, 1, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BigLPWarning)
+        model = LowRankLabelPropagation(factor="linear").fit(X, y)
+        model.report_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 0

@@ -72,9 +72,10 @@ class RowMap:
                 _, vectors = np.linalg.eigh(units.T @ units)
             axes = np.zeros((len(centre), 2))
             axes[:, : min(2, len(centre))] = vectors[:, ::-1][:, :2]
-            # The sign of an eigenvector is anything: the largest entry is positive here.
-            largest = axes[np.abs(axes).argmax(axis=0), [0, 1]]
-            return cls(sample.spectrum.basis / weights, centre, axes * np.sign(largest))
+            if len(axes):  # a graph without any tie has no eigenvectors
+                # The sign of an eigenvector is anything: the largest entry is positive here.
+                axes *= np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])
+            return cls(sample.spectrum.basis / weights, centre, axes)
 
         return graph.engine.once(found)
 
