@@ -15,7 +15,7 @@ from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
 from biglp._core.places import as_place
 from biglp._engines import Engine
-from biglp._fit.bad_rows import explained
+from biglp._fit.bad_rows import explained, explained_model
 from biglp._fit.device import Place
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
@@ -124,11 +124,12 @@ class SuggestJob(TableJob):
         labels = None if gathered is None else gathered.labels
         memory = engine.once(lambda: parse_memory(self.memory))
         place = Place.of(self.device, self.gpu_memory, self.precision)
-        graph = model.graph(engine, source, memory, place)
+        with explained_model(self.model):
+            graph = model.graph(engine, source, memory, place)
         unlike = model.report.get("unlike_labels") or {"rows": ()}
         # Row numbers of the fit mean nothing in other rows.
         first = unlike["rows"] if model.report.get("rows") == source.n_rows else ()
-        with explained(source):
+        with explained(source), explained_model(self.model):
             found = suggest_rows(Pool(graph, model.answer, labels, first=first), self.n, seed=0)
         suggestions = engine.once(lambda: self.with_columns(as_table(found, model.classes)))
         labelled = source.n_rows - found.n_unlabelled
