@@ -59,7 +59,22 @@ def problems(draw):
 )
 @given(problem=problems())
 def test_labels_are_those_of_the_processor(problem):
-    X, y, method = problem
+    check_labels(*problem)
+
+
+@needs_card
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_labels_through_kernels_are_those_of_the_processor(method, monkeypatch):
+    """Problems above are too small for kernels, each size of which takes seconds to compile."""
+    monkeypatch.setattr("biglp._core.fused.FEWEST_ROWS", 1)
+    rng, truth = np.random.default_rng(0), np.arange(6000) % 4
+    X = (rng.normal(size=(4, 20))[truth] + rng.normal(size=(6000, 20))).astype(np.float32)
+    given = {} if method["factor"] == "linear" else {"landmarks": X[::150]}
+    alpha = {} if "filter" in method else {"alpha": 0.9}
+    check_labels(X, np.where(np.arange(6000) < 60, truth, -1), method | given | alpha)
+
+
+def check_labels(X, y, method):
     expected = LowRankLabelPropagation(**method).fit(X, y)
     found = LowRankLabelPropagation(device=DEVICE, **method).fit(X, y)
     best = np.sort(expected.label_distributions_, axis=1)

@@ -21,7 +21,7 @@ T = TypeVar("T")
 PRECISIONS = ("float32", "tf32")
 AUTO_WORK = 5e9
 """Rows × features × landmarks from which on "auto" takes the card. Loading torch and waking the
-card takes some three seconds, in which a few cores do as much."""
+card takes some seconds, in which a few cores do as much; a guess, not measured."""
 
 
 @dataclass(frozen=True)

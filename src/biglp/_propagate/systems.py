@@ -7,9 +7,9 @@ Notation: H = F̄ᵀF̄ = U·diag(λ)·Uᵀ (r × r), B = F̄ᵀY (r × c), S = 
 
 Four classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and
 every α is then cheap. :class:`DenseSystem` factorises it for each of a few α, which is quicker.
-:class:`CardSystem` does that on a card. :class:`SparseSystem` solves with a sparse H by conjugate
-gradients for each α: with thousands of landmarks that takes a second where the decomposition takes
-minutes.
+:class:`.card_system.CardSystem` does that on a card. :class:`SparseSystem` solves with a sparse H
+by conjugate gradients for each α: with thousands of landmarks that takes a second where the
+decomposition takes minutes.
 
 The second form is the matrix inversion lemma: only r × r numbers are solved for. Forming H costs
 O(nr²), which the paper's O(k³ + nk) leaves out.
@@ -27,7 +27,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import linalg, sparse
 
-from biglp._propagate.card_system import CardSystem
 from biglp._propagate.closed_form import solve
 from biglp._propagate.conjugate import energies, solve_in_layers
 from biglp._propagate.sums import GramSums
@@ -202,16 +201,18 @@ class DenseSystem:
     def _factor(self, alpha: float) -> Any:
         if alpha not in self._latest:
             self._latest.clear()  # r × r numbers each, and they are asked for one after the other
-            system = self.sums.gram * (-alpha / self.radius)
-            system.flat[:: len(system) + 1] += 1.0
-            # The transpose of a symmetric matrix is itself, in the order LAPACK works on in place.
-            self._latest[alpha] = linalg.cho_factor(
-                system.T, lower=True, overwrite_a=True, check_finite=False
-            )
+            self._latest[alpha] = self._made(alpha)
         return self._latest[alpha]
 
+    def _made(self, alpha: float) -> Any:
+        """The Cholesky factor of I − αH."""
+        system = self.sums.gram * (-alpha / self.radius)
+        system.flat[:: len(system) + 1] += 1.0
+        # The transpose of a symmetric matrix is itself, in the order LAPACK works on in place.
+        return linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
 
-System = Spectrum | SparseSystem | DenseSystem | CardSystem
+
+System = Spectrum | SparseSystem | DenseSystem
 """What propagation asks: ``solved``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
@@ -233,7 +234,11 @@ def take_apart(sums: GramSums, n_labelled: int | None = None, device: str = "cpu
         bound = _largest_eigenvalue(sums)
         if bound <= 1.0 + ROUNDING:
             radius = max(1.0, bound)
-            return CardSystem(radius, sums, device) if on_card else DenseSystem(radius, sums)
+            if not on_card:
+                return DenseSystem(radius, sums)
+            from biglp._propagate.card_system import CardSystem  # a kind of the one above
+
+            return CardSystem(radius, sums, device=device)
     return SparseSystem.of(sums) if is_sparse else Spectrum.of(sums)
 
 

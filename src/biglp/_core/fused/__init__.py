@@ -16,7 +16,7 @@ import numpy as np
 Tensor = Any
 
 PLACES = ["cuda"]
-"""Types of devices whose rows may be taken; Triton's interpreter takes those of a processor."""
+"""Types of devices whose rows may be taken."""
 WIDE, HALVES = ("torch.float32",), ("torch.float32", "torch.float16", "torch.bfloat16")
 FEWEST_ROWS = 1 << 18
 """Rows of a block from which on a kernel is worth the seconds that compiling it takes once."""
