@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -33,18 +35,21 @@ def test_unexpected_errors_say_so(here, rows, monkeypatch):
     assert "Traceback" in result.stderr
 
 
-def test_an_error_on_the_way_out_of_an_interruption_is_one(here, rows, monkeypatch):
-    """As when a ZIP file cannot be closed because it was being written to."""
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted."), (signal.SIGTERM, 143, "terminated.")],
+)
+def test_an_error_after_a_signal_is_its_consequence(number, code, said, here, rows, monkeypatch):
+    """Compiled code may lose the interruption and raise an error of its own."""
 
     def interrupted(*args, **options):
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise ValueError("Can't close the ZIP file")
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise ValueError("is not a valid buffer")
 
     values, shown, _ = rows
     monkeypatch.setattr("biglp._jobs.fit.Pipeline", interrupted)
-    assert "interrupted." in failed(130, "fit", *write("npy", values, shown), "-o", "out")
+    assert said in failed(code, "fit", *write("npy", values, shown), "-o", "out")
 
 
 def _is_error(kind):

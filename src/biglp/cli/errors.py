@@ -30,10 +30,6 @@ OPTIONS = {"random_state": "seed", "text_encoding": "encoding", "task_format": "
 """Options with another name than their parameter."""
 
 
-class Terminated(KeyboardInterrupt):
-    """The process was asked to end; what is finished is kept, as after Ctrl-C."""
-
-
 def explained(command: Command) -> Command:
     """Let a command end with one message and an exit code instead of a traceback.
 
@@ -42,13 +38,13 @@ def explained(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
+        asked: list[int] = []
         try:
-            with _terminated_like_interrupted():
+            with _requests_to_end(asked):
                 return command(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            interrupt = _interruption(error)
-            if interrupt is not None:
-                terminated = isinstance(interrupt, Terminated)
+            if asked or isinstance(error, KeyboardInterrupt):
+                terminated = signal.SIGTERM in asked
                 _print_once("terminated." if terminated else "interrupted.")
                 _end_with_the_others(signal.SIGTERM if terminated else signal.SIGINT)
                 raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
@@ -63,16 +59,6 @@ def explained(command: Command) -> Command:
             raise typer.Exit(code) from None
 
     return run  # type: ignore[return-value]
-
-
-def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interruption that an error is, or during which it came up.
-
-    Libraries may fail to tidy up behind one: a ZIP file cannot be closed while it is written to.
-    """
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error
 
 
 def code_of(error: BaseException) -> int:
@@ -151,17 +137,28 @@ def escape(text: str) -> str:
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Treat a request to end like Ctrl-C, while a command runs."""
+def _requests_to_end(asked: list[int]) -> Iterator[None]:
+    """Treat a request to end like Ctrl-C while a command runs, and keep account of both.
+
+    The interruption itself may be lost: compiled code that was about to look something up puts an
+    error of its own in its place, and a ZIP file cannot be closed while it is written to. Whatever
+    error comes after a signal is taken for its consequence.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, _terminate)
+
+    def end(number: int, _: Any) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if previous[signal.SIGINT] is not signal.default_int_handler:
+        del previous[signal.SIGINT]  # ignored, as behind nohup, or somebody else's
+    for number in previous:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _terminate(*_: Any) -> None:
-    raise Terminated
+        for number, handler in previous.items():
+            signal.signal(number, handler or signal.SIG_DFL)
