@@ -3,6 +3,8 @@
 import gzip
 import io
 import os
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -199,3 +201,49 @@ def test_metadata_that_end_before_the_rows(folder):
     result = CliRunner().invoke(app, ["suggest", str(folder / "X.npy"), *map(str, named)])
     assert result.exit_code == 3, result.output
     assert "ends after 15 rows, before the rows do" in " ".join(result.stderr.split())
+
+
+def test_a_class_of_the_least_integer_keeps_its_name(folder):
+    least = np.iinfo(np.int64).min
+    np.save(folder / "y.npy", np.where(LABELS == 0, least, LABELS))
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "y.npy")
+    assert code == 0, said
+    assert {*np.load(folder / "out" / "labels.npy").tolist()} == {least, 1}
+
+
+def test_labels_padded_with_nul_characters_are_those_without(folder):
+    lines = [f"{row},{LABELS[row]}" for row in range(40)]
+    lines[3] += "\0" * 5
+    (folder / "y.csv").write_text("\n".join(["row,label", *lines]))
+    code, said = fit(folder, folder / "X.npy", "--labels", folder / "y.csv")
+    assert code == 0, said
+    assert {*np.load(folder / "out" / "labels.npy").tolist()} == {0, 1}
+
+
+DAMAGE_FOOTERS = """
+import struct
+from contextlib import suppress
+from biglp._core.errors import BigLPError
+from biglp._sources.formats.parquet import ParquetTable
+from biglp._sources.options import ReadOptions
+data = open("rows.parquet", "rb").read()
+(length,) = struct.unpack("<I", data[-8:-4])
+for place in range(len(data) - 8 - length, len(data) - 8):
+    for other in (data[place] ^ 2, (data[place] + 2) % 256):
+        with open("damaged.parquet", "wb") as file:
+            file.write(data[:place] + bytes([other]) + data[place + 1 :])
+        with suppress(BigLPError, ArithmeticError, ValueError, KeyError):
+            table = ParquetTable("damaged.parquet", ReadOptions())
+            for name in table.schema.names:
+                table.extremes(name)
+                for batch in table.batches([name]):
+                    pass
+"""
+
+
+def test_no_damaged_footer_of_parquet_ends_the_process(folder):
+    """pyarrow aborts when the description of a damaged column is asked for."""
+    parquet.write_table(TABLE.slice(0, 40), folder / "rows.parquet", row_group_size=20)
+    command = [sys.executable, "-c", DAMAGE_FOOTERS]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -68,37 +68,51 @@ class ParquetTable(TableFile):
         """Decode a few rows at a time, so that large row groups need little memory."""
         with self._open(STREAM_BYTES) as file:
             for part in range(len(self.part_rows)):
-                each = _batch_rows(file.metadata.row_group(part), columns)
                 try:
                     yield from file.iter_batches(
-                        batch_size=each, row_groups=[part], columns=list(columns)
+                        batch_size=self._batch_rows(file, part, set(columns)),
+                        row_groups=[part],
+                        columns=list(columns),
                     )
                 except (pa.ArrowException, OSError) as error:
                     raise self.unreadable(error, part) from error
 
     def extremes(self, column: str) -> Any | None:
         """Least and greatest value by the statistics of all row groups, which do not count NaN."""
-        kind, place = self.schema.field(column).type, self._places.get(column)
-        if place is None or pa.types.is_floating(kind):
+        kind, values = self.schema.field(column).type, []
+        if pa.types.is_floating(kind):
             return None
-        values = []
-        for group in range(self._metadata.num_row_groups):
-            found = self._metadata.row_group(group).column(place).statistics
-            if found is None or not found.has_null_count or found.null_count:
-                return None
-            if not found.has_min_max:
-                return None
-            values += [found.min, found.max]
         try:
+            with self._open(STREAM_BYTES) as file:
+                place = self._places.get(column)
+                if place is None:
+                    return None
+                for part in range(len(self.part_rows)):
+                    found = _described(file, part, [place])[0].statistics
+                    if found is None or not found.has_null_count or found.null_count:
+                        return None
+                    if not found.has_min_max:
+                        return None
+                    values += [found.min, found.max]
             return pa.array([min(values), max(values)], type=kind)
-        except (pa.ArrowException, TypeError, ValueError):  # stored as another type
-            return None
+        except (pa.ArrowException, OSError, TypeError, ValueError):
+            return None  # damaged, as the reading will say, or stored as another type
+
+    def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
+        """Rows of a row group that are decoded at once: fewer where they hold long lists."""
+        places = self._places.items()  # by path, such as emb.list.element
+        chosen = [at for path, at in places if wanted & {path, path.partition(".")[0]}]
+        size = 0
+        for stored in _described(file, part, chosen):
+            size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
+        return max(min(BATCH_BYTES * self.part_rows[part] // max(size, 1), BATCH_ROWS), 1)
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """Places of the columns in the statistics."""
-        schema = self._metadata.schema
-        return {schema.column(place).path: place for place in range(len(schema))}
+        """Places of the columns in the footer, by their paths."""
+        with self._open() as file:
+            schema = file.metadata.schema
+            return {schema.column(place).path: place for place in range(len(schema))}
 
     def _open(self, buffer_bytes: int = 0) -> Any:
         # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
@@ -117,15 +131,20 @@ class ParquetTable(TableFile):
         return {**left, "_metadata": None}
 
 
-def _batch_rows(group: Any, columns: Sequence[str]) -> int:
-    """Rows of a row group that are decoded at once: fewer where they hold long lists."""
-    wanted, size = set(columns), 0
-    for index in range(group.num_columns):
-        stored = group.column(index)
-        path = stored.path_in_schema  # emb.list.element
-        if path in wanted or path.partition(".")[0] in wanted:
-            size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
-    return max(min(BATCH_BYTES * group.num_rows // max(size, 1), BATCH_ROWS), 1)
+def _described(file: Any, part: int, places: list[int]) -> list[Any]:
+    """What the footer says of columns of a row group.
+
+    Asked for the description of a damaged column, pyarrow aborts the process. Its readers raise an
+    error instead, so one is made first, of no rows, which decodes nothing.
+    """
+    for _ in file.reader.iter_batches(0, row_groups=[part], column_indices=places):
+        break
+    group, schema = file.metadata.row_group(part), file.metadata.schema
+    found = [group.column(place) for place in places]
+    for stored, place in zip(found, places, strict=True):
+        if stored.physical_type != schema.column(place).physical_type:
+            raise pa.ArrowInvalid(f"{stored.path_in_schema}: stored as {stored.physical_type}")
+    return found
 
 
 class ParquetFormat(TableFormat):

@@ -231,7 +231,8 @@ class LabelCodes:
         if isinstance(value, bytes):
             value = value.decode("utf-8", errors="replace")
         if isinstance(value, str):
-            value = value.strip()
+            # NUL characters pad text of fixed width; NumPy would take both for one class.
+            value = value.rstrip("\0").strip()
         if value is None or value in self._marks or value in self._missing:
             return -1
         if self._text and whole_number(value) in self._marks:  # "-1.0"

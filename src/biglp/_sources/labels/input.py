@@ -16,6 +16,7 @@ from biglp._labels.markers import nothing_to_label, suspicions
 from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
+from biglp._sources.labels.distinct import smallest_integers
 from biglp._sources.labels.files import gather_labels
 from biglp._sources.labels.merging import Merged, Part, merge, told_of_ids
 from biglp._sources.labels.metadata import table_beside
@@ -190,8 +191,7 @@ class LabelInput:
         merged, n_rows, warnings = self.pairs(n_rows)
         labels = labels_from_pairs(merged.rows, merged.values, n_rows, merged.weights)
         if labels.classes.dtype.kind == "i":
-            kind = np.min_scalar_type(int(np.abs(labels.classes).max()) * -1 - 1)
-            kind = np.promote_types(kind, np.int16)
+            kind = np.promote_types(smallest_integers(labels.classes), np.int16)
             labels = replace(labels, classes=labels.classes.astype(kind))
         return Gathered(labels, merged.told, warnings, self.unlabelled is not None)
 
