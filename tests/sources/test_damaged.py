@@ -49,6 +49,14 @@ def test_values_that_are_nested_without_end(tmp_path):
     assert as_source(tmp_path / "y.jsonl").n_rows == 50
 
 
+@pytest.mark.parametrize("line", ["null", ' null": 1}', 'null {"a": 2}'])
+def test_a_line_that_begins_with_null(tmp_path, line):
+    """As the first it would end the process."""
+    (tmp_path / "x.jsonl").write_text(f'{line}\n{{"a": 1}}\n')
+    with pytest.raises(BadRowsError, match=r"x\.jsonl, line 1: .*null.* is not"):
+        as_source(tmp_path / "x.jsonl")
+
+
 def test_an_archive_whose_packed_bytes_were_changed(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", X=np.random.default_rng(0).normal(size=(300, 4)))
     content = bytearray((tmp_path / "x.npz").read_bytes())

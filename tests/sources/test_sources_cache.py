@@ -121,7 +121,7 @@ def test_damaged_entry_is_made_again(tmp_path, csv):
 
 
 def test_failed_conversion_leaves_nothing(tmp_path, temporary, monkeypatch):
-    monkeypatch.setattr("biglp._sources.formats.delimited.BLOCK_BYTES", 256)
+    monkeypatch.setattr("biglp._sources.formats.csvparser.BLOCK_BYTES", 256)
     (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 2000 + "3\n")
     for cache in ("auto", tmp_path / "kept"):
         with pytest.raises(BadRowsError):

@@ -107,7 +107,7 @@ class RunFolder(Checkpoint):
             else:
                 path.unlink()
         with atomic_write(self.folder / HEADER) as file:
-            file.write(json.dumps(identity, indent=1).encode())
+            file.write(json.dumps(identity).encode())
 
     def step(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Read the step's file, or compute the step and write it."""
@@ -137,7 +137,7 @@ class RunFolder(Checkpoint):
                 _check_same(before, now, self.folder)
                 return
             with atomic_write(path) as file:
-                file.write(json.dumps(now, indent=1).encode())
+                file.write(json.dumps(now).encode())
 
         self._once(check)
 

@@ -162,7 +162,7 @@ class Model:
             atomic_write(as_place(path)) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
-            archive.writestr(_member("header.json"), json.dumps(header, indent=1))
+            archive.writestr(_member("header.json"), json.dumps(header))
             for name, array in arrays.items():
                 buffer = io.BytesIO()
                 np.save(buffer, array, allow_pickle=False)

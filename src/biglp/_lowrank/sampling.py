@@ -22,6 +22,13 @@ def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
     return np.sort(chosen)
 
 
+def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Whether each row is one of those known, which increase; ``np.isin`` would copy them."""
+    if not len(known):
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
+
+
 def sample_rows(source: Source, size: int, seed: int) -> Rows:
     """Up to ``size`` distinct random rows, in the source's order.
 

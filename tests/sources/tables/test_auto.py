@@ -12,6 +12,7 @@ import pytest
 
 from biglp._core.errors import BadRowsError
 from biglp._sources import as_source
+from biglp._sources.formats.csvparser import first_types
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.levels import tally
 
@@ -146,7 +147,8 @@ def test_text_that_turns_up_late_makes_no_difference(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
     found = []
     for size in (1 << 20, 512):
-        monkeypatch.setattr("biglp._sources.formats.delimited.BLOCK_BYTES", size)
+        monkeypatch.setattr("biglp._sources.formats.csvparser.BLOCK_BYTES", size)
+        first_types.cache_clear()  # the file is the same
         source = as_source(tmp_path / "x.csv")
         found.append((source.feature_names, source.read(0, 400)))
     assert found[0][0] == found[1][0]

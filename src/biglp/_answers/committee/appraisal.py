@@ -12,7 +12,7 @@ from biglp._answers.committee.member import SAMPLE, Evidence
 from biglp._answers.committee.weights import Trained
 from biglp._answers.coverage import ALARM, unseen_share
 from biglp._answers.estimate import TINY, HeldOutLabels, estimate_accuracy
-from biglp._lowrank.sampling import sample_indices
+from biglp._lowrank.sampling import among, sample_indices
 
 WIDEST = 0.2
 """Width of the 90 % interval up to which the estimate is something to go by."""
@@ -37,7 +37,7 @@ def appraise(
     n_rows = problem.graph.source.n_rows
     drawn = sample_indices(n_rows, SAMPLE, seed)
     sample, targets = sample_shares(answer, trained), evidence.targets
-    unlabelled = sample[np.isin(drawn, labels.rows, invert=True)]
+    unlabelled = sample[~among(drawn, labels.rows)]
     known = HeldOutLabels(held_out, targets)
     estimate = estimate_accuracy(known, unlabelled, len(labels.rows))
     names = [str(name) for name in labels.classes.tolist()]

@@ -25,7 +25,7 @@ from biglp._core.handles import open_handle, read_at
 READ_AHEAD_BYTES = 32 << 20
 JOIN_GAP_BYTES = 32 << 10
 """Rows closer than this are fetched by one read: a disk needs as long for 32 kB as for one row."""
-JOINED_BYTES = 8 << 20
+JOINED_BYTES = 1 << 20
 
 
 class RawFile:

@@ -6,15 +6,15 @@ Text cannot be read from the middle, so these files are streamed once into a blo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 
 from biglp._core.errors import BadRowsError, InputWarning, warn_caller
 from biglp._core.files import FileStamp
 from biglp._sources.formats.base import LabelColumns
-from biglp._sources.formats.charset import PLAIN
+from biglp._sources.formats.csvparser import first_types, open_reader
 from biglp._sources.formats.lines import append_lines
 from biglp._sources.formats.numerals import MISSING_TEXTS, has_comma, is_number_text
 from biglp._sources.formats.quotes import Watched, swallowed_lines
@@ -31,7 +31,6 @@ from biglp._sources.formats.textproblems import (
     perhaps_unclosed,
     shortened,
     unclosed_quote,
-    with_commas,
 )
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
@@ -40,10 +39,6 @@ from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import MixedColumnError, TableFile, check_names
 
-BLOCK_BYTES = 1 << 20
-"""Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
-COLUMN_BYTES = 512
-"""The same for each column of a wide table: a batch of a few lines costs as much as one of many."""
 TRUTH_TEXTS = ("true", "false", "1", "0")
 
 
@@ -87,7 +82,7 @@ class DelimitedTable(TableFile):
         count = int(self._layout.header)
         with Watched(open_text(self.name)) as file:
             try:
-                with self._reader(file, types) as reader:
+                with open_reader(file, self._layout, types, self._missing) as reader:
                     for batch in reader:
                         count += batch.num_rows
                         yield batch
@@ -121,18 +116,18 @@ class DelimitedTable(TableFile):
         A whole column is numbers or text, whatever its first rows look like: a text further down
         in a number column is an error that names the line.
         """
+        no_rows = BadRowsError(f"{self.name} has column names but no rows.")
+        lines = numbered_lines(self.name, self._layout)
+        if self._layout.header and next(islice(lines, 1, 2), None) is None:
+            raise no_rows  # before the parser is made, which takes some KB a column
         try:
-            with (
-                open_text(self.name) as file,
-                self._reader(file, None) as reader,
-            ):
-                first = reader.read_next_batch()
+            first, commas = first_types(self.stamp, self._layout)
         except StopIteration:
-            raise BadRowsError(f"{self.name} has column names but no rows.") from None
+            raise no_rows from None
         except (pa.ArrowException, OSError, EOFError) as error:
             raise self._explained(error, {}) from error
         fields = []
-        for field in first.schema:
+        for field in first:
             kind = pa.string()
             content = content_of(field.type)
             if pa.types.is_boolean(field.type) or content == "time":
@@ -142,38 +137,10 @@ class DelimitedTable(TableFile):
             column = encoding.column(field.name) if encoding is not None else None
             if column is not None:
                 kind = column.read_as(kind)
-            elif kind == pa.string() and self._layout.delimiter != ",":
-                self.remarks += with_commas(self.name, field.name, first.column(field.name))
+            elif kind == pa.string():
+                self.remarks += commas.get(field.name, ())
             fields.append((field.name, kind))
         return pa.schema(fields)
-
-    def _reader(self, file: Any, types: dict[str, Any] | None) -> Any:
-        layout = self._layout
-        convert = pyarrow.csv.ConvertOptions(
-            null_values=self._missing,
-            strings_can_be_null=True,
-            column_types=types,
-            include_columns=None if types is None else list(types),
-            decimal_point=layout.decimal,
-        )
-        plain = layout.charset.name in PLAIN
-        return pyarrow.csv.open_csv(
-            file,
-            read_options=pyarrow.csv.ReadOptions(
-                block_size=max(BLOCK_BYTES, COLUMN_BYTES * len(layout.names)),
-                column_names=list(layout.names),
-                skip_rows=0,
-                skip_rows_after_names=int(layout.header),
-                encoding="utf8" if plain else layout.charset.name,
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=layout.delimiter,
-                newlines_in_values=True,
-                # In a table of one column an empty line is a missing value, not a line to skip.
-                ignore_empty_lines=len(layout.names) > 1,
-            ),
-            convert_options=convert,
-        )
 
     def _check_quotes(self) -> None:
         """Look at fields that run over several lines.
@@ -209,7 +176,8 @@ class DelimitedTable(TableFile):
     def _explained(self, error: Exception, types: dict[str, Any]) -> BadRowsError:
         """Find the line that the parser could not read, and say what is wrong there."""
         names = self._layout.names
-        numbers = [(names.index(name), name) for name in types if content_of(types[name]) != "text"]
+        others = {name for name, kind in types.items() if content_of(kind) != "text"}
+        numbers = [(place, name) for place, name in enumerate(names) if name in others]
         skip, quotes = self._layout.header, self._unclosed()
         if quotes is not None:
             return quotes

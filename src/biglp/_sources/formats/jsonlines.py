@@ -100,6 +100,8 @@ class JsonLinesTable(TableFile):
         """Parse lines; without a schema the types are found."""
         others = "infer" if schema is None else "ignore"
         try:
+            if text[1].lstrip().startswith(b"null"):  # which would end the process in pyarrow 26
+                raise pa.ArrowInvalid("null is no object")
             return pyarrow.json.read_json(
                 pa.BufferReader(text[1]),
                 read_options=pyarrow.json.ReadOptions(

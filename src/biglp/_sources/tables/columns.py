@@ -157,7 +157,8 @@ def _by_position(
 
 def _in_order(columns: Sequence[Column], names: Sequence[str]) -> tuple[Column, ...]:
     """Columns in the order of the table, or that was asked for; sparse ones come last."""
-    return tuple(sorted(columns, key=lambda column: (column.sparse, names.index(column.name))))
+    places = {name: place for place, name in enumerate(names)}
+    return tuple(sorted(columns, key=lambda column: (column.sparse, places[column.name])))
 
 
 def _common_dtype(

@@ -1,0 +1,70 @@
+"""pyarrow's parser of delimited text, and the types that it finds in the first rows."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pyarrow.csv
+
+from biglp._core.files import FileStamp
+from biglp._sources.formats.charset import PLAIN
+from biglp._sources.formats.numerals import MISSING_TEXTS
+from biglp._sources.formats.textfiles import Layout, open_text
+from biglp._sources.formats.textproblems import with_commas
+from biglp._sources.tables.arrow_columns import content_of
+
+BLOCK_BYTES = 1 << 20
+"""Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
+COLUMN_BYTES = 512
+"""The same for each column of a wide table: a batch of a few lines costs as much as one of many."""
+
+
+def open_reader(
+    file: Any, layout: Layout, types: dict[str, Any] | None, missing: tuple[str, ...]
+) -> Any:
+    """A parser of these columns, or of all with types by their first rows."""
+    convert = pyarrow.csv.ConvertOptions(
+        null_values=missing,
+        strings_can_be_null=True,
+        column_types=types,
+        include_columns=None if types is None else list(types),
+        decimal_point=layout.decimal,
+    )
+    plain = layout.charset.name in PLAIN
+    return pyarrow.csv.open_csv(
+        file,
+        read_options=pyarrow.csv.ReadOptions(
+            block_size=max(BLOCK_BYTES, COLUMN_BYTES * len(layout.names)),
+            column_names=list(layout.names),
+            skip_rows=0,
+            skip_rows_after_names=int(layout.header),
+            encoding="utf8" if plain else layout.charset.name,
+        ),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=layout.delimiter,
+            newlines_in_values=True,
+            # In a table of one column an empty line is a missing value, not a line to skip.
+            ignore_empty_lines=len(layout.names) > 1,
+        ),
+        convert_options=convert,
+    )
+
+
+@lru_cache(maxsize=8)
+def first_types(stamp: FileStamp, layout: Layout) -> tuple[Any, dict[str, tuple[str, ...]]]:
+    """Types of the columns by their first rows, and remarks on numbers that look like text.
+
+    They are kept, because a table is opened for its rows, its labels and its IDs, and types of
+    thousands of columns take a second.
+    """
+    with (
+        open_text(stamp.path) as file,
+        open_reader(file, layout, None, MISSING_TEXTS) as reader,
+    ):
+        first = reader.read_next_batch()
+    commas: dict[str, tuple[str, ...]] = {}
+    if layout.delimiter != ",":
+        texts = [field.name for field in first.schema if content_of(field.type) == "text"]
+        commas = {name: with_commas(stamp.path, name, first.column(name)) for name in texts}
+    return first.schema, commas
