@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
+from biglp.cli import app
 from biglp.cli.options import Reading, Results
 from biglp.cli.values import named_values, names
 from cli_tools import run
@@ -30,6 +31,19 @@ def test_defaults_are_the_estimators():
     # --seed is fixed: same answers
     for name in (set(DEFAULTS) | reading) & set(options) - {"random_state"}:
         assert options[name].default == parameters[name]
+
+
+def test_options_have_names_in_small_letters():
+    """typer 0.27 took the metavar for the name of an option where both are the same word."""
+
+    def options(command):
+        for inner in getattr(command, "commands", {}).values():
+            yield from options(inner)
+        yield from (param for param in command.params if param.param_type_name == "option")
+
+    found = [*options(typer.main.get_command(app))]
+    assert len(found) > 100
+    assert [option.opts for option in found if option.opts[0] != option.opts[0].lower()] == []
 
 
 def test_a_list_of_columns_may_hold_a_name_with_a_comma():

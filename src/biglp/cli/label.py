@@ -69,7 +69,7 @@ def label(
     ] = 0,
     host: Annotated[
         str,
-        typer.Option(metavar="HOST", help="Address to listen on.", rich_help_panel=PAGE),
+        typer.Option("--host", metavar="HOST", help="Address to listen on.", rich_help_panel=PAGE),
     ] = "127.0.0.1",
     i_know: Annotated[
         bool,

@@ -159,7 +159,10 @@ class Method:
     alpha: Annotated[
         Any,
         _method(
-            metavar="ALPHA", help="How far labels spread, between 0 and 1.", parser=auto_or(float)
+            "--alpha",  # typer 0.27 would call it --ALPHA, by its metavar
+            metavar="ALPHA",
+            help="How far labels spread, between 0 and 1.",
+            parser=auto_or(float),
         ),
     ] = "auto"
     class_balance: Annotated[
