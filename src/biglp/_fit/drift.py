@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from biglp._core.arrays import Rows, is_torch, namespace, to_dense, to_numpy
+from biglp._core.arrays import Rows, is_torch, namespace, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks, squared_norms
+from biglp._lowrank.kernels import nearest_landmarks, searchable, squared_norms
 from biglp._sources import PreparedSource, Source
 
 PLACES, ROWS_EACH = 16, 128
@@ -110,10 +111,14 @@ def _distances(graph: Graph) -> np.ndarray | None:
     if landmarks is None:
         return None
     count = min(NEAREST, len(landmarks))
+    compared: Rows = None
     parts = []
     for some in _some_rows(graph.source):
-        rows = some.double() if is_torch(some) else to_dense(some).astype(np.float64)
-        _, relative = nearest_landmarks(rows, np.asarray(landmarks, dtype=np.float64), count)
+        rows = some.double() if is_torch(some) else some.astype(np.float64)
+        if compared is None:
+            compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
+            compared = compared.astype(np.float64)
+        _, relative = nearest_landmarks(rows, compared, count)
         squared = to_numpy(relative[:, -1] + squared_norms(rows))
         parts.append(np.sqrt(np.maximum(squared, 0.0)))
     return np.concatenate(parts)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import column_sums, to_numpy
+from biglp._core.arrays import column_sums, to_dense, to_numpy
 from biglp._engines.local import one_blas_thread
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import Factor
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks
+from biglp._lowrank.kernels import nearest_landmarks, searchable
 from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.sums import apply_mixing
 from biglp._sources.directions import leading_directions
@@ -134,12 +134,13 @@ def _groups(factor: Factor, most: int) -> sparse.csr_matrix | None:
     landmarks = factor.landmarks
     step = np.linspace(0, len(landmarks) - 1, most).astype(int)
     centres = landmarks[np.unique(step)]
+    rows = searchable(landmarks)
     for _ in range(2):  # once to move the centres, once to be in the nearest one's group
-        nearest = to_numpy(nearest_landmarks(landmarks, centres, 1)[0])[:, 0]
+        nearest = to_numpy(nearest_landmarks(rows, centres, 1)[0])[:, 0]
         places = (np.ones(len(nearest), dtype=np.float64), (np.arange(len(nearest)), nearest))
         groups = sparse.csr_matrix(places, shape=(len(nearest), len(centres)))
         sizes = np.maximum(column_sums(groups), 1.0)
-        centres = ((groups.T @ landmarks) / sizes[:, None]).astype(landmarks.dtype)
+        centres = (to_dense(groups.T @ rows) / sizes[:, None]).astype(landmarks.dtype)
     return groups
 
 

@@ -12,9 +12,11 @@ its k × k result.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.checks import positive, positive_integer
@@ -22,7 +24,7 @@ from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
-from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter
+from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter, searchable
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import Packed
@@ -94,9 +96,21 @@ class AnchorFactor(LandmarkFactor):
         points = POINTS * ((1000 / self.rank) ** FALL - (1000 / most) ** FALL)
         return [left_out("landmarks", self.rank, most, seconds, points)]
 
+    def searched(self, rows: Rows) -> Rows:
+        """The landmarks, in the form in which such rows are compared with them."""
+        return self._searchable if sparse.issparse(rows) else self.landmarks
+
+    @cached_property
+    def _searchable(self) -> Rows:
+        return searchable(self.landmarks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what is made again where it is needed."""
+        return {name: value for name, value in vars(self).items() if name != "_searchable"}
+
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
-        columns, squared = nearest_landmarks(rows, self.landmarks, self.n_nearest)
+        columns, squared = nearest_landmarks(rows, self.searched(rows), self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
         # taken out so that the nearest weight is 1 before normalising and no row underflows.

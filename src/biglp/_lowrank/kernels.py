@@ -112,7 +112,14 @@ def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:
     return kernel
 
 
-def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Array, Array]:
+def searchable(landmarks: np.ndarray) -> Rows:
+    """Landmarks as sparse rows are compared with them: CSR where nearly all entries are 0."""
+    if np.count_nonzero(landmarks) > SPARSE_LANDMARKS * landmarks.size:
+        return landmarks
+    return sparse.csr_matrix(landmarks)
+
+
+def nearest_landmarks(rows: Rows, landmarks: Rows, count: int) -> tuple[Array, Array]:
     """Landmarks nearest to each row and their relative distances, nearest first.
 
     All distances are computed. Cells of landmarks that the triangle inequality could rule out were
@@ -122,7 +129,8 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
     Parameters
     ----------
     rows : array or CSR matrix of shape (b, m)
-    landmarks : ndarray of shape (k, m)
+    landmarks : ndarray or, for CSR rows, CSR matrix of shape (k, m)
+        As they are, or as :func:`searchable` has made them once for many blocks of sparse rows.
     count : int
         Landmarks that are wanted; of equally near ones the first.
 
@@ -136,11 +144,10 @@ def nearest_landmarks(rows: Rows, landmarks: np.ndarray, count: int) -> tuple[Ar
         return found
     b = rows.shape[0]
     held = DEVICE_CELLS if is_torch(rows) else b * SEARCH_WIDTH
-    step = max(held // len(landmarks), 1)
-    distances = relative_distances
-    if sparse.issparse(rows) and np.count_nonzero(landmarks) <= SPARSE_LANDMARKS * landmarks.size:
-        distances = _sparse_distances
-        landmarks = sparse.csr_matrix(landmarks)
+    step = max(held // landmarks.shape[0], 1)
+    if sparse.issparse(rows) and not sparse.issparse(landmarks):
+        landmarks = searchable(landmarks)
+    distances = _sparse_distances if sparse.issparse(landmarks) else relative_distances
     if step >= b:
         return smallest(distances(rows, landmarks), count)
     parts = [
