@@ -18,7 +18,14 @@ from biglp._core.arrays import Array, Rows, is_torch, namespace, to_dense
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.kernels import DEVICE_CELLS, nearest_landmarks, scatter, squared_norms
+from biglp._lowrank.kernels import (
+    DEVICE_CELLS,
+    SPARSE_LANDMARKS,
+    nearest_landmarks,
+    scatter,
+    searchable,
+    squared_norms,
+)
 
 START_ROWS_PER_CENTRE = 5
 """Rows a centre among which the k-means++ start chooses. The start takes as long as a search of so
@@ -42,8 +49,9 @@ def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
     chosen = [int(rng.integers(size))]
     squared = np.full(size, np.inf)
     fresh = chosen
+    few = sparse.issparse(pool) and pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
     while True:
-        centres = to_dense(pool[fresh])
+        centres = pool[fresh] if few else to_dense(pool[fresh])
         _, nearest_fresh = nearest_landmarks(pool, centres, 1)
         squared = np.minimum(squared, np.maximum(nearest_fresh[:, 0] + norms, 0.0))
         squared[chosen] = 0.0
@@ -92,12 +100,13 @@ class Lloyd:
                 blocks,
                 label=f"k-means {iteration}",
             )
-            sums, empty = to_dense(sums), counts == 0
+            means, empty = to_dense(sums), counts == 0
+            means /= np.where(empty, 1.0, counts)[:, None]  # in place: they may be wide
             if self.pool is None:
                 replaced = centres[empty]
             else:
                 replaced = self.pool[rng.integers(len(self.pool), size=int(empty.sum()))]
-            centres = (sums / np.where(empty, 1.0, counts)[:, None]).astype(start.dtype)
+            centres = means.astype(start.dtype)
             centres[empty] = replaced
             all_used = self.pool is None or not empty.any()
             if all_used and inertia >= (1.0 - self.tol) * previous:
@@ -114,17 +123,18 @@ def assign_block(
     step = rows_at_once or rows.shape[0]
     if is_torch(rows):  # blocks are large there, and a row has a number for each centre
         step = min(step, max(DEVICE_CELLS // len(centres), 1))
-    total = _assigned(rows[:step], centres)
+    compared = searchable(centres) if sparse.issparse(rows) else centres
+    total = _assigned(rows[:step], compared)
     for start in range(step, rows.shape[0], step):
-        parts = zip(total, _assigned(rows[start : start + step], centres), strict=True)
+        parts = zip(total, _assigned(rows[start : start + step], compared), strict=True)
         total = tuple(whole + part for whole, part in parts)
     return total
 
 
-def _assigned(rows: Rows, centres: np.ndarray) -> tuple[Array, ...]:
+def _assigned(rows: Rows, centres: Rows) -> tuple[Array, ...]:
     columns, values = nearest_landmarks(rows, centres, 1)
     check_finite(values)
-    members = scatter(columns, namespace(values).ones_like(values), len(centres))
+    members = scatter(columns, namespace(values).ones_like(values), centres.shape[0])
     sums = members.T @ rows
     counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
     inertia = (values[:, 0] + squared_norms(rows)).clip(min=0).sum()
