@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from json import dumps, loads
 from typing import Any
 
 from rich.console import Console
@@ -37,6 +38,13 @@ def visible(text: str) -> str:
 
 class _Results(_Plain):
     """Results come last: a reader such as ``head`` that wants no more of them is no failure."""
+
+    def print_json(self, json: str | None = None, **options: Any) -> None:
+        """Write JSON; colours are for people, and take seconds for thousands of columns."""
+        if self.is_terminal or json is None:
+            super().print_json(json, **options)
+        else:
+            self.out(dumps(loads(json), indent=2, ensure_ascii=False), highlight=False)
 
     def on_broken_pipe(self) -> None:
         nothing_more_to_print()

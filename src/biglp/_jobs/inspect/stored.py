@@ -23,6 +23,7 @@ from biglp._answers.committee.walks import FEW, MANY, has_compiled
 from biglp._answers.spreading import ALPHAS, DEFAULT_ALPHA, LABELS_TO_CHOOSE
 from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
 from biglp._core.shape import Shape
+from biglp._engines.local import one_blas_thread
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
@@ -44,6 +45,10 @@ PYTHON, PYARROW, SKLEARN_BYTES = 48 << 20, 40 << 20, 70 << 20
 """Memory of Python with its usual libraries, of pyarrow for tables, and of scikit-learn."""
 FITTING, SMALL = 0.75, 0.25
 """Shares of what is set aside for samples and for small arrays that are usually taken."""
+FOREST_BYTES = 64 * 8
+"""What trees take of memory for each label and class."""
+WIDE, WIDE_FITTING = 5000, 1.1
+"""Features from which on landmarks are most of what is taken, and their share with copies."""
 KNOWN = ("committee", "spreading")
 """Methods that are known here; others are tried."""
 
@@ -148,8 +153,12 @@ def likely_memory(plan: MemoryPlan, shape: Shape, *, sklearn: bool) -> int:
     in_work = plan.workers * plan.rows_each
     blocks = plan.blocks * min(shape.n_rows / in_work, 1.0)
     kept = plan.wanted if plan.stores_features else 0
-    working = max(FITTING * plan.fitting, SMALL * plan.small + kept)
-    found = process + max(plan.decoding, plan.labels + plan.answers + blocks + working)
+    forest = FOREST_BYTES * shape.n_classes * shape.n_labelled if sklearn else 0
+    wide = shape.n_features >= WIDE and not shape.directions
+    fitting = WIDE_FITTING if wide else FITTING
+    working = max(fitting * plan.fitting, SMALL * plan.small + kept + forest)
+    later = plan.labels + plan.answers + blocks + working
+    found = process + max(plan.decoding + blocks, later)
     return int(min(found, plan.expected))
 
 
@@ -168,13 +177,15 @@ def ending(shape: Shape, rank: int, *, report: bool) -> float:
 @cache
 def speed() -> float:
     """Processor time of this machine for a second where the constants were found."""
-    return float(np.median([_timed() for _ in range(3)])) / REFERENCE
+    with one_blas_thread():  # as in a fit
+        _work()  # libraries are found, memory is asked for
+        return float(np.median([_timed() for _ in range(9)])) / REFERENCE
 
 
 def _timed() -> float:
-    began = time.process_time()
+    began = time.thread_time()  # other threads may still be waiting for work, which counts as work
     _work()
-    return time.process_time() - began
+    return time.thread_time() - began
 
 
 def _work() -> float:
