@@ -104,6 +104,7 @@ def test_first_hour_7_a_quick_look_learns_nothing(here, monkeypatch):
         trial.Pipeline, "problem", lambda *given: swept.append(given[1]) or problem(*given)
     )
     arguments = ("inspect", "rows.npy", "--labels", "labels.npy", "-k", 2500, "--json")
+    arguments += ("--threads", 2)  # more threads, more blocks
     found = json.loads(done(*arguments).stdout)["methods"]
     assert learnt == []
     assert found[0]["steps"]["k-means"] == found[1]["steps"]["k-means"]

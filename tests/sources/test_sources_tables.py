@@ -11,9 +11,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-import biglp._sources.formats.delimited as delimited
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources import as_source
+from biglp._sources.formats import csvparser
 from biglp._sources.tables.encoding import Encoding
 
 FRAME = pd.DataFrame(
@@ -208,7 +208,8 @@ class TestCsvText:
 
     @pytest.fixture
     def csv(self, tmp_path, monkeypatch, block_bytes):
-        monkeypatch.setattr(delimited, "BLOCK_BYTES", block_bytes)
+        monkeypatch.setattr(csvparser, "BLOCK_BYTES", block_bytes)
+        csvparser.first_types.cache_clear()
 
         def write(text: str, **options):
             (tmp_path / "x.csv").write_bytes(text.encode())

@@ -10,7 +10,7 @@ import pytest
 
 from biglp._core.errors import BadRowsError, InputWarning, ParameterError
 from biglp._sources import as_source
-from biglp._sources.formats import delimited
+from biglp._sources.formats import csvparser
 from biglp._sources.formats.charset import find_charset
 from biglp._sources.formats.textfiles import look_at
 from biglp._sources.labels.files import read_labels
@@ -112,7 +112,8 @@ class TestDecimalCommas:
 class TestQuotes:
     @pytest.mark.parametrize("block", [1 << 20, 128])
     def test_newlines_in_quotes(self, block, tmp_path, monkeypatch):
-        monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+        monkeypatch.setattr(csvparser, "BLOCK_BYTES", block)
+        csvparser.first_types.cache_clear()
         rows = [f'{i},"line {i}\nand ""more"", of it\r\n",{i % 7}\n' for i in range(N)]
         path = write(tmp_path / "x.csv", 'a,"long\nname",b\n' + "".join(rows))
         source = as_source(path, columns=["a", "b"])

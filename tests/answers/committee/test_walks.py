@@ -43,6 +43,7 @@ def test_every_way_has_the_same_bits(many, forest, rows, monkeypatch):
         pytest.importorskip("numba")
     plain = by_numpy(forest, rows, monkeypatch)
     monkeypatch.setattr(walks, "MANY", many)
+    monkeypatch.setattr(walks, "FEW", 0)  # whatever other tests have loaded
     np.testing.assert_array_equal(forest.of(rows), plain)
     taken = forest.walk._kernel if many == 0 else forest.walk._trees
     assert taken
@@ -51,6 +52,7 @@ def test_every_way_has_the_same_bits(many, forest, rows, monkeypatch):
 def test_without_numba_or_known_nodes_the_answer_is_the_same(forest, rows, monkeypatch):
     plain = by_numpy(forest, rows, monkeypatch)
     monkeypatch.setattr(walks, "MANY", 0)
+    monkeypatch.setattr(walks, "FEW", 0)
     monkeypatch.setattr(walks, "has_compiled", lambda: False)
     np.testing.assert_array_equal(forest.of(rows), plain)
     assert forest.walk._trees
