@@ -104,6 +104,21 @@ def test_text_is_converted_within_memory(data, tmp_path):
     assert peak_of(*fit, "--memory", f"{budget}MB") <= budget * MB
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_first_hour_2_wide_sparse_rows_are_refused_or_kept_within_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = []
+    for row in range(3000):
+        columns = np.unique((17_607 * rng.random(60) ** (1 + row % 2)).astype(int) + 1)
+        entries = " ".join(f"{column}:1" for column in columns)
+        lines.append(f"{row % 2 if row < 60 else -1} {entries}")
+    (tmp_path / "words.svm").write_text("\n".join(lines) + "\n")
+    fit = ("fit", tmp_path / "words.svm", "-k", 200, "-o", tmp_path / "out", "-q")
+    budget = smallest_budget(*fit)
+    peak = peak_of(*fit, "--resume", "--memory", f"{budget}MB")
+    assert peak <= budget * MB
+
+
 def test_refused_before_anything_is_converted(data, tmp_path, monkeypatch):
     def converted(*args, **options):
         raise AssertionError("the table was converted first")
