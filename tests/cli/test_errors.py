@@ -39,7 +39,9 @@ def test_unexpected_errors_say_so(here, rows, monkeypatch):
     ("number", "code", "said"),
     [(signal.SIGINT, 130, "interrupted."), (signal.SIGTERM, 143, "terminated.")],
 )
-def test_an_error_after_a_signal_is_its_consequence(number, code, said, here, rows, monkeypatch):
+def test_an_error_after_a_signal_is_its_consequence(
+    number, code, said, here, rows, monkeypatch, request
+):
     """Compiled code may lose the interruption and raise an error of its own."""
 
     def interrupted(*args, **options):
@@ -49,6 +51,9 @@ def test_an_error_after_a_signal_is_its_consequence(number, code, said, here, ro
 
     values, shown, _ = rows
     monkeypatch.setattr("biglp._jobs.fit.Pipeline", interrupted)
+    # A shell lets commands in the background ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     assert said in failed(code, "fit", *write("npy", values, shown), "-o", "out")
 
 
