@@ -61,7 +61,8 @@ class TestModelFiles:
 
     def test_classes_that_are_no_text_and_no_numbers_are_refused(self, tmp_path):
         X, codes, _ = blobs(classes=2)
-        y = np.where(codes < 0, np.datetime64("NaT"), np.datetime64("2020-01-01") + codes)
+        days = np.datetime64("2020-01-01") + codes.astype("timedelta64[D]")
+        y = np.where(codes < 0, np.datetime64("NaT", "D"), days)
         with pytest.raises(ModelFileError, match=r"numbers or text can be saved.* pickle"):
             model().fit(X, y).save(tmp_path / "a.model")
         assert not list(tmp_path.iterdir())

@@ -188,7 +188,12 @@ class TestTensors:
         with pytest.raises(InputError, match=r"tensor on meta.*give X.cpu\(\)"):
             as_source(torch.empty(3, 3, device="meta"))
 
-    def test_cupy_arrays_say_what_to_call(self):
+    def test_cupy_arrays_say_what_to_call(self, monkeypatch):
+        def refuse(device):
+            raise ParameterError(f"device={device!r}: there is none")
+
+        monkeypatch.setattr("biglp._core.arrays.require_device", refuse)
+
         class Array:
             __cuda_array_interface__ = {}  # noqa: RUF012
 

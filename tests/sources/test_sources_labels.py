@@ -10,6 +10,7 @@ import pytest
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._sources import as_source
+from biglp._sources.labels import arrays as _arrays  # noqa: F401  before PIECE_ROWS is patched
 from biglp._sources.labels.files import read_labels
 
 NUMBERS = np.array([-1, 0, 2, -1, 1, 0])

@@ -162,8 +162,13 @@ def device_tensor(array: Any) -> Any | None:
         strided = str(getattr(array, "layout", "")) == "torch.strided"
         return array if strided and array.device.type == "cuda" else None
     spoken = hasattr(type(array), "__dlpack_device__")
-    if spoken and int(array.__dlpack_device__()[0]) not in DLPACK_CUDA:
-        return None
+    if spoken:
+        try:
+            device = int(array.__dlpack_device__()[0])
+        except (TypeError, ValueError):  # pyarrow's before release 26, where values are missing
+            return None
+        if device not in DLPACK_CUDA:
+            return None
     if not spoken and not hasattr(array, "__cuda_array_interface__"):
         return None
     try:
