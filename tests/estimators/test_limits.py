@@ -36,6 +36,17 @@ def test_targets_of_any_size(size):
     np.testing.assert_allclose(found / size, plain, rtol=1e-6)
 
 
+@pytest.mark.parametrize("n_labels", [4, 20])
+def test_targets_of_rows_that_are_one_beside_a_row_far_out(n_labels):
+    """The squares of what is between the others are denormal numbers, whose inverse is infinite."""
+    X = np.random.default_rng(0).normal(size=(35, 1)) * 1e8
+    X[32] = 7e163
+    y = np.where(np.arange(35) < n_labels, np.arange(35) % 3, np.nan)
+    model = LowRankLabelPropagationRegressor(**COMMON).fit(X, y)
+    assert np.isfinite(model.transduction_).all()
+    assert np.isfinite(model.predict(X)).all()
+
+
 def test_targets_that_are_too_large_are_refused():
     X = np.linspace(0, 1, 10)[:, None]
     with pytest.raises(LabelError, match=r"row 0.*1e\+150.*another unit"):

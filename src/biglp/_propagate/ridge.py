@@ -19,6 +19,8 @@ from biglp._core.arrays import Rows
 
 PENALTIES = np.logspace(-4, 4, 17)
 """Candidates for λ, in units of the mean of s²."""
+LEAST = 1e-200
+"""s² below which a direction carries nothing: beside a row far out all others may be so close."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _decomposed(
         centred = roots * (scaled - middle)
         if centred.shape[0] > centred.shape[1]:
             squares, right = np.linalg.eigh(centred.T @ centred)
-            kept = squares > 1e-10 * max(squares[-1], 0.0)
+            kept = squares > max(1e-10 * squares[-1], LEAST)
             return centred @ right[:, kept] / np.sqrt(squares[kept]), squares[kept]
         gram = centred @ centred.T
     else:  # the centre would fill all zeros: it is taken off the products instead
@@ -98,5 +100,5 @@ def _decomposed(
         ahead = np.asarray(scaled @ middle)
         gram = roots * (products - ahead[:, None] - ahead + middle @ middle) * roots.T
     squares, left = np.linalg.eigh(gram)
-    kept = squares > 1e-10 * max(squares[-1], 0.0)
+    kept = squares > max(1e-10 * squares[-1], LEAST)
     return left[:, kept], squares[kept]
