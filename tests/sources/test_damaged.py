@@ -107,3 +107,15 @@ def test_a_header_of_numpy_that_its_parser_warns_of(tmp_path):
         warnings.simplefilter("error")
         with pytest.raises(BadRowsError, match=r"cannot be read as a \.npy array"):
             as_source(tmp_path / "x.npy")
+
+
+def test_names_without_rows_need_no_parser(tmp_path, monkeypatch):
+    """It would take some KB for each column."""
+
+    def made(*given):
+        raise AssertionError("a parser was made")
+
+    monkeypatch.setattr("biglp._sources.formats.csvparser.open_reader", made)
+    (tmp_path / "x.csv").write_text(",".join(f"c{i}" for i in range(2000)) + "\n")
+    with pytest.raises(BadRowsError, match="column names but no rows"):
+        as_source(tmp_path / "x.csv")
