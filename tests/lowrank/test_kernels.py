@@ -142,7 +142,7 @@ class TestSearch:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("density", [0.05, 0.5])
 def test_first_hour_7_landmarks_of_sparse_rows_may_be_sparse(density, dtype):
-    X = sparse.random_array((60, 200), density=density, format="csr", rng=0).astype(dtype)
+    X = sparse.random(60, 200, density, "csr", random_state=0).astype(dtype)
     landmarks = X[:30].toarray()
     with mock.patch.object(kernels, "SEARCH_WIDTH", 7):
         columns, values = kernels.nearest_landmarks(X[20:], landmarks, 3)

@@ -34,7 +34,7 @@ class TestKMeans:
 
     def test_first_hour_7_sums_of_sparse_rows_are_sparse(self):
         """20,000 × 17,600 took 35 s, most of them to add up zeros of each block."""
-        X = sparse.random_array((40, 3000), density=0.01, format="csr", rng=0)
+        X = sparse.random(40, 3000, 0.01, "csr", random_state=0)
         (block,) = blocks_of(X, 40)
         sums, counts, inertia = assign_block(block, X[:5].toarray())
         assert sparse.issparse(sums)
