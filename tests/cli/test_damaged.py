@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
 from biglp._sources import as_source
+from biglp._sources.formats.parquet import ParquetTable
+from biglp._sources.options import ReadOptions
 from biglp.cli import app
 
 ROWS = np.random.default_rng(0).normal(size=(120, 4))
@@ -247,3 +249,14 @@ def test_no_damaged_footer_of_parquet_ends_the_process(folder):
     command = [sys.executable, "-c", DAMAGE_FOOTERS]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_ranges_of_all_columns_of_parquet_come_from_one_opening(folder, monkeypatch):
+    """Opening a file of thousands of columns takes long."""
+    wide = pa.table({f"c{i}": np.arange(30) + i for i in range(50)})
+    parquet.write_table(wide, folder / "wide.parquet", row_group_size=10)
+    table, opened = ParquetTable(str(folder / "wide.parquet"), ReadOptions()), []
+    once = ParquetTable._open
+    monkeypatch.setattr(ParquetTable, "_open", lambda *a: opened.append(a) or once(*a))
+    assert [table.extremes(f"c{i}").to_pylist() for i in (0, 49)] == [[0, 29], [49, 78]]
+    assert len(opened) <= 2

@@ -79,24 +79,36 @@ class ParquetTable(TableFile):
 
     def extremes(self, column: str) -> Any | None:
         """Least and greatest value by the statistics of all row groups, which do not count NaN."""
-        kind, values = self.schema.field(column).type, []
-        if pa.types.is_floating(kind):
+        values = self._ranges.get(column)
+        if not values:
             return None
         try:
+            return pa.array([min(values), max(values)], type=self.schema.field(column).type)
+        except (pa.ArrowException, TypeError, ValueError):  # stored as another type
+            return None
+
+    @cached_property
+    def _ranges(self) -> dict[str, list[Any]]:
+        """Least and greatest value of each row group, of columns in which none is missing.
+
+        Of all columns at once: a file of thousands takes long to open.
+        """
+        plain = {field.name for field in self.schema if not pa.types.is_floating(field.type)}
+        places = {name: place for name, place in self._places.items() if name in plain}
+        found: dict[str, list[Any]] = {name: [] for name in places}
+        try:
             with self._open(STREAM_BYTES) as file:
-                place = self._places.get(column)
-                if place is None:
-                    return None
                 for part in range(len(self.part_rows)):
-                    found = _described(file, part, [place])[0].statistics
-                    if found is None or not found.has_null_count or found.null_count:
-                        return None
-                    if not found.has_min_max:
-                        return None
-                    values += [found.min, found.max]
-            return pa.array([min(values), max(values)], type=kind)
-        except (pa.ArrowException, OSError, TypeError, ValueError):
-            return None  # damaged, as the reading will say, or stored as another type
+                    stored = _described(file, part, list(places.values()))
+                    for name, one in zip(places, stored, strict=True):
+                        known = one.statistics if name in found else None
+                        if known is None or not _whole(known):
+                            found.pop(name, None)
+                        else:
+                            found[name] += [known.min, known.max]
+        except (pa.ArrowException, OSError, ValueError):
+            return {}  # damaged, as the reading will say
+        return found
 
     def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
         """Rows of a row group that are decoded at once: fewer where they hold long lists."""
@@ -127,8 +139,15 @@ class ParquetTable(TableFile):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the file's footer behind; it is read again where it is needed."""
-        left = {name: value for name, value in self.__dict__.items() if name != "_places"}
+        again = {"_places", "_ranges"}
+        left = {name: value for name, value in self.__dict__.items() if name not in again}
         return {**left, "_metadata": None}
+
+
+def _whole(statistics: Any) -> bool:
+    """Whether statistics know a range, and that no value is missing."""
+    known = statistics.has_null_count and statistics.has_min_max
+    return bool(known) and statistics.null_count == 0
 
 
 def _described(file: Any, part: int, places: list[int]) -> list[Any]:
