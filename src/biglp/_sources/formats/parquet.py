@@ -154,8 +154,11 @@ def _described(file: Any, part: int, places: list[int]) -> list[Any]:
     """What the footer says of columns of a row group.
 
     Asked for the description of a damaged column, pyarrow aborts the process. Its readers raise an
-    error instead, so one is made first, of no rows, which decodes nothing.
+    error instead, so one is made first, of no rows, which decodes nothing. Without columns it would
+    divide by zero, which ends the process too.
     """
+    if not places:
+        return []
     for _ in file.reader.iter_batches(0, row_groups=[part], column_indices=places):
         break
     group, schema = file.metadata.row_group(part), file.metadata.schema
