@@ -6,6 +6,7 @@ files are the system's, which takes them when it needs them.
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from cli_tools import done, failed
 
 MB = 1 << 20
 ROWS, FEATURES = 250_000, 60
+WRITER = inspect.signature(pq.ParquetWriter).parameters
 METHODS = {
     "random": ("--factor", "nystrom", "--landmarks", "random", "-k", "20"),
     "anchors": ("--factor", "anchors", "-k", "150"),
@@ -40,7 +42,9 @@ def data(tmp_path_factory):
     np.save(folder / "few.labels.npy", labels[:60_000])
     columns = {f"x{i}": pa.array(rows[:, i]) for i in range(FEATURES)}
     table = pa.table(columns | {"y": pa.array(labels, mask=labels < 0)})
-    pq.write_table(table, folder / "rows.parquet", use_dictionary=False)
+    # Pages of 1 MB, as pyarrow before 22 and other writers cut them.
+    whole = {"max_rows_per_page": ROWS} if "max_rows_per_page" in WRITER else {}
+    pq.write_table(table, folder / "rows.parquet", use_dictionary=False, **whole)
     pyarrow.csv.write_csv(table.slice(0, 40_000), folder / "rows.csv")
     return folder
 

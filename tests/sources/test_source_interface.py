@@ -46,7 +46,8 @@ def test_what_is_declared(source):
         assert source.decoding_bytes == SPARSE_BYTES
     elif source.feature_names is not None:
         assert source.feature_names == ("a", "b") == source.encoding.feature_names
-        assert source.decoding_bytes == table_bytes(3, 2)
+        pages = source.decoding_bytes - table_bytes(3, 2)
+        assert 0 <= pages <= 3 * 8 * 2
     else:
         assert source.decoding_bytes == 0
 

@@ -48,7 +48,7 @@ from biglp._sources.decoding import table_bytes
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.labels.codes import Marks
 from biglp._sources.options import LAYOUT
-from biglp._sources.peek import peek
+from biglp._sources.peek import FileFacts, peek
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,10 @@ class FitJob(Job):
             return
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
         facts = peek(self.rows.paths, **layout)
-        chosen = self.reading.get("columns") or facts.columns
-        least = table_shape(facts.n_rows, len(chosen))
+        others = self.label_input.not_features
+        left_out = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
+        chosen = {*(self.reading.get("columns") or facts.columns)} - left_out
+        least = table_shape(facts, len(chosen))
         plan_memory(settings, least, engine, likely=replace(least, **LIKELY))
 
 
@@ -186,10 +188,10 @@ LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype
 """What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
-def table_shape(n_rows: int, n_columns: int) -> Shape:
+def table_shape(facts: FileFacts, n_columns: int) -> Shape:
     """Least size of a table that has not been looked into."""
-    decoding = table_bytes(n_rows, n_columns)
-    return Shape(n_rows, n_columns, 2, 2, float(n_columns), np.dtype(np.float32), decoding)
+    decoding = table_bytes(facts.n_rows, n_columns, facts.page_bytes)
+    return Shape(facts.n_rows, n_columns, 2, 2, float(n_columns), np.dtype(np.float32), decoding)
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:

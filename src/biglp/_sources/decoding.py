@@ -10,6 +10,13 @@ SPARSE_BYTES = 160 << 20
 """scikit-learn, and pieces of text while LIBSVM is decoded."""
 
 
-def table_bytes(n_rows: int, n_columns: int) -> int:
-    """What decoding a table takes: pieces of every column, of a small table all of it."""
-    return DECODED_BYTES + min(COLUMN_BYTES, 64 * n_rows) * n_columns
+def table_bytes(n_rows: int, n_columns: int, page_bytes: int = 0) -> int:
+    """What decoding a table takes: pieces of every column, of a small table all of it.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    page_bytes : int
+        What the file's format makes decoding hold of each column besides.
+    """
+    return DECODED_BYTES + (min(COLUMN_BYTES, 64 * n_rows) + page_bytes) * n_columns

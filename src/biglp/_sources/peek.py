@@ -33,6 +33,8 @@ class FileFacts:
         Type of the numbers of formats without named columns.
     converted : bool
         Whether the rows will be converted once before the first sweep.
+    page_bytes : int
+        Memory that decoding holds of each column of a table, because its format packs so much.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class FileFacts:
     n_features: int | None
     dtype: str | None
     converted: bool
+    page_bytes: int = 0
 
 
 def peek(paths: Any, **options: Any) -> FileFacts:

@@ -22,6 +22,11 @@ VALUE_BYTES = 4
 BATCH_BYTES = 8 << 20
 """Rows of many numbers are decoded so many bytes at a time, where this is fewer of them."""
 
+PAGE_BYTES = 1 << 20
+"""Most writers let a page grow to this, unpacked."""
+NUMBER = b"\x15"
+"""What stands before a number of a page's header."""
+
 
 class ParquetTable(TableFile):
     """One Parquet file."""
@@ -110,6 +115,23 @@ class ParquetTable(TableFile):
             return {}  # damaged, as the reading will say
         return found
 
+    @cached_property
+    def page_bytes(self) -> int:  # type: ignore[override]
+        """What a page of a column holds on the mean: decoding unpacks one of every column.
+
+        Writers cut pages by their bytes or by their rows, which the first of the largest column
+        tells in both cases.
+        """
+        try:
+            with self._open(STREAM_BYTES) as file:
+                stored = _described(file, 0, list(self._places.values()))
+        except (IndexError, pa.ArrowException, OSError, ValueError):
+            return 0  # without rows, or damaged, as the reading will say
+        sizes = [column.total_uncompressed_size for column in stored]
+        largest = stored[sizes.index(max(sizes))]
+        page = _unpacked_bytes(self.name, largest.data_page_offset)
+        return sum(min(size, page) for size in sizes) // len(sizes)
+
     def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
         """Rows of a row group that are decoded at once: fewer where they hold long lists."""
         places = self._places.items()  # by path, such as emb.list.element
@@ -167,6 +189,25 @@ def _described(file: Any, part: int, places: list[int]) -> list[Any]:
         if stored.physical_type != schema.column(place).physical_type:
             raise pa.ArrowInvalid(f"{stored.path_in_schema}: stored as {stored.physical_type}")
     return found
+
+
+def _unpacked_bytes(path: str, place: int) -> int:
+    """Unpacked size of the page at a place of a file.
+
+    It is the second number of the page's header. Each number stands behind a byte that tells its
+    type, in groups of seven bits, the lowest first, its sign in the last of them.
+    """
+    with open(path, "rb") as file:
+        file.seek(place)
+        header = file.read(8)
+    if header[:1] != NUMBER or header[2:3] != NUMBER:
+        return PAGE_BYTES
+    size = 0
+    for position, byte in enumerate(header[3:]):
+        size |= (byte & 127) << 7 * position
+        if byte < 128:
+            return size >> 1
+    return PAGE_BYTES
 
 
 class ParquetFormat(TableFormat):

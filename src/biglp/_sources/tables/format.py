@@ -10,6 +10,7 @@ from biglp._core.errors import InputWarning, ParameterError, warn_caller
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.folder import CacheStore
 from biglp._sources.damaged import explained_reading
+from biglp._sources.decoding import table_bytes
 from biglp._sources.files import FileSource, no_rows
 from biglp._sources.formats.base import Format, LabelColumns
 from biglp._sources.labels.codes import LabelCodes
@@ -71,6 +72,7 @@ class TableFormat(Format):
             n_features=None,
             dtype=None,
             converted=tables[0].slow,
+            page_bytes=max(table.page_bytes for table in tables),
         )
 
     def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
@@ -129,6 +131,9 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
         return open_original()
     source = CachedSource(store, kind, stamps, encoding, open_original)
+    if not source.is_sparse:
+        pages = max(table.page_bytes for table in tables)
+        source.decoding_bytes = table_bytes(source.n_rows, encoding.n_inputs, pages)
     if options.encoding is not None:  # new rows, compared with the training rows
         source.compare = partial(compare_columns, tables, encoding)
     return source

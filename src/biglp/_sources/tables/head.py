@@ -92,6 +92,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     n_rows = sum(file.n_rows_guess for file in files)
     size = n_rows * row_bytes(encoding)
     decode = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
+    pages = max(file.page_bytes for file in files)
     looking *= 1.0 + TALLIED * max(n_rows / HEAD_ROWS - 1.0, 0.0)
     return Probe(
         source=source,
@@ -100,7 +101,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
         looked_at=done,
         convert_seconds=looking + (decode if files[0].slow else 0.0),
         read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decode,
-        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs),
+        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs, pages),
         missing={name: count for name, count in counts.items() if count},
         uses={column.name: column.describe() for column in encoding.columns or ()},
         left_out=encoding.left_out,

@@ -33,6 +33,7 @@ class PartitionedTable(TableFile):
         self.slow, self.typed = file.slow, file.typed
         self.name, self.stamp = file.name, file.stamp
         self.part_rows, self.part_bytes = file.part_rows, file.part_bytes
+        self.page_bytes = file.page_bytes
         self.n_rows_guess = file.n_rows_guess
 
     @property

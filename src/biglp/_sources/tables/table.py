@@ -44,6 +44,8 @@ class TableFile(ABC):
         Number of rows, exact when there are parts.
     part_bytes : int
         Memory that the largest part takes when it is read; 0 when it is not copied.
+    page_bytes : int
+        Memory that streaming holds of each column on the mean, because the format packs so much.
     words : str
         What is unusual about the file's layout, beside its format.
     remarks : tuple of str
@@ -60,6 +62,7 @@ class TableFile(ABC):
     part_rows: list[int]
     n_rows_guess: int
     part_bytes: int = 0
+    page_bytes: int = 0
     words: str = ""
     remarks: tuple[str, ...] = ()
 

@@ -63,7 +63,8 @@ class TabularSource(FileSource):
         self.dtype = np.dtype(encoding.dtype)
         self.part_bytes = max(file.part_bytes for file in files)
         if self.stamps:  # a data frame is in memory and is not decoded
-            self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs)
+            pages = max(file.page_bytes for file in files)
+            self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs, pages)
         self._held = PartCache()
 
     def compare_columns(self) -> dict[str, Any]:
