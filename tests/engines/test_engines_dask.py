@@ -1,15 +1,11 @@
 """A Dask cluster of real processes: lost workers, lost files and a scheduler that is not there."""
 
 import gc
-import json
-import os
 import random
-import subprocess
 import sys
 import threading
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,46 +23,16 @@ from distributed import Client
 
 from biglp._engines.dask import worker as remote
 from biglp._engines.dask.engine import DaskEngine
-from clusters import eventually
-
-DASK = Path(sys.executable).parent / "dask"
-QUIET = {**os.environ, "DASK_LOGGING__DISTRIBUTED": "critical"}
+from clusters import DaskProcesses, eventually
 
 # Workers started by hand cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
-class Cluster:
-    """A scheduler and workers, each a process of its own, on free ports of the loopback."""
-
-    def __init__(self, folder, n_workers):
-        self.file = folder / "scheduler.json"
-        self.processes = [self._start("scheduler", "--port", "0")]
-        self.workers = [self.add_worker() for _ in range(n_workers)]
-        self.address = json.loads(eventually(self.file.read_text))["address"]
-
-    def add_worker(self):
-        worker = self._start("worker", "--nthreads", "1", "--no-nanny")
-        self.processes.append(worker)
-        return worker
-
-    def _start(self, *command):
-        loopback = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
-        command = [str(DASK), *command, *loopback, "--scheduler-file", str(self.file)]
-        return subprocess.Popen(command, stderr=subprocess.DEVNULL, env=QUIET, cwd="/")
-
-    def close(self):
-        for process in self.processes:
-            process.kill()
-        for process in self.processes:
-            process.wait()
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("dask"), 3)
-    yield cluster
-    cluster.close()
+    with DaskProcesses(tmp_path_factory.mktemp("dask"), 3) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +162,7 @@ def test_no_scheduler(monkeypatch):
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
     monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
     monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
-    cluster = Cluster(tmp_path, 0)
+    cluster = DaskProcesses(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)
     try:
         with DaskEngine(cluster.address) as engine:

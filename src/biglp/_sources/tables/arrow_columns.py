@@ -13,7 +13,7 @@ from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.base import WrongRowsError
-from biglp._sources.tables.kinds.embedding import Embedding, number_type
+from biglp._sources.tables.kinds.embedding import Embedding, number_type, numpy_type
 from biglp._sources.tables.missing import MissingValues
 
 Content = Literal["number", "time", "text", "nothing", "other"]
@@ -93,7 +93,7 @@ def ready_rows(encoding: Encoding, batch: Any) -> np.ndarray | None:
         return None
     values = batch.column(columns[0].name)
     kind = number_type(values.type)
-    if kind is None or np.dtype(kind.to_pandas_dtype()) != np.dtype(encoding.dtype):
+    if kind is None or numpy_type(kind) != np.dtype(encoding.dtype):
         return None
     try:
         return columns[0].rows(values)

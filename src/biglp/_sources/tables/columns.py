@@ -15,7 +15,7 @@ from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.decide import Decision, column_facts, decide, with_sentences
 from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.kinds.base import Column
-from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type
+from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type, numpy_type
 from biglp._sources.tables.kinds.number import Number
 from biglp._sources.tables.look import first_rows
 from biglp._sources.tables.problems import NoFeaturesError, refuse
@@ -180,5 +180,5 @@ def _common_dtype(
         elif pa.types.is_decimal(kind) or content_of(kind) != "number":
             dtypes.append(np.dtype(np.float64))
         else:
-            dtypes.append(np.dtype(kind.to_pandas_dtype()))
+            dtypes.append(numpy_type(kind))
     return np.result_type(*dtypes)

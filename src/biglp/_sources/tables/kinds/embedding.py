@@ -107,6 +107,13 @@ def number_type(kind: Any) -> Any:
     return inner if types.is_integer(inner) or types.is_floating(inner) else None
 
 
+def numpy_type(kind: Any) -> np.dtype[Any]:
+    """NumPy's name of a type of numbers; pyarrow's own way loads pandas."""
+    types = pa.types
+    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+    return np.dtype(f"{letter}{kind.bit_width // 8}")
+
+
 def length_of(kind: Any, values: Any) -> int | None:
     """Length of the lists: that of the type, or of the first list; None where there is none."""
     if isinstance(kind, pa.BaseExtensionType):
