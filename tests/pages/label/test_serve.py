@@ -41,7 +41,10 @@ class Server:
         STARTED.append(self)
         base = f"http://127.0.0.1:{port}"
         self.client = httpx.Client(
-            base_url=base, headers={"origin": base, "x-biglp": "1"}, timeout=60
+            timeout=120,  # a busy machine is not a killed server
+            base_url=base,
+            headers={"origin": base, "x-biglp": "1"},
+            timeout=60,
         )
         wait_for(self._answers)
         token = (folder / ".answers.csv.token").read_text().strip()
