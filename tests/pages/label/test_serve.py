@@ -41,10 +41,7 @@ class Server:
         STARTED.append(self)
         base = f"http://127.0.0.1:{port}"
         self.client = httpx.Client(
-            timeout=120,  # a busy machine is not a killed server
-            base_url=base,
-            headers={"origin": base, "x-biglp": "1"},
-            timeout=60,
+            base_url=base, headers={"origin": base, "x-biglp": "1"}, timeout=60
         )
         wait_for(self._answers)
         token = (folder / ".answers.csv.token").read_text().strip()
@@ -92,7 +89,10 @@ def test_killed_at_random_moments(folder):
             try:
                 assert server.client.post("/api/answer", json=what).json()["saved"]
             except httpx.TransportError:
-                break
+                if len(confirmed) >= killed:
+                    break
+                # The server has closed a connection that a busy machine left unused.
+                assert server.client.post("/api/answer", json=what).json()["saved"]
             confirmed[what["row"]] = sent.pop(what["answer"])["label"]
         assert server.process.wait() == -signal.SIGKILL
         server.client.close()
