@@ -94,3 +94,40 @@ class TestSparseSolve:
         expected, same = iterate(dense_of(sums), 0.9, 1.0)
         assert steps == same
         np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+class TestLongGraphs:
+    """Graphs of few ties in which labels are far away."""
+
+    @staticmethod
+    def chain(length, link=1e-3):
+        ties = sparse.diags_array(np.full(length, 0.5)) + link * (
+            sparse.eye_array(length, k=1) + sparse.eye_array(length, k=-1)
+        )
+        targets = np.zeros((length, 3))
+        targets[0, 0], targets[length // 2, 1] = 1.0, 1e-200
+        return sparse.csr_array(ties), targets
+
+    def test_elimination_takes_over_and_keeps_all_digits(self, monkeypatch):
+        gram, targets = self.chain(40)
+        by_steps = []
+
+        def counted(*given):
+            by_steps.append(given)
+            return conjugate_gradients(*given)
+
+        monkeypatch.setattr("biglp._propagate.conjugate.conjugate_gradients", counted)
+        found = solve_in_layers(gram, 0.9, targets)
+        assert len(by_steps) == 3
+        monkeypatch.setattr("biglp._propagate.conjugate.FEW_TIES", 0)
+        expected = solve_in_layers(gram, 0.9, targets)
+        assert len(by_steps) > 10
+        np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-8, atol=0)
+        assert not found[:, 2].any()
+
+    def test_values_of_both_signs(self):
+        gram, targets = self.chain(40)
+        targets[7, 0] = -1.0
+        above, below = np.maximum(targets, 0.0), np.maximum(-targets, 0.0)
+        expected = solve_in_layers(gram, 0.9, above) - solve_in_layers(gram, 0.9, below)
+        np.testing.assert_array_equal(solve_in_layers(gram, 0.9, targets), expected)

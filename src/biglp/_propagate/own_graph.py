@@ -122,7 +122,7 @@ class OwnGraphSystem(SparseSystem):
         return np.asarray(labelled[parts])
 
     @property
-    def most_labelled(self) -> int:
+    def most_labelled(self) -> int:  # type: ignore[override]
         """Labelled rows that leave-one-out looks at: each takes a solve with the whole graph."""
         most = MOST_WORK // max(self.sums.gram.nnz, 1)
         return 0 if most < FEWEST_ROWS else min(most, MOST_SOLVED)

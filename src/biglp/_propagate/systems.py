@@ -122,11 +122,8 @@ class SparseSystem:
 
     radius: float
     sums: GramSums
-
-    @property
-    def most_labelled(self) -> int:
-        """Labelled rows that leave-one-out looks at."""
-        return MOST_SOLVED
+    most_labelled: ClassVar[int] = MOST_SOLVED
+    _latest: dict[float, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, sums: GramSums) -> SparseSystem:
@@ -135,8 +132,12 @@ class SparseSystem:
 
     def coefficients(self, alpha: float) -> np.ndarray:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
-        share = alpha / self.radius
-        return (1.0 - alpha) * share * solve_in_layers(self.sums.gram, share, self.sums.targets)
+        if alpha not in self._latest:
+            share = alpha / self.radius
+            solved = solve_in_layers(self.sums.gram, share, self.sums.targets)
+            self._latest.clear()
+            self._latest[alpha] = (1.0 - alpha) * share * solved
+        return self._latest[alpha]
 
     solved = coefficients
 
