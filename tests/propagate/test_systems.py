@@ -76,8 +76,11 @@ class TestSparseSystem:
         features, codes = anchor_problem()
         system = take_apart(sparse_sums_of(features, codes))
         at_once = system.returns(features, 0.9)
-        monkeypatch.setattr(spectra, "COLUMNS_AT_ONCE", 7)
-        np.testing.assert_allclose(system.returns(features, 0.9), at_once, rtol=1e-12)
+        monkeypatch.setattr(spectra, "COLUMNS_EACH", 7)
+        in_parts = system.returns(features, 0.9)
+        np.testing.assert_allclose(in_parts, at_once, rtol=1e-12)
+        in_threads = take_apart(sparse_sums_of(features, codes), n_threads=3)
+        np.testing.assert_array_equal(in_threads.returns(features, 0.9), in_parts)
 
     @pytest.mark.parametrize("rounding", [0.0, 1e-7, 0.01])
     def test_the_radius_is_a_close_bound(self, rounding):

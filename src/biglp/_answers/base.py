@@ -86,8 +86,8 @@ class Problem(Generic[AnyLabels]):
         """The Gram matrix, ready for any α."""
         if isinstance(self.sums, OwnGraphSums):
             return OwnGraphSystem(1.0, self.sums)
-        device = self.graph.source.device
-        return take_apart(self.sums, len(self.labels.rows), device)
+        device, n_threads = self.graph.source.device, self.graph.engine.n_threads
+        return take_apart(self.sums, len(self.labels.rows), device, n_threads)
 
     def part_of_labels(self, most: int) -> AnyLabels:
         """The labels, or a random part of them."""

@@ -20,6 +20,7 @@ largest eigenvalue is known here for free, so S is divided by it whenever it is 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -38,7 +39,8 @@ DENSE_WORK = 10_000
 MOST_LABELLED, MOST_SOLVED = 5000, 1000
 """Labelled rows that leave-one-out looks at; and where each of them has to be solved for. More
 change nothing and cost time."""
-COLUMNS_AT_ONCE = 64
+COLUMNS_EACH, COLUMNS_AT_ONCE = 16, 64
+"""Labelled rows that a thread solves for at once, which its cache can hold, and all threads."""
 ROUNDING = 1e-4
 """Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
 FACTOR_RANK = 200
@@ -118,17 +120,20 @@ class SparseSystem:
         max(1, a bound on the largest eigenvalue of H): what S is divided by.
     sums : GramSums
         The sums behind it.
+    n_threads : int
+        Threads that may solve for labelled rows side by side.
     """
 
     radius: float
     sums: GramSums
+    n_threads: int = 1
     most_labelled: ClassVar[int] = MOST_SOLVED
     _latest: dict[float, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, sums: GramSums) -> SparseSystem:
+    def of(cls, sums: GramSums, n_threads: int = 1) -> SparseSystem:
         """Bound the largest eigenvalue of H, which is 1 but for rounding."""
-        return cls(max(1.0, _largest_eigenvalue(sums)), sums)
+        return cls(max(1.0, _largest_eigenvalue(sums)), sums, n_threads)
 
     def coefficients(self, alpha: float) -> np.ndarray:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
@@ -150,12 +155,15 @@ class SparseSystem:
     def returns(self, features: Any, alpha: float) -> np.ndarray:
         """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
         share = alpha / self.radius
-        found = [np.empty(0)]
-        for start in range(0, features.shape[0], COLUMNS_AT_ONCE):
-            part = features[start : start + COLUMNS_AT_ONCE]
-            columns = part.toarray() if sparse.issparse(part) else part
-            found.append(energies(self.sums.gram, share, np.ascontiguousarray(columns.T)))
-        return (1.0 - alpha) * share * np.concatenate(found)
+
+        def part(start: int) -> np.ndarray:
+            rows = features[start : start + COLUMNS_EACH]
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            return energies(self.sums.gram, share, np.ascontiguousarray(rows.T))
+
+        starts = range(0, features.shape[0], COLUMNS_EACH)
+        with ThreadPoolExecutor(min(self.n_threads, COLUMNS_AT_ONCE // COLUMNS_EACH)) as pool:
+            return (1.0 - alpha) * share * np.concatenate([np.empty(0), *pool.map(part, starts)])
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,9 @@ System = Spectrum | SparseSystem | DenseSystem
 """What propagation asks: ``solved``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
-def take_apart(sums: GramSums, n_labelled: int | None = None, device: str = "cpu") -> System:
+def take_apart(
+    sums: GramSums, n_labelled: int | None = None, device: str = "cpu", n_threads: int = 1
+) -> System:
     """Prepare the Gram matrix for any α.
 
     Parameters
@@ -227,6 +237,8 @@ def take_apart(sums: GramSums, n_labelled: int | None = None, device: str = "cpu
         Labelled rows that leave-one-out will look at; without it all eigenvectors are taken.
     device : str
         Where the rows are: a large matrix is factorised there.
+    n_threads : int
+        Threads that may solve for labelled rows side by side; the numbers are the same.
     """
     rank, is_sparse = sums.gram.shape[0], sparse.issparse(sums.gram)
     few_labels = n_labelled is not None and n_labelled <= rank
@@ -240,7 +252,7 @@ def take_apart(sums: GramSums, n_labelled: int | None = None, device: str = "cpu
             from biglp._propagate.card_system import CardSystem  # a kind of the one above
 
             return CardSystem(radius, sums, device=device)
-    return SparseSystem.of(sums) if is_sparse else Spectrum.of(sums)
+    return SparseSystem.of(sums, n_threads) if is_sparse else Spectrum.of(sums)
 
 
 def is_sparse_rank(rank: int, n_labelled: int) -> bool:
