@@ -24,6 +24,9 @@ BATCH_BYTES = 8 << 20
 
 PAGE_BYTES = 1 << 20
 """Most writers let a page grow to this, unpacked."""
+PAGES_HELD = 1.5
+"""Pages of a column that are in memory, measured: 1.0 to 1.1 with pyarrow 26, up to 1.4 with 18,
+where some are there packed as well."""
 NUMBER = b"\x15"
 """What stands before a number of a page's header."""
 
@@ -130,7 +133,7 @@ class ParquetTable(TableFile):
         sizes = [column.total_uncompressed_size for column in stored]
         largest = stored[sizes.index(max(sizes))]
         page = _unpacked_bytes(self.name, largest.data_page_offset)
-        return sum(min(size, page) for size in sizes) // len(sizes)
+        return int(PAGES_HELD * sum(min(size, page) for size in sizes) / len(sizes))
 
     def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
         """Rows of a row group that are decoded at once: fewer where they hold long lists."""
