@@ -122,8 +122,6 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
 
     from biglp.cli import app
 
-    # A shell that starts the tests in the background has them ignore Ctrl-C.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     sys.argv = ["biglp", *command]
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
@@ -137,6 +135,8 @@ def _run(folder: str, command: list[str], patches: dict[str, Any], file_size: in
         import resource
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app(command)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
 import time
 import traceback
 from pathlib import Path
@@ -54,6 +55,9 @@ class Forked:
         self.pid = os.fork()
         if self.pid == 0:
             code = 99
+            # Until the command has its own handlers a signal ends it, whatever is being loaded.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
             try:
                 if dies_at is not None:
                     die_at(dies_at)
@@ -69,6 +73,7 @@ class Forked:
                 os.kill(os.getpid(), signal.SIGINT)
             except BaseException:
                 traceback.print_exc()
+                sys.stderr.flush()
             finally:
                 os._exit(code)
 
