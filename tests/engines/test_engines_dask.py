@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,8 +158,37 @@ def test_no_scheduler(monkeypatch):
         make_engine("dask://127.0.0.1:9")
 
 
+def _slowly(block, folder):
+    """Say that it has begun, and take a while where nobody has said so before."""
+    begun = Path(folder) / "begun"
+    if not begun.exists():
+        begun.touch()
+        time.sleep(60)
+    return block.index
+
+
+def test_the_only_worker_is_lost_and_another_comes(tmp_path):
+    """Dask forgets what was meant for the first."""
+    blocks = cut_rows(as_source(rows_of(100)), 10)
+    with DaskProcesses(tmp_path, 1) as cluster, DaskEngine(cluster.address) as engine:
+        engine.client.wait_for_workers(1, timeout=60)
+
+        def replace():
+            eventually(lambda: 1 / (tmp_path / "begun").exists())
+            cluster.workers[0].kill()
+            cluster.workers[0].wait()
+            eventually(lambda: 1 / (not engine.client.nthreads()))
+            cluster.add_worker()
+
+        replacing = threading.Thread(target=replace)
+        replacing.start()
+        found = engine.map_blocks(partial(_slowly, folder=str(tmp_path)), blocks)
+        replacing.join()
+    assert found == [block.index for block in blocks]
+
+
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 60)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 15)
     monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
     cluster = DaskProcesses(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)

@@ -18,6 +18,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -151,11 +152,12 @@ class DaskEngine(Engine):
             owned = state.batches(sweep, state.share(runs, threads))
             batches = [batch for _, batch in owned]
             function = self._parcel(dumps(func))
-            futures = [
-                self._submit(label, _do_batch, batch, function, state.source, workers=[owner])
-                for owner, batch in owned
+            again = [
+                partial(self._submit, label, _do_batch, batch, function, state.source)
+                for batch in batches
             ]
-            self._await(futures, [batch.n_rows for batch in batches], task)
+            futures = [send(workers=[owner]) for send, (owner, _) in zip(again, owned, strict=True)]
+            self._await(futures, [batch.n_rows for batch in batches], task, again)
             while adds and len(futures) > _FAN_IN:
                 groups = [futures[i : i + _FAN_IN] for i in range(0, len(futures), _FAN_IN)]
                 futures = [self._submit(f"merge {label}", merge, group) for group in groups]
@@ -165,9 +167,18 @@ class DaskEngine(Engine):
         return outcomes, batches
 
     def _await(
-        self, futures: list[Any], rows: Sequence[int] = (), task: Task | None = None
+        self,
+        futures: list[Any],
+        rows: Sequence[int] = (),
+        task: Task | None = None,
+        again: Sequence[Callable[[], Any]] = (),
     ) -> None:
-        """Wait for all futures; raise the first error and drop the rest."""
+        """Wait for all futures; raise the first error and drop the rest.
+
+        Dask forgets a task that was meant for a worker which is lost while there is no other: it
+        does not go to those that come later. Such tasks are put in place of the old ones by
+        ``again``, for any worker, which Dask does not forget.
+        """
         dask = load_distributed()
         weights = dict(zip(futures, rows, strict=True)) if rows else {}
         waiting, alone_since = set(futures), None
@@ -179,6 +190,13 @@ class DaskEngine(Engine):
                 if alone_since and time.monotonic() - alone_since > WORKER_SECONDS:
                     self.client.cancel(futures)
                     raise _no_workers(self.client) from None
+                if again and not alone_since and self._forgotten(waiting):
+                    lost = [place for place, future in enumerate(futures) if future in waiting]
+                    for place in lost:
+                        n_rows = weights.pop(futures[place])
+                        futures[place] = again[place]()
+                        weights[futures[place]] = n_rows
+                    waiting, again = {futures[place] for place in lost}, ()
                 continue
             for future in done:
                 if future.status == "error":
@@ -186,6 +204,11 @@ class DaskEngine(Engine):
                     raise future.exception()
                 if task is not None:
                     task.advance(weights[future])
+
+    def _forgotten(self, waiting: set[Any]) -> bool:
+        """Whether no worker has any of these tasks."""
+        taken = {key for keys in self.client.processing().values() for key in keys}
+        return not any(future.key in taken for future in waiting)
 
     def _submit(self, label: str, function: Callable[..., Any], *args: Any, **where: Any) -> Any:
         with warnings.catch_warnings():
