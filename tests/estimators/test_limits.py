@@ -81,6 +81,15 @@ def test_a_projection_of_a_graph_is_refused():
         classifier(factor="precomputed", projection=1).fit(graph, y)
 
 
+def test_suggestions_among_rows_beside_training_rows_of_zeros():
+    """By a linear kernel no training row has a degree, and the new ones were divided by it."""
+    y = np.where(np.arange(11) < 4, np.arange(11) % 2, -1)
+    model = classifier(factor="linear").fit(np.zeros((11, 3)), y)
+    new = np.random.default_rng(0).normal(size=(5, 3))
+    assert len(model.suggest(2, new)) == 2
+    assert np.isfinite(model.predict_proba(new)).all()
+
+
 def test_the_report_of_classes_that_have_no_order():
     X, y, _ = blobs(60)
     names = np.array([1, "a", "b", "-1"], dtype=object)[y]

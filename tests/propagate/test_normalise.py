@@ -36,6 +36,11 @@ def test_rows_of_zeros_keep_their_zeros():
     assert not normalised.any()
 
 
+def test_new_rows_beside_training_rows_of_zeros_are_tied_to_nothing():
+    normalised, _ = Normalisation(np.zeros(3), 10).apply(np.array([[1.0, -2.0, 3.0], [0, 0, 0]]))
+    assert not normalised.any()
+
+
 def test_mixing_afterwards_is_mixing_before():
     rng = np.random.default_rng(0)
     P, T = rng.random((30, 5)), rng.normal(size=(5, 4)) + 1.0

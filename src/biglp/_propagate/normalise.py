@@ -126,6 +126,8 @@ class Normalisation:
         lifted = ~(low >= floor)
         empty = norms == 0
         low = xp.where(lifted, floor, low)
+        # Where no training row has features there is nothing to be tied to.
+        low = xp.where(low > 0, low, xp.full_like(low, xp.inf))
         # A row without features has nothing to divide: any positive degree leaves it at zero.
         degrees[suspects] = xp.where(empty, xp.ones_like(low), low)
         return int((lifted & ~empty).sum())
