@@ -11,6 +11,7 @@ import pytest
 from biglp._core.errors import LabelError, ParameterError
 from biglp._sources import as_source
 from biglp._sources.labels import arrays as _arrays  # noqa: F401  before PIECE_ROWS is patched
+from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.labels.files import read_labels
 
 NUMBERS = np.array([-1, 0, 2, -1, 1, 0])
@@ -165,3 +166,12 @@ def test_what_are_no_labels(tmp_path):
     (tmp_path / "y.doc").touch()
     with pytest.raises(LabelError, match=r"labels cannot be read from files ending in '\.doc'"):
         read_labels(tmp_path / "y.doc", 2)
+
+
+def test_classes_are_counted_over_all_pieces(monkeypatch):
+    monkeypatch.setattr("biglp._sources.labels.codes.MAX_CLASSES", 10)
+    codes = LabelCodes(None, "y")
+    codes.append(np.arange(6))
+    codes.append(np.arange(4, 10))
+    with pytest.raises(LabelError, match=r"y has more than 10 different labels .* measurements"):
+        codes.append(np.arange(9, 12))

@@ -110,13 +110,14 @@ class LabelCodes:
                     f"{(self.n_rows or 0) - 1:,}; count rows from 0."
                 )
         distinct, places = distinct_of(column)
-        if len(distinct) > MAX_CLASSES:
+        # New classes get the next code. A label that is missing has place -1, the last.
+        found = [self._code(value) for value in distinct[: MAX_CLASSES + 1]]
+        if max(len(distinct), len(self._classes)) > MAX_CLASSES:
             raise LabelError(
                 f"{self.name} has more than {MAX_CLASSES:,} different labels (such as "
-                f"{distinct[0]!r}, {distinct[1]!r}); are these measurements and not classes?"
+                f"{distinct[0]!r}, {distinct[-1]!r}); are these measurements and not classes?"
             )
-        # New classes get the next code. A label that is missing has place -1, the last.
-        codes = np.array([self._code(value) for value in distinct] + [-1], dtype=np.int64)[places]
+        codes = np.array([*found, -1], dtype=np.int64)[places]
         for place, value in enumerate(distinct):
             if isinstance(value, str) and value.strip() in self._missing:
                 self.missing[value.strip()] += int((places == place).sum())
