@@ -24,7 +24,7 @@ from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.head import probe_table
 from biglp._sources.tables.partitions import with_partitions
-from biglp._sources.tables.table import MixedColumnError, TableFile, stream
+from biglp._sources.tables.table import MixedColumnError, TableFile, page_bytes_of, stream
 from biglp._sources.tables.tabular import TabularSource
 
 logger = logging.getLogger("biglp")
@@ -72,7 +72,7 @@ class TableFormat(Format):
             n_features=None,
             dtype=None,
             converted=tables[0].slow,
-            page_bytes=max(table.page_bytes for table in tables),
+            page_bytes=page_bytes_of(tables),
         )
 
     def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
@@ -132,7 +132,7 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
         return open_original()
     source = CachedSource(store, kind, stamps, encoding, open_original)
     if not source.is_sparse:
-        pages = max(table.page_bytes for table in tables)
+        pages = page_bytes_of(tables)
         source.decoding_bytes = table_bytes(source.n_rows, encoding.n_inputs, pages)
     if options.encoding is not None:  # new rows, compared with the training rows
         source.compare = partial(compare_columns, tables, encoding)

@@ -21,7 +21,7 @@ from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import row_bytes
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
-from biglp._sources.tables.table import BATCH_ROWS, TableFile, stream
+from biglp._sources.tables.table import BATCH_ROWS, TableFile, page_bytes_of, stream
 from biglp._sources.tables.tabular import feature_buffer
 
 HEAD_ROWS, DECODED_ROWS = 50_000, 1 << 14
@@ -92,7 +92,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     n_rows = sum(file.n_rows_guess for file in files)
     size = n_rows * row_bytes(encoding)
     decode = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
-    pages = max(file.page_bytes for file in files)
+    pages = page_bytes_of(files)
     looking *= 1.0 + TALLIED * max(n_rows / HEAD_ROWS - 1.0, 0.0)
     return Probe(
         source=source,

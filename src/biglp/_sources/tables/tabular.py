@@ -23,7 +23,7 @@ from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.embedding import Embedding
 from biglp._sources.tables.missing import MissingValues
-from biglp._sources.tables.table import TableFile
+from biglp._sources.tables.table import TableFile, page_bytes_of
 
 
 class TabularSource(FileSource):
@@ -63,7 +63,7 @@ class TabularSource(FileSource):
         self.dtype = np.dtype(encoding.dtype)
         self.part_bytes = max(file.part_bytes for file in files)
         if self.stamps:  # a data frame is in memory and is not decoded
-            pages = max(file.page_bytes for file in files)
+            pages = page_bytes_of(files)
             self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs, pages)
         self._held = PartCache()
 
