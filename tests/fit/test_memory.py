@@ -164,6 +164,7 @@ def test_labels_in_a_table_count_pyarrow(data, tmp_path):
 
 def test_many_classes_count_where_the_graph_chooses():
     """Leave-one-out holds ten arrays of labelled rows by classes; six used to be counted."""
+    from biglp import _answers
     from biglp._core.shape import Shape
     from biglp._fit.settings import Settings
     from biglp._lowrank import FACTORS
@@ -174,3 +175,5 @@ def test_many_classes_count_where_the_graph_chooses():
     settings = Settings.of(model(n_landmarks=20).get_params(deep=False)).graph
     counted = min(8000, MOST_LABELLED)
     assert FACTORS["anchors"].costs(settings, shape).small >= 10 * 8 * counted * 400
+    # Finding the weights of the members holds as many again: 442 MB were taken of 326.
+    assert _answers.METHODS["committee"].extra(shape).small >= 10 * 8 * counted * 400

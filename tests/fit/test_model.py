@@ -120,6 +120,9 @@ class TestModelFiles:
             ({"classes": None}, r"not a whole biglp model"),
             ({"n_features": None, "arrays": ["missing"]}, r"not a whole biglp model"),
             ({"dtype": "no such type"}, r"not a whole biglp model"),
+            # A type that NumPy knows, with a warning that it will not for long.
+            ({"classes": {"dtype": "a5", "values": ["a", "b"]}}, r"not a whole biglp model"),
+            ({"classes": {"dtype": 7, "values": ["a", "b"]}}, r"not a whole biglp model"),
         ],
     )
     def test_a_header_of_another_kind_is_refused(self, change, message, whole, tmp_path):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
 from biglp._core.errors import ModelFileError
+
+NUMPY_TYPE = re.compile(r"[<>|=]?[biufU]\d{1,6}")
+"""Types of classes that are saved: truth values, whole numbers, numbers and text."""
 
 
 def classes_to_json(classes: np.ndarray) -> dict[str, Any]:
@@ -24,8 +28,11 @@ def classes_to_json(classes: np.ndarray) -> dict[str, Any]:
 
 def classes_from_json(stored: dict[str, Any]) -> np.ndarray:
     """Classes from what :func:`classes_to_json` gave."""
-    if stored["dtype"] != "O":
-        return np.array(stored["values"], dtype=stored["dtype"])
-    classes = np.empty(len(stored["values"]), dtype=object)
-    classes[:] = stored["values"]
-    return classes
+    kind = stored["dtype"]
+    if kind == "O":
+        classes = np.empty(len(stored["values"]), dtype=object)
+        classes[:] = stored["values"]
+        return classes
+    if not isinstance(kind, str) or not NUMPY_TYPE.fullmatch(kind):
+        raise ValueError(f"classes of the type {kind!r}, which no model has")
+    return np.array(stored["values"], dtype=kind)

@@ -21,6 +21,7 @@ from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
 from biglp._propagate.poisson import mean_label
+from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
 from biglp._sources.kept import KEPT_BYTES
 
@@ -28,6 +29,9 @@ IMAGINED_LABELS = 5.0
 """Labels of each class that are added to those given when the shares of the classes are guessed
 from them: a dozen labels say little of them."""
 LEAST_CHANCE = 1e-30
+WEIGHED = 10
+"""Numbers that a labelled row has for each class while weights are found, more than the graph
+needs."""
 TRUSTED_LABELS = 30
 """Held-out labels from which on a difference in their accuracy means something."""
 
@@ -43,11 +47,12 @@ class CommitteeMethod(Method):
 
     @classmethod
     def extra(cls, shape: Shape) -> Extra:
-        """What scikit-learn and the members take, and projected rows that are kept."""
+        """What scikit-learn, the members and their weights take, and projected rows kept."""
         members = [MEMBERS[name].extra(shape) for name in MEMBERS]
         kept = KEPT_BYTES if shape.n_features >= PROJECT_ABOVE else 0
+        weighed = 8 * WEIGHED * min(shape.n_labelled, MOST_LABELLED) * shape.n_classes
         return Extra(
-            small=kept + sum(extra.small for extra in members),
+            small=kept + weighed + sum(extra.small for extra in members),
             block=sum(extra.block for extra in members),
             sklearn=True,
         )

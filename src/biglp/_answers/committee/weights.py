@@ -142,12 +142,12 @@ def find_weights(
     start = np.array([*(one.start for one in trained), prior_start])
     known = np.isfinite(sum(logits.sum(axis=1) for logits in held_out))
     enough = int(known.sum()) >= MIN_HELD_OUT
-    opinions = [
-        scaled_logits(logits[known], scale) + one.bias(scale)
-        for one, logits, scale in zip(trained, held_out, scales, strict=True)
-    ]
-    opinions.append(np.broadcast_to(log_prior, (int(known.sum()), len(log_prior))))
-    stacked = np.stack(opinions) if enough else np.empty((len(start), 0, len(log_prior)))
+    # One array, filled where it is: with many classes it is the largest of a fit.
+    stacked = np.empty((len(start), int(known.sum()) if enough else 0, len(log_prior)))
+    if enough:
+        for place, one, logits, scale in zip(stacked, trained, held_out, scales, strict=False):
+            place[:] = scaled_logits(logits[known], scale) + one.bias(scale)
+        stacked[-1] = log_prior
     truth = (np.eye(len(log_prior))[codes] if given is None else given)[known]
     floors = np.array([*(member.least for member in members), 0.0])
     least = np.maximum(LEAST_SHARE * start, floors)
