@@ -109,7 +109,7 @@ class TestSearch:
         elif kind == "grid":  # whole numbers: ties are exact
             X, L = np.round(X), np.round(L)
         count = min(count, k)
-        with mock.patch.object(kernels, "SEARCH_WIDTH", 7):
+        with mock.patch.multiple(kernels, SEARCH_CELLS=40, SEARCH_ROWS=2):
             columns, distances = kernels.nearest_landmarks(storage(X), L, count)
         squared = ref.squared_distances(X, L)
         found = np.take_along_axis(squared, columns, axis=1)
@@ -123,20 +123,21 @@ class TestSearch:
     def test_it_holds_no_more_distances_than_it_says(self):
         sizes = []
 
-        def spy(rows, landmarks):
-            sizes.append(len(rows) * len(landmarks))
-            return relative_distances(rows, landmarks)
+        def spy(rows, matrix):
+            sizes.append(len(rows))
+            return products(rows, matrix)
 
-        relative_distances = kernels.relative_distances
+        products = kernels.products
         rng = np.random.default_rng(0)
         X, L = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
         with (
-            mock.patch.object(kernels, "SEARCH_WIDTH", 10),
-            mock.patch.object(kernels, "relative_distances", spy),
+            mock.patch.multiple(kernels, SEARCH_CELLS=500, SEARCH_ROWS=2),
+            mock.patch.object(kernels, "products", spy),
         ):
             kernels.nearest_landmarks(X, L, 2)
-        assert sum(sizes) == 100 * 50
-        assert max(sizes) <= 100 * 10
+            assert kernels.searched_at_once(50) == 10
+            assert kernels.searched_at_once(10**6) == 2
+        assert sizes == [10] * 10
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -144,7 +145,7 @@ class TestSearch:
 def test_first_hour_7_landmarks_of_sparse_rows_may_be_sparse(density, dtype):
     X = sparse.random(60, 200, density, "csr", random_state=0).astype(dtype)
     landmarks = X[:30].toarray()
-    with mock.patch.object(kernels, "SEARCH_WIDTH", 7):
+    with mock.patch.multiple(kernels, SEARCH_CELLS=40, SEARCH_ROWS=2):
         columns, values = kernels.nearest_landmarks(X[20:], landmarks, 3)
     expected, distances = kernels.nearest_landmarks(X[20:].toarray(), landmarks, 3)
     np.testing.assert_array_equal(columns, expected)

@@ -6,9 +6,9 @@ every block once, in any order and anywhere, and return the same thing on every 
 Sums have the same bits on every engine, with any number of threads, ranks or workers. Blocks are
 gathered into runs of neighbours by the number of blocks alone; a run is added in block order in
 float64 by the process that owns it, and the runs are added exactly (see
-:mod:`biglp._engines.exact`), so that it does not matter which process owns which. A run is up to 16
-blocks long because exact addition costs some 20 times as much as plain addition: done once in 16
-blocks, it costs about the same.
+:mod:`biglp._engines.exact`), so that it does not matter which process owns which. A run is up to 8
+blocks long because exact addition costs some 20 times as much as plain addition: done once in 8
+blocks, it costs little beside the work on them.
 
 An engine promises one thing more: a block goes back to the worker that holds its memory. Owners are
 therefore chosen by a block's place in its plan, also when a sweep visits only some of the blocks.
@@ -36,8 +36,8 @@ from biglp._engines.exact import MAX_TERMS
 BlockFunction = Callable[[Block], Any]
 T = TypeVar("T")
 
-LONGEST_RUN = 16
-FEWEST_RUNS = 128
+LONGEST_RUN = 8
+FEWEST_RUNS = 64
 """Runs grow longer than one block only while this many remain to be shared out."""
 
 

@@ -40,6 +40,11 @@ TORCH_BYTES = 140 << 20
 PART_COPIES = 5
 """What decoding a row group in the middle of a sweep takes, counted in its size."""
 BLOCK_OBJECT_BYTES = 1200
+VOTING_BYTES = 4 << 20
+"""What a block takes where the nearest labelled rows of a committee vote on new rows."""
+EVENLY, FEWEST_ROWS = 32, 2048
+"""Blocks of few rows, at least, so that all cores are busy to the end of a sweep; and rows that are
+too few to be worth more than one block."""
 
 
 @dataclass(frozen=True)
@@ -180,13 +185,15 @@ def _shared_out(
         rows_each = rows_per_block(costs.row, whole, device=graph.device)
     except MemoryBudgetError:
         return f"blocks do not fit the remaining {format_bytes(left)}"
+    if graph.device == "cpu":
+        rows_each = min(rows_each, max(-(-shape.n_rows // EVENLY), FEWEST_ROWS))
     if card is not None:  # rows pass through small buffers, however large the blocks are
         rows_each = card.rows_each if shape.values == shape.n_features else rows_each
     sums = costs.sums
     if costs.sums_row:
         sums = min(sums, costs.sums_row * rows_each)
     in_work = int(rows_each * (3 * shape.row_bytes + costs.row)) if card is None else PINNED_BYTES
-    a_block = in_work + 3 * sums + extra.block
+    a_block = in_work + 3 * sums + costs.block + extra.block
     a_block += PART_COPIES * shape.part_bytes
     small = costs.small + extra.small
     needed = max(costs.fitting, small)
@@ -243,7 +250,8 @@ def plan_scoring(
     process = PROCESS_BYTES + engine.library_bytes + SKLEARN_BYTES * ("sklearn" in sys.modules)
     process += TORCH_BYTES * (device != "cpu")
     process += max(shape.decoding, min(shape.decoding, DECODED_BYTES) + parts)
-    least = engine.n_sharing * (process + 2 * BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row)
+    fixed = factor.block_bytes(factor.rank, shape, device) + VOTING_BYTES
+    least = engine.n_sharing * (process + 2 * (BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row + fixed))
     if memory < least:
         raise MemoryBudgetError(
             f"memory={format_bytes(memory)} is too little to label {shape.n_rows:,} rows × "
@@ -257,5 +265,5 @@ def plan_scoring(
     if card is not None and shape.values == shape.n_features:
         return ScoringPlan(card.rows_each, card.workers)
     share = memory // engine.n_sharing - process
-    a_block = int(rows_each * (3 * shape.row_bytes + a_row))
+    a_block = int(rows_each * (3 * shape.row_bytes + a_row)) + fixed
     return ScoringPlan(rows_each, max(min(engine.n_threads, share // a_block), 1))

@@ -24,7 +24,7 @@ from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
-from biglp._lowrank.kernels import SEARCH_WIDTH, nearest_landmarks, scatter, searchable
+from biglp._lowrank.kernels import nearest_landmarks, scatter, searchable, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import Packed
@@ -36,8 +36,9 @@ POINTS · (1000/k)^FALL. That is 1.5 from 1,000 to 2,000 landmarks and 0.5 from 
 the mean of images, which win twice that, and tables, which win little (docs/benchmarks.md)."""
 NEAREST = 5
 """Landmarks that a row is tied to."""
-KEPT_WIDTH = 64
-"""Numbers that a row of sparse features takes, with those of its part in the Gram matrix."""
+KEPT_WIDTH = 128
+"""Numbers that a row of sparse features takes, with those of its part in the Gram matrix and of
+what members of a committee make of the row."""
 CELLS, CELL_BYTES = 400, 120
 """Cells of a landmark's row of the sparse Gram matrix, and what their exact sums take."""
 
@@ -138,14 +139,21 @@ class AnchorFactor(LandmarkFactor):
 
     @classmethod
     def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """Distances to the landmarks, of which the few smallest are kept; answers come later."""
+        """The few nearest landmarks; answers come later, and distances are the block's."""
         if device != "cpu":  # distances to all landmarks are held for a part of the rows only
             return super().row_bytes(8 * NEAREST, shape, device)
         if rank <= DENSE_COLUMNS:
             return super().row_bytes(rank, shape, device)
-        distances = min(max(rank, 3 * DENSE_COLUMNS), SEARCH_WIDTH)
-        width = max(distances, 10 * shape.n_classes) + KEPT_WIDTH
+        width = KEPT_WIDTH + 10 * shape.n_classes
         return int(shape.dtype.itemsize * (shape.values + width + shape.n_classes)) + 64
+
+    @classmethod
+    def block_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """Distances of some rows to the landmarks, and these ready to be compared with."""
+        if device != "cpu":
+            return 0
+        cells = rank * (searched_at_once(rank) + 2 * shape.width)
+        return int(shape.dtype.itemsize * cells)
 
     @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:

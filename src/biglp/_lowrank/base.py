@@ -55,6 +55,8 @@ class Costs:
         What a row adds to them, where they are sparse; 0 where a block has all of ``sums``.
     stored_row : int
         Features of a row that wait between two sweeps.
+    block : int
+        What a block takes however many rows it has.
     device : int
         What a device holds while it works, however many rows a block has.
     """
@@ -65,6 +67,7 @@ class Costs:
     sums: int
     sums_row: int
     stored_row: int
+    block: int = 0
     device: int = 0
 
 
@@ -192,6 +195,11 @@ class Factor(ABC):
         return int(shape.dtype.itemsize * width) + 64
 
     @classmethod
+    def block_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """Working memory of one block, however many rows it has."""
+        return 0
+
+    @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
         """Memory that a graph with this factor takes."""
         rank, a_row = cls.rank_for(settings, shape.n_rows, shape.n_features), int(shape.row_bytes)
@@ -215,6 +223,7 @@ class Factor(ABC):
             sums=square,
             sums_row=0,
             stored_row=rank * shape.dtype.itemsize,
+            block=cls.block_bytes(rank, shape, settings.device),
             device=3 * square,
         )
 

@@ -6,6 +6,9 @@ Gaussian kernel (section 2.1 of the paper):  w(x, l) = exp(−‖x − l‖² / 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 
@@ -16,9 +19,9 @@ from biglp._lowrank.base import NonFiniteRowsError, check_finite
 
 SPARSE_LANDMARKS = 0.1
 """Share of the entries of landmarks, up to which those of sparse rows are taken sparse too."""
-SEARCH_WIDTH = 1024
-"""Distances that are held at once, for each row of a block; with more landmarks than this the
-block's rows are searched a part at a time."""
+SEARCH_CELLS, SEARCH_ROWS = 1 << 18, 128
+"""Distances that are held at once on a processor: what stays in the cache near a core while its
+smallest are found, but those of enough rows that BLAS does not spend its time on the landmarks."""
 DEVICE_CELLS = 1 << 24
 """Distances that are held at once on a card, by plain torch."""
 WIDEST = 1e150
@@ -142,36 +145,71 @@ def nearest_landmarks(rows: Rows, landmarks: Rows, count: int) -> tuple[Array, A
     found = fused.nearest(rows, landmarks, count)
     if found is not None:
         return found
-    b = rows.shape[0]
-    held = DEVICE_CELLS if is_torch(rows) else b * SEARCH_WIDTH
-    step = max(held // landmarks.shape[0], 1)
+    if is_torch(rows):
+        step = max(DEVICE_CELLS // landmarks.shape[0], 1)
+    else:
+        step = searched_at_once(landmarks.shape[0])
     if sparse.issparse(rows) and not sparse.issparse(landmarks):
         landmarks = searchable(landmarks)
-    distances = _sparse_distances if sparse.issparse(landmarks) else relative_distances
-    if step >= b:
-        return smallest(distances(rows, landmarks), count)
+    distances = distances_to(landmarks, rows)
+    if step >= rows.shape[0]:
+        return smallest(distances(rows), count)
     parts = [
-        smallest(distances(rows[start : start + step], landmarks), count)
-        for start in range(0, b, step)
+        smallest(distances(rows[start : start + step]), count)
+        for start in range(0, rows.shape[0], step)
     ]
     columns, values = zip(*parts, strict=True)
     xp = namespace(values[0])
     return xp.concatenate(columns), xp.concatenate(values)
 
 
+def searched_at_once(n_landmarks: int) -> int:
+    """Rows whose distances to all landmarks are held at once on a processor."""
+    return max(SEARCH_CELLS // n_landmarks, SEARCH_ROWS)
+
+
 def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
     """‖x − l‖² − ‖x‖²: enough to rank landmarks and to compare their distances."""
-    distances = products(widened(rows), landmarks * -2.0)
-    with np.errstate(over="ignore", invalid="ignore"):  # as in products
-        distances += like(distances, np.einsum("ij,ij->i", landmarks, landmarks))
-    return distances
+    return distances_to(landmarks, rows)(rows)
 
 
-def _sparse_distances(rows: Rows, landmarks: Rows) -> np.ndarray:
-    """The same between CSR matrices."""
-    with np.errstate(over="ignore", invalid="ignore"):  # as in products
-        sizes = np.asarray(landmarks.multiply(landmarks).sum(axis=1)).ravel()
-        distances = (rows @ (landmarks * landmarks.dtype.type(-2)).T).toarray()
+def distances_to(landmarks: Rows, like_rows: Rows) -> Callable[[Rows], Array]:
+    """Make the function that finds ‖x − l‖² − ‖x‖² for parts of such rows.  (b, m) → (b, k)."""
+    # Rows that are not finite are found out by what comes of them, as in products.
+    if sparse.issparse(landmarks):
+        with np.errstate(over="ignore", invalid="ignore"):
+            transposed = (landmarks * landmarks.dtype.type(-2)).T
+            sizes = np.asarray(landmarks.multiply(landmarks).sum(axis=1)).ravel()
+        return partial(_sparse_distances, transposed=transposed, sizes=sizes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubled, sizes = landmarks * -2.0, np.einsum("ij,ij->i", landmarks, landmarks)
+    if sparse.issparse(like_rows):
+        return partial(_distances_of_sparse, doubled=doubled, sizes=sizes.astype(like_rows.dtype))
+    matrix = np.concatenate([doubled, sizes[:, None]], axis=1)
+    return partial(_distances, matrix=like(widened(like_rows[:1]), matrix))
+
+
+def _distances(rows: Rows, matrix: Array) -> Array:
+    """−2·x·l + 1·‖l‖²: as part of the product the last term costs no pass over the distances."""
+    rows = widened(rows)
+    return products(namespace(rows).concatenate([rows, _ones(rows)], 1), matrix)
+
+
+def _ones(rows: Rows) -> Array:
+    shape = (rows.shape[0], 1)
+    return rows.new_ones(shape) if is_torch(rows) else np.ones(shape, rows.dtype)
+
+
+def _distances_of_sparse(rows: Rows, doubled: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    distances = products(rows, doubled)
+    with np.errstate(over="ignore", invalid="ignore"):
+        distances += sizes
+    return np.asarray(distances)
+
+
+def _sparse_distances(rows: Rows, transposed: Rows, sizes: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        distances = (rows @ transposed).toarray()
         return np.asarray(distances + sizes.astype(distances.dtype))
 
 

@@ -26,6 +26,7 @@ from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.effort import EFFORTS, Effort, left_out, pair_seconds
 from biglp._core.shape import Shape
+from biglp._lowrank.kernels import searched_at_once
 
 NEIGHBOURS = 5
 MIN_LABELS = 1000
@@ -88,6 +89,8 @@ class Nearest(Opinion):
         voters, votes = like(rows, self.rows), like(rows, self.votes)
         sizes = (voters * voters).sum(1)
         step = max(DISTANCES * (16 if is_torch(rows) else 1) // len(voters), 1)
+        if not is_torch(rows):
+            step = min(step, searched_at_once(len(voters)))
         parts = []
         for start in range(0, rows.shape[0], step):
             # ‖x − v‖² − ‖x‖² ranks the voters of a row.
