@@ -102,9 +102,12 @@ class Look:
 
     @classmethod
     def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> Look:
-        """Look at the rows of a fit, within the memory that nothing needs after its last sweep."""
+        """Look at the rows of a fit, within half of what nothing needs after its last sweep.
+
+        The other half the allocator may not have given back.
+        """
         problem, plan = fitted.problem, fitted.plan
-        memory = plan.blocks + plan.stored - (plan.wanted if plan.stores_features else 0)
+        memory = (plan.blocks + plan.stored - (plan.wanted if plan.stores_features else 0)) // 2
         seed = problem.settings.seed
         answer = fitted.model.answer
         return cls(problem.graph, answer, problem.labels, doubts, seed, min(memory, MEMORY))

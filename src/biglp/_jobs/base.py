@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -19,7 +18,7 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
-from biglp._core.memory import PeakMemory, parse_memory
+from biglp._core.memory import PeakMemory, give_back, parse_memory
 from biglp._core.places import StorePath, as_place
 from biglp._core.progress import Progress
 from biglp._core.version import __version__
@@ -217,8 +216,7 @@ class Job(RowIdsMixin, ABC):
         options["cache"] = self.cache or str(run.folder / CACHE)
         rows = self.rows if engine.shares_memory else self.rows.absolute
         source = engine.once(lambda: as_source(rows.paths, **options))
-        if "pyarrow" in sys.modules:  # what decoding took is wanted for something else now
-            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        give_back()  # what decoding took is wanted for something else now
         return source
 
     def open_sink(

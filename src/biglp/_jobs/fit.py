@@ -20,6 +20,7 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.checks import one_of
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
+from biglp._core.memory import give_back
 from biglp._core.shape import Shape
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
@@ -158,6 +159,7 @@ class FitJob(Job):
     def _look(self, run: RunFolder, look: Look, source: Source) -> None:
         """Look at the rows for the report; a graph has none that could be looked at."""
         if not look.graph.factor.is_graph:
+            give_back()  # rows of a table are decoded once more
             rows = ShownRows(self.label_input, source)
             with explained(source), look.graph.engine.progress.step("report"):
                 run.step(EVIDENCE, lambda: evidence_state(look, rows))
