@@ -1,26 +1,12 @@
-"""Sums whose bits depend on the numbers alone, not on where or in which order they were added.
+"""Exact sums of tuples of arrays, dense ones and sparse ones.
 
-Floating-point addition rounds, so (a + b) + c and a + (b + c) differ, and a sum shared out over
-processes would change with their number. Here nothing rounds until the end. Every number x is cut
-on one fixed grid of binary digits, level L having the unit u_L = 2^(32·L):
-
-    x = q_T + q_(T−1) + q_(T−2) + rest,      q_L a multiple of u_L,  |rest| ≤ u_(T−2) / 2,
-
-where T is the level of the largest number met so far in that place of the array. Slices of one
-level are multiples of one unit and at most 2³² of them, so 2²⁰ of them add up below 2⁵³ units: each
-addition is exact, hence in any order the same. When a larger number moves T up, the lowest slices
-are dropped; they would have been dropped in any other order too.
-
-What is lost is known: the rest is at most 2⁻⁶⁵ of the largest number in that place, 4,000 times
-finer than float64 itself, so a single number comes back as it was. Numbers from 2⁹⁹² (4·10²⁹⁸) on
-count as infinite, and whatever is not finite makes its place of the sum NaN.
-
-The grid and the cutting follow the idea of Demmel and Nguyen, "Parallel reproducible summation"
-(IEEE Transactions on Computers, 2015), with levels kept for each place of the array.
+:mod:`.slices` has the arithmetic: bits depend on the numbers alone, not on where or in which order
+they were added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -28,96 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-WIDTH = 32
-SLICES = 3
-MAX_TERMS = 2**20
-"""Numbers that may be added in one place; base.py cuts its runs so that there are never more."""
-_LOWEST_LEVEL = -31  # two levels lower the unit is 2⁻¹⁰⁵⁶, still above the smallest float64
-_LOWEST_UNIT = 2.0 ** (WIDTH * _LOWEST_LEVEL)
-_HIGHEST = 2.0**992  # from here on the constant that rounds to a unit would overflow
-_ROUNDER = 3.0 * 2.0**51  # x + r·u − r·u rounds x to a multiple of u
-_TILE = 1 << 14  # numbers worked on at a time: the temporaries stay in the cache
+from biglp._engines.slices import TILE, Slices
+
 _DENSE_CELLS = 1 << 19
 """Sparse matrices with at most this many cells are added as dense ones, which is faster."""
 _WAITING_CELLS = 1 << 21
 """Cells of sparse matrices that are added in one go, at least."""
-
-
-class Slices:
-    """Exact sum of flat arrays of one size.
-
-    Attributes
-    ----------
-    units : ndarray of shape (size,)
-        Unit of the highest slice in each place.
-    slices : ndarray of shape (3, size)
-        Sums of the slices, highest first.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.units = np.full(size, _LOWEST_UNIT)
-        self.slices = np.zeros((SLICES, size))
-
-    def add(self, values: np.ndarray, first: int = 0) -> None:
-        """Add float64 ``values`` from place ``first`` on."""
-        for start in range(0, len(values), _TILE):
-            part = values[start : start + _TILE]
-            here = slice(first + start, first + start + len(part))
-            _absorb(self.units[here], self.slices[:, here], part)
-
-    def add_at(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Add float64 ``values`` at distinct ``places``."""
-        units, slices = self.units[places], self.slices[:, places]
-        _absorb(units, slices, values)
-        self.units[places], self.slices[:, places] = units, slices
-
-    def lift(self, units: np.ndarray) -> None:
-        """Move every place up to the level of ``units``, where that is higher than its own."""
-        _lift(self.units, self.slices, np.maximum(units, self.units))
-
-    def merge(self, other: Slices) -> None:
-        """Add another sum; both end at the higher level."""
-        self.lift(other.units)
-        other.lift(self.units)
-        self.slices += other.slices
-
-    def levels(self) -> np.ndarray:
-        """Levels of the highest slices as int8, for sending."""
-        return _levels(self.units).astype(np.int8)
-
-    def lift_to_levels(self, levels: np.ndarray) -> None:
-        """As :meth:`lift`, with levels as they were sent."""
-        self.lift(_units(levels))
-
-    def values(self) -> np.ndarray:
-        """Return the sum, rounded to float64.
-
-        A number just below a unit counts as that unit or as 2³² of the next, depending on the level
-        when it came. The total is the same; carrying upwards makes its digits the same too.
-        """
-        values = np.empty(len(self.units))
-        for start in range(0, len(values), _TILE):
-            here = slice(start, start + _TILE)
-            units = self.units[here]
-            lower_units = units * 2.0**-WIDTH
-            highest, middle, lowest = self.slices[:, here]
-            # Units are powers of two, so that rounding down to a multiple of one is exact.
-            carry = np.floor(lowest / lower_units) * lower_units
-            middle, lowest = middle + carry, lowest - carry
-            carry = np.floor(middle / units) * units
-            highest, middle = highest + carry, middle - carry
-            lower = middle + lowest
-            total = highest + lower
-            # What the two additions lost matters when the highest slice and the lower ones cancel.
-            lost = (lowest - (lower - middle)) + (lower - (total - highest))
-            values[here] = total + lost
-        return values
+_TABLE_CELLS = 1 << 24
+"""Cells of which a table is made, five bytes each, to find the places of keys."""
 
 
 class KeyedSlices:
     """Exact sum of large sparse matrices: a sorted key for each cell that holds something."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_cells: int) -> None:
+        self.n_cells = n_cells
         self.keys = np.empty(0, dtype=np.int64)
         self.sum = Slices(0)
         self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
@@ -134,18 +45,18 @@ class KeyedSlices:
     def settle(self) -> None:
         """Add what is waiting."""
         waiting, self._waiting = self._waiting, []
-        self.widen(*(keys for keys, _ in waiting))
+        place_of = self.widen(*(keys for keys, _ in waiting))
         for keys, values in waiting:
-            self.sum.add_at(np.searchsorted(self.keys, keys), values)
+            self.sum.add_at(place_of(keys), values)
 
-    def widen(self, *more: np.ndarray) -> None:
-        """Make room for the cells with other keys."""
-        keys = _distinct(np.concatenate([self.keys, *more]))
-        if len(keys) == len(self.keys):
-            return
-        wider, places = Slices(len(keys)), np.searchsorted(keys, self.keys)
-        wider.units[places], wider.slices[:, places] = self.sum.units, self.sum.slices
-        self.keys, self.sum = keys, wider
+    def widen(self, *more: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Make room for the cells with other keys; return what finds the places of keys."""
+        keys, place_of = _places(self.n_cells, [self.keys, *more])
+        if len(keys) > len(self.keys):
+            wider, places = Slices(len(keys)), place_of(self.keys)
+            wider.units[places], wider.slices[:, places] = self.sum.units, self.sum.slices
+            self.keys, self.sum = keys, wider
+        return place_of
 
     def merge(self, other: KeyedSlices) -> None:
         """Add another sum."""
@@ -188,7 +99,7 @@ class ExactSum:
             sizes = [int(np.prod(part.shape)) for part in layout]
             for i, part in enumerate(layout):
                 if part.sparse_class and sizes[i] > _DENSE_CELLS:
-                    self.keyed[i], sizes[i] = KeyedSlices(), 0
+                    self.keyed[i], sizes[i] = KeyedSlices(sizes[i]), 0
             self._firsts = list(accumulate(sizes, initial=0))
             self.dense = Slices(self._firsts[-1])
             self.layout = layout
@@ -204,7 +115,7 @@ class ExactSum:
         self.begin(tuple(layout))
         dense = [(self._firsts[i], a) for i, a in enumerate(parts) if i not in self.keyed]
         flat = [np.ravel(a.toarray() if sparse.issparse(a) else a) for _, a in dense]
-        if flat and self._firsts[-1] <= _TILE:  # few numbers: one addition, not one an array
+        if flat and self._firsts[-1] <= TILE:  # few numbers: one addition, not one an array
             flat = [np.concatenate(flat)]
         for (first, _), values in zip(dense, flat, strict=False):
             self.dense.add(values, first)
@@ -237,12 +148,26 @@ class ExactSum:
         return tuple(sums)
 
 
-def _distinct(keys: np.ndarray) -> np.ndarray:
-    """Sorted keys, each once; numpy.unique hashes them first, which takes several times longer."""
-    keys.sort()
+def _places(
+    n_cells: int, parts: list[np.ndarray]
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Sorted keys, each once, and a function that finds the places of some of them.
+
+    Where keys are about as many as cells, a table of all cells is several times faster than a sort.
+    """
+    if n_cells <= _TABLE_CELLS and n_cells <= 2 * sum(len(part) for part in parts):
+        met = np.zeros(n_cells, dtype=bool)
+        for part in parts:
+            met[part] = True
+        places = np.cumsum(met, dtype=np.int32)
+        places -= 1
+        return np.flatnonzero(met), places.__getitem__
+    keys = np.concatenate(parts)
+    keys.sort()  # numpy.unique hashes them first, which takes several times longer
     first = np.ones(len(keys), dtype=bool)
     first[1:] = keys[1:] != keys[:-1]
-    return keys[first]
+    keys = keys[first]
+    return keys, keys.searchsorted
 
 
 def cannot_be_added(one: Any, other: Any) -> ValueError:
@@ -252,48 +177,3 @@ def cannot_be_added(one: Any, other: Any) -> ValueError:
         f"blocks gave arrays that cannot be added: shapes {shapes[0]} and {shapes[1]}; "
         "a block function must return the same shapes for every block."
     )
-
-
-def _levels(values: np.ndarray) -> np.ndarray:
-    """Level of each number, read from the exponent bits."""
-    # 2⁵ is the width, and a shift rounds down, also below zero; dividing is several times slower.
-    return (((values.view(np.int64) >> 52) & 0x7FF) - 1023) >> 5
-
-
-def _units(levels: np.ndarray) -> np.ndarray:
-    """Make the unit of each level from its exponent bits."""
-    return ((levels.astype(np.int64) * WIDTH + 1023) << 52).view(np.float64)
-
-
-def _absorb(units: np.ndarray, slices: np.ndarray, values: np.ndarray) -> None:
-    """Cut ``values`` into slices and add them, in place."""
-    size = np.abs(values)
-    too_large = size >= units * 2.0**WIDTH
-    if too_large.any():
-        infinite = size >= _HIGHEST
-        if infinite.any():
-            values = np.where(infinite, np.nan, values)
-        too_large &= ~infinite
-        _lift(units, slices, np.where(too_large, _units(_levels(values)), units))
-    rounder = units * _ROUNDER
-    rest, part = values, size
-    for level in range(SLICES):
-        np.add(rest, rounder, out=part)
-        np.subtract(part, rounder, out=part)
-        slices[level] += part
-        if level < SLICES - 1:
-            rest = np.subtract(rest, part, out=None if level == 0 else rest)
-            rounder *= 2.0**-WIDTH
-
-
-def _lift(units: np.ndarray, slices: np.ndarray, raised: np.ndarray) -> None:
-    """Move places up to the units ``raised``, dropping the slices that fall off, in place."""
-    if slices.any():  # the first numbers meet empty slices
-        moved = np.flatnonzero(raised != units)
-        old = slices[:, moved]
-        steps = np.minimum(_levels(raised[moved]) - _levels(units[moved]), SLICES)
-        # Times zero rather than zero, so that a place that is NaN remains so.
-        stacked = np.concatenate([old[:1] * 0.0] * SLICES + [old])
-        rows = np.arange(SLICES)[:, None] + SLICES - steps
-        slices[:, moved] = np.take_along_axis(stacked, rows, axis=0)
-    units[:] = raised

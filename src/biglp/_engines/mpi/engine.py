@@ -1,7 +1,7 @@
 """MPI: every rank runs the same program and works on its own share of the blocks.
 
 A sum costs each rank two collective calls whatever the number of rows: the highest level of every
-number (1 byte), then its three slices (24 bytes); see :mod:`biglp._engines.exact`. Both are plain
+number (1 byte), then its three slices (24 bytes); see :mod:`biglp._engines.slices`. Both are plain
 MPI maxima and sums, exact in any order, so MPI may reduce as it likes and the bits stay the same.
 
 Before that the ranks agree that all went well (see :mod:`.agreement`); when one rank
@@ -28,7 +28,7 @@ from biglp._core.blocks import Block
 from biglp._core.errors import EngineError
 from biglp._core.progress import Progress, Task
 from biglp._engines.base import BlockFunction, Engine, T, cut_runs, sum_run
-from biglp._engines.exact import ExactSum, Layout, Slices
+from biglp._engines.exact import ExactSum, Layout
 from biglp._engines.local import ThreadEngine, available_cores
 from biglp._engines.mpi.agreement import Report, Watch, pack
 from biglp._engines.mpi.launcher import (
@@ -38,6 +38,7 @@ from biglp._engines.mpi.launcher import (
     private_copies,
     speaks_to_user,
 )
+from biglp._engines.slices import Slices
 
 
 class MpiEngine(Engine):
