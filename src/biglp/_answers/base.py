@@ -218,7 +218,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Extra:
-    """Bytes that a method takes beyond the graph, and whether it loads scikit-learn.
+    """Bytes that a method takes beyond the graph, and what it loads: scikit-learn, compiled loops.
 
     Attributes
     ----------
@@ -226,12 +226,13 @@ class Extra:
         Small arrays and models.
     block : int
         In each block that is worked on.
-    sklearn : bool
+    sklearn, compiled : bool
     """
 
     small: int = 0
     block: int = 0
     sklearn: bool = False
+    compiled: bool = False
 
 
 class Method(ABC):

@@ -24,6 +24,7 @@ from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
+from biglp._lowrank.compiled import compiled_search, is_search_worthwhile
 from biglp._lowrank.kernels import nearest_landmarks, scatter, searchable, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.settings import GraphSettings
@@ -78,6 +79,11 @@ class AnchorFactor(LandmarkFactor):
         """The landmarks that a row is tied to: the farthest of them tells the bandwidth."""
         return int(settings.factor_params.get("n_nearest", NEAREST))
 
+    @classmethod
+    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
+        """Where rows times landmarks are many enough."""
+        return is_search_worthwhile(n_rows, n_features, k)
+
     @staticmethod
     def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
         """Choose k: a landmark for every other row of few, as many as are affordable of many.
@@ -105,13 +111,20 @@ class AnchorFactor(LandmarkFactor):
     def _searchable(self) -> Rows:
         return searchable(self.landmarks)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what is made again where it is needed."""
-        return {name: value for name, value in vars(self).items() if name != "_searchable"}
+    @cached_property
+    def _loops(self) -> Any:
+        return compiled_search()
+
+    @cached_property
+    def _tables(self) -> Any:
+        return self._loops.panels(self.landmarks)
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
-        columns, squared = nearest_landmarks(rows, self.searched(rows), self.n_nearest)
+        if self.compiled:
+            columns, squared = self._loops.nearest(rows, self._tables, self.n_nearest)
+        else:
+            columns, squared = nearest_landmarks(rows, self.searched(rows), self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
         # taken out so that the nearest weight is 1 before normalising and no row underflows.
@@ -178,23 +191,18 @@ class AnchorFactor(LandmarkFactor):
         )
 
     def state(self) -> dict[str, np.ndarray]:
-        """Landmarks, bandwidth and s."""
-        return {
-            "landmarks": self.landmarks,
-            "bandwidth": np.array(self.bandwidth),
-            "n_nearest": np.array(self.n_nearest),
-        }
+        """Landmarks, bandwidth and s, and who makes the features."""
+        return {**super().state(), "n_nearest": np.array(self.n_nearest)}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> AnchorFactor:
         """Rebuild from landmarks, bandwidth and s."""
-        return cls(state["landmarks"], float(state["bandwidth"]), int(state["n_nearest"]))
+        factor = cls(state["landmarks"], float(state["bandwidth"]), int(state["n_nearest"]))
+        factor.compiled = "compiled" in state
+        return factor
 
     def describe(self) -> dict[str, Any]:
-        """Landmarks, s and bandwidth."""
-        return {
-            "factor": self.kind,
-            "landmarks": self.rank,
-            "nearest": self.n_nearest,
-            "bandwidth": self.bandwidth,
-        }
+        """Landmarks, s and bandwidth, and whether loops were compiled."""
+        facts = super().describe()
+        del facts["rank"]  # that of the landmarks
+        return {**facts, "nearest": self.n_nearest}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,6 +14,7 @@ import numpy as np
 from biglp._core.checks import positive
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
+from biglp._lowrank.compiled import load_early
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
 from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
 from biglp._lowrank.landmarks import (
@@ -59,12 +61,24 @@ class LandmarkFactor(Factor):
         return 1
 
     @classmethod
+    @abstractmethod
+    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
+        """Whether the compiled loops are worth loading for a fit of so many dense rows."""
+
+    @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
-        """Choose landmarks, then the bandwidth."""
-        k = settings.n_landmarks or cls.rank_for(
-            settings, rows.source.n_rows, rows.source.n_features
-        )
-        return cls._tuned(rows, choose_landmarks(rows, settings.landmarks, k), settings)
+        """Choose landmarks, then the bandwidth, and whether loops are compiled."""
+        source = rows.source
+        k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
+        may_compile = not source.is_sparse and source.device == "cpu"
+        if may_compile and cls.compiles(source.n_rows, source.n_features, k):
+            load_early()
+        factor = cls._tuned(rows, choose_landmarks(rows, settings.landmarks, k), settings)
+        if may_compile:
+            shape = (source.n_rows, source.n_features, len(factor.landmarks))
+            # One process decides for all: the loops round differently from NumPy.
+            factor.compiled = rows.engine.once(lambda: cls.compiles(*shape))
+        return factor
 
     @classmethod
     def _tuned(cls, rows: TrainingRows, landmarks: np.ndarray, settings: GraphSettings) -> Self:
@@ -84,7 +98,11 @@ class LandmarkFactor(Factor):
         costs = super().costs(settings, shape)
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
         cells = min(DEVICE_CELLS, rank * shape.n_rows)
-        return replace(costs, device=costs.device + 4 * shape.dtype.itemsize * cells)
+        return replace(
+            costs,
+            device=costs.device + 4 * shape.dtype.itemsize * cells,
+            compiled=cls.compiles(shape.n_rows, shape.width, rank),
+        )
 
     @classmethod
     def rehearse(
@@ -132,11 +150,28 @@ class LandmarkFactor(Factor):
             "k-means": sweeps * swept * a_row,
         }
 
+    def for_new_rows(self) -> Self:
+        """NumPy's way: new rows may be few, and nobody says so beforehand."""
+        factor = copy(self)
+        factor.compiled = False
+        return factor
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Landmarks and bandwidth, and who makes the features."""
+        state = {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
+        return {**state, "compiled": np.array(True)} if self.compiled else state
+
     def describe(self) -> dict[str, Any]:
-        """Landmarks, effective rank and bandwidth."""
-        return {
+        """Landmarks, effective rank and bandwidth, and whether loops were compiled."""
+        facts = {
             "factor": self.kind,
             "landmarks": len(self.landmarks),
             "rank": self.rank,
             "bandwidth": self.bandwidth,
         }
+        return {**facts, "sweeps": "compiled"} if self.compiled else facts
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what another process makes for itself."""
+        made = ("_loops", "_tables", "_searchable")
+        return {name: value for name, value in self.__dict__.items() if name not in made}

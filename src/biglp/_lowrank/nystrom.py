@@ -14,21 +14,16 @@ of G, so it is done only where that is small.
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
 from biglp._core.blocks import Block
-from biglp._core.shape import Shape
-from biglp._lowrank.base import Costs
-from biglp._lowrank.compiled import LOADED_BYTES, compiled_blocks, is_worthwhile
+from biglp._lowrank.compiled import compiled_blocks, is_worthwhile
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
-from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
 
 MAX_MIXING_CONDITION = 30.0
@@ -67,22 +62,9 @@ class NystromFactor(LandmarkFactor):
         return cls(landmarks, bandwidth)
 
     @classmethod
-    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
-        """Choose landmarks and bandwidth, and whether the compiled loops are worth loading."""
-        factor, source = super().fit(rows, settings), rows.source
-        if not source.is_sparse and source.device == "cpu":
-            shape = (source.n_rows, source.n_features, len(factor.landmarks))
-            # One process decides for all: the loops round differently from NumPy.
-            factor.compiled = rows.engine.once(lambda: is_worthwhile(*shape))
-        return factor
-
-    @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
-        """As for all factors, and the compiled loops."""
-        costs = super().costs(settings, shape)
-        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        loops = LOADED_BYTES * is_worthwhile(shape.n_rows, shape.width, rank)
-        return replace(costs, small=costs.small + loops)
+    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
+        """Where products of rows, landmarks and features are many enough."""
+        return is_worthwhile(n_rows, n_features, k)
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
@@ -116,33 +98,12 @@ class NystromFactor(LandmarkFactor):
         root = self._root if self.mixing is None else None
         return self._loops.tables(self.landmarks, self.bandwidth, root)
 
-    def for_new_rows(self) -> NystromFactor:
-        """NumPy's way: new rows may be few, and nobody says so beforehand."""
-        factor = copy(self)
-        factor.compiled = False
-        return factor
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Landmarks and bandwidth, from which the rest follows, and who makes the features."""
-        state = {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
-        return {**state, "compiled": np.array(True)} if self.compiled else state
-
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> NystromFactor:
         """Rebuild from landmarks and bandwidth."""
         factor = cls(state["landmarks"], float(state["bandwidth"]))
         factor.compiled = "compiled" in state
         return factor
-
-    def describe(self) -> dict[str, Any]:
-        """Landmarks, rank and bandwidth, and whether the features came from compiled loops."""
-        facts = super().describe()
-        return {**facts, "sweeps": "compiled"} if self.compiled else facts
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what another process makes for itself."""
-        made = ("_loops", "_tables")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
 def eigenvalue_cutoff(k: int, dtype: np.dtype[Any]) -> float:

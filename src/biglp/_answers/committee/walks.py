@@ -23,8 +23,6 @@ MANY = 500_000
 """Rows that were asked about from which on the compiled walk is worth loading."""
 EXPECTED_MANY = 1_000_000
 """The same for rows that are expected: loading takes one thread, walking all of them."""
-COMPILED_BYTES = 64 << 20
-"""What numba and the compiled walk take of memory."""
 
 
 def has_compiled() -> bool:

@@ -9,7 +9,10 @@ checkpoint and to the report.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import threading
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -17,6 +20,10 @@ from biglp._core.errors import MissingExtraError
 
 WORTHWHILE = 8e9
 """Multiplications of a fit from which on the seconds saved are more than loading numba takes."""
+WORTHWHILE_PAIRS = 6e8
+"""The same for rows times landmarks of which only the nearest are kept."""
+MOST_FEATURES = 2048
+"""Features up to which a few landmarks stay in the second cache while rows pass by."""
 MOST_LANDMARKS = 256
 """Landmarks up to which rows and sums are small enough for the first caches; for more, BLAS, which
 cuts its matrices for all caches, is as quick."""
@@ -30,6 +37,22 @@ def is_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
     """Whether a fit of dense rows with k landmarks is to be done by the compiled loops."""
     multiplications = float(n_rows) * k * (n_features + k)
     return k <= MOST_LANDMARKS and multiplications >= WORTHWHILE and vector_lanes() > 0
+
+
+def is_search_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
+    """Whether the compiled search is to find the nearest of k landmarks in a fit of dense rows."""
+    pairs = float(n_rows) * k
+    return n_features <= MOST_FEATURES and pairs >= WORTHWHILE_PAIRS and vector_lanes() > 0
+
+
+def load_early() -> None:
+    """Load numba in a thread of its own while BLAS works; whoever needs it waits for it."""
+    threading.Thread(target=_load, name="biglp-load").start()
+
+
+def _load() -> None:
+    with suppress(Exception):  # raised again where it is needed
+        importlib.import_module("biglp._lowrank.compiled.search")
 
 
 @cache
@@ -62,3 +85,11 @@ def compiled_blocks() -> Any:
     from biglp._lowrank.compiled import blocks
 
     return blocks
+
+
+def compiled_search() -> Any:
+    """Load the compiled search, as :func:`compiled_blocks` does the loops."""
+    compiled_blocks()
+    from biglp._lowrank.compiled import search
+
+    return search

@@ -1,0 +1,100 @@
+"""The compiled search beside NumPy's, which is the reference."""
+
+import numpy as np
+import pytest
+
+from biglp import LowRankLabelPropagation
+from biglp._lowrank import compiled
+from biglp._lowrank.anchors import AnchorFactor
+from biglp._lowrank.base import NonFiniteRowsError
+from biglp._lowrank.kernels import nearest_landmarks
+from helpers import blobs
+
+pytestmark = pytest.mark.skipif(not compiled.vector_lanes(), reason="numba or AVX2 is not here")
+
+SHAPES = ((1, 7, 5), (5, 3, 16), (61, 9, 63), (200, 33, 64), (103, 2, 300), (97, 130, 1000))
+
+
+@pytest.fixture
+def search():
+    return compiled.compiled_search()
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Let a small fit use the search."""
+    monkeypatch.setattr(compiled, "WORTHWHILE_PAIRS", 0)
+
+
+def drawn(n_rows, n_features, dtype="float32", seed=0):
+    return np.random.default_rng(seed).normal(size=(n_rows, n_features)).astype(dtype)
+
+
+def found_by(search, rows, landmarks, count=5):
+    return search.nearest(rows, search.panels(landmarks), count)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize(("n", "m", "k"), SHAPES)
+def test_landmarks_are_those_of_numpy(search, n, m, k, count, dtype):
+    rows, landmarks = drawn(n, m, dtype), drawn(k, m, dtype, seed=1)
+    columns, values = found_by(search, rows, landmarks, count)
+    expected, distances = nearest_landmarks(rows, landmarks, count)
+    np.testing.assert_allclose(values, distances, atol=100 * m * np.finfo(dtype).eps)
+    # Where rounding decides between two landmarks, either is right.
+    assert (columns == expected).mean() > 0.99
+
+
+def test_of_equally_near_landmarks_the_first_is_taken(search):
+    landmarks = np.repeat(drawn(40, 3), 4, axis=0)[np.random.default_rng(2).permutation(160)]
+    rows = np.round(drawn(500, 3))
+    columns, values = found_by(search, rows, np.round(landmarks))
+    expected, distances = nearest_landmarks(rows, np.round(landmarks), 5)
+    assert np.array_equal(columns, expected)
+    assert np.array_equal(values, distances)
+
+
+def test_a_row_has_the_same_bits_wherever_it_stands(search):
+    rows, landmarks = drawn(100, 9), drawn(130, 9, seed=1)
+    columns, values = found_by(search, rows, landmarks)
+    for start, stop in ((0, 1), (3, 50), (41, 100), (95, 97)):
+        some, distances = found_by(search, rows[start:stop], landmarks)
+        assert np.array_equal(some, columns[start:stop])
+        assert np.array_equal(distances, values[start:stop])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])
+def test_rows_that_are_not_finite_are_found_out(search, bad):
+    rows = drawn(50, 4)
+    rows[17, 2] = bad
+    factor = AnchorFactor(drawn(80, 4, seed=1), 1.0)
+    factor.compiled = True
+    with pytest.raises(NonFiniteRowsError):
+        factor.features(rows)
+
+
+def fitted(X, y, **parameters):
+    parameters = {"n_landmarks": 150, "random_state": 0, **parameters}
+    return LowRankLabelPropagation(**parameters).fit(X, y)
+
+
+def test_fits_have_the_labels_of_numpy(always, monkeypatch):
+    X, y, _ = blobs(n=3000)
+    found = fitted(X, y)
+    assert found.report_["sweeps"] == "compiled"
+    again = found.predict_proba(X[:500])
+    monkeypatch.setattr(compiled, "WORTHWHILE_PAIRS", np.inf)
+    expected = fitted(X, y)
+    assert "sweeps" not in expected.report_
+    np.testing.assert_allclose(found.label_distributions_, expected.label_distributions_, atol=1e-4)
+    unlabelled = np.flatnonzero(y[:500] == -1)
+    np.testing.assert_allclose(
+        again[unlabelled], found.label_distributions_[:500][unlabelled], atol=1e-4
+    )
+
+
+def test_any_engine_gives_the_same_bits(always):
+    X, y, _ = blobs(n=3000)
+    one, two = (fitted(X.astype(np.float32), y, engine=engine) for engine in ("serial", "threads"))
+    assert np.array_equal(one.label_distributions_, two.label_distributions_)
