@@ -31,7 +31,7 @@ from biglp._answers.committee.member import (
 from biglp._answers.committee.tree_tensors import means_on_device
 from biglp._answers.committee.walks import (
     COMPILED_BYTES,
-    EXPECTED_MANY,
+    FEW,
     Walk,
     has_compiled,
     rounded_up,
@@ -196,9 +196,7 @@ class ForestMember(Member):
         needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
         if needed > MOST_BYTES:
             return Extra()
-        return Extra(
-            small=needed + COMPILED_BYTES * (shape.n_rows > EXPECTED_MANY and has_compiled())
-        )
+        return Extra(small=needed + COMPILED_BYTES * (shape.n_rows > FEW and has_compiled()))
 
     @classmethod
     def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
