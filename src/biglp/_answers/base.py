@@ -218,7 +218,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Extra:
-    """Bytes that a method takes beyond the graph, and what it loads: scikit-learn, compiled loops.
+    """Bytes that a method takes beyond the graph, and whether it loads scikit-learn.
 
     Attributes
     ----------
@@ -226,13 +226,15 @@ class Extra:
         Small arrays and models.
     block : int
         In each block that is worked on.
-    sklearn, compiled : bool
+    sklearn : bool
+    loaded : int
+        Compiled loops.
     """
 
     small: int = 0
     block: int = 0
     sklearn: bool = False
-    compiled: bool = False
+    loaded: int = 0
 
 
 class Method(ABC):

@@ -29,7 +29,6 @@ from biglp._fit.device import Place
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Costs, Factor
-from biglp._lowrank.compiled import LOADED_BYTES
 from biglp._sources.decoding import DECODED_BYTES
 
 PROCESS_BYTES = 63 << 20
@@ -170,7 +169,7 @@ def _shared_out(
     process = PROCESS_BYTES + engine.library_bytes + min(shape.decoding, DECODED_BYTES)
     process += SKLEARN_BYTES * (extra.sklearn or settings.sklearn)
     process += TORCH_BYTES * (graph.device != "cpu")
-    process += LOADED_BYTES * (costs.compiled or extra.compiled)
+    process += max(costs.loaded, extra.loaded)
     decoding = max(shape.decoding - DECODED_BYTES, 0)
     if share < process + decoding:
         return f"Python and decoding the input alone take {format_bytes(process + decoding)}"

@@ -59,8 +59,8 @@ class Costs:
         What a block takes however many rows it has.
     device : int
         What a device holds while it works, however many rows a block has.
-    compiled : bool
-        Whether compiled loops are loaded.
+    loaded : int
+        Compiled loops.
     """
 
     row: int
@@ -71,7 +71,7 @@ class Costs:
     stored_row: int
     block: int = 0
     device: int = 0
-    compiled: bool = False
+    loaded: int = 0
 
 
 @dataclass(frozen=True)

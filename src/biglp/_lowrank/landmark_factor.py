@@ -14,7 +14,6 @@ import numpy as np
 from biglp._core.checks import positive
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
-from biglp._lowrank.compiled import load_early
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
 from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
 from biglp._lowrank.landmarks import (
@@ -43,10 +42,13 @@ class LandmarkFactor(Factor):
     ----------
     spacing_share : float
         The automatic bandwidth, as a multiple of the usual distance to the nearest landmarks.
+    loaded_bytes : int
+        Memory that compiled loops take.
     """
 
     params = {"bandwidth_factor": positive}  # noqa: RUF012  declared in the base
     spacing_share: ClassVar[float]
+    loaded_bytes: ClassVar[int]
     landmarks: np.ndarray
     bandwidth: float
 
@@ -70,11 +72,8 @@ class LandmarkFactor(Factor):
         """Choose landmarks, then the bandwidth, and whether loops are compiled."""
         source = rows.source
         k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
-        may_compile = not source.is_sparse and source.device == "cpu"
-        if may_compile and cls.compiles(source.n_rows, source.n_features, k):
-            load_early()
         factor = cls._tuned(rows, choose_landmarks(rows, settings.landmarks, k), settings)
-        if may_compile:
+        if not source.is_sparse and source.device == "cpu":
             shape = (source.n_rows, source.n_features, len(factor.landmarks))
             # One process decides for all: the loops round differently from NumPy.
             factor.compiled = rows.engine.once(lambda: cls.compiles(*shape))
@@ -101,7 +100,7 @@ class LandmarkFactor(Factor):
         return replace(
             costs,
             device=costs.device + 4 * shape.dtype.itemsize * cells,
-            compiled=cls.compiles(shape.n_rows, shape.width, rank),
+            loaded=cls.loaded_bytes * cls.compiles(shape.n_rows, shape.width, rank),
         )
 
     @classmethod

@@ -21,7 +21,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
 from biglp._core.blocks import Block
-from biglp._lowrank.compiled import compiled_blocks, is_worthwhile
+from biglp._lowrank.compiled import NUMBA_BYTES, compiled_blocks, is_worthwhile
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.settings import GraphSettings
@@ -44,6 +44,7 @@ class NystromFactor(LandmarkFactor):
     kind = "nystrom"
     takes_half = True
     spacing_share = 0.45
+    loaded_bytes = NUMBA_BYTES
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
         self.landmarks = landmarks

@@ -9,6 +9,7 @@ import pytest
 
 from biglp._answers.committee import walks
 from biglp._answers.committee.forest import CHUNK, ForestMember, grow_forest
+from biglp._core.jit import COMPILER_BYTES
 from biglp._core.shape import Shape
 from helpers import threshold_table
 
@@ -37,23 +38,23 @@ def by_numpy(forest, rows, monkeypatch):
         return forest.of(rows)
 
 
-@pytest.mark.parametrize("many", [10**9, 0], ids=["scikit-learn", "compiled"])
-def test_every_way_has_the_same_bits(many, forest, rows, monkeypatch):
-    if many == 0:
-        pytest.importorskip("numba")
+@pytest.mark.parametrize("compiled", [False, True], ids=["scikit-learn", "compiled"])
+def test_every_way_has_the_same_bits(compiled, forest, rows, monkeypatch):
+    if compiled:
+        pytest.importorskip("llvmlite")
     plain = by_numpy(forest, rows, monkeypatch)
-    monkeypatch.setattr(walks, "MANY", many)
+    monkeypatch.setattr(walks, "has_compiler", lambda: compiled)
+    monkeypatch.setattr(walks, "MANY", 0)
     monkeypatch.setattr(walks, "FEW", 0)  # whatever other tests have loaded
     np.testing.assert_array_equal(forest.of(rows), plain)
-    taken = forest.walk._kernel if many == 0 else forest.walk._trees
-    assert taken
+    assert forest.walk._kernel if compiled else forest.walk._trees
 
 
-def test_without_numba_or_known_nodes_the_answer_is_the_same(forest, rows, monkeypatch):
+def test_without_compiler_or_known_nodes_the_answer_is_the_same(forest, rows, monkeypatch):
     plain = by_numpy(forest, rows, monkeypatch)
     monkeypatch.setattr(walks, "MANY", 0)
     monkeypatch.setattr(walks, "FEW", 0)
-    monkeypatch.setattr(walks, "has_compiled", lambda: False)
+    monkeypatch.setattr(walks, "has_compiler", lambda: False)
     np.testing.assert_array_equal(forest.of(rows), plain)
     assert forest.walk._trees
     assert forest.walk._kernel is None
@@ -77,7 +78,7 @@ def test_a_few_new_rows_load_nothing():
         far = np.full(1, np.inf, dtype=np.float32)
         forest = Forest(one, far, one, np.ones((1, 2), dtype=np.float32), one, one)
         forest.of(np.zeros((10, 3), dtype=np.float32))
-        assert not {"sklearn.tree", "numba"} & set(sys.modules)
+        assert not {"sklearn.tree", "llvmlite"} & set(sys.modules)
     """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -85,21 +86,29 @@ def test_a_few_new_rows_load_nothing():
 def test_the_compiled_walk_is_in_the_plan_of_many_rows(monkeypatch):
     def planned(n_rows):
         shape = Shape(n_rows, 10, 3, 100, 10.0, np.dtype("float32"))
-        return ForestMember.extra(shape).small
+        return ForestMember.extra(shape)
 
-    monkeypatch.setattr("biglp._answers.committee.forest.has_compiled", lambda: True)
-    assert planned(2 * walks.EXPECTED_MANY) - planned(walks.EXPECTED_MANY) == walks.COMPILED_BYTES
-    monkeypatch.setattr("biglp._answers.committee.forest.has_compiled", lambda: False)
-    assert planned(10**9) == planned(1000) > 0
+    monkeypatch.setattr("biglp._answers.committee.forest.has_compiler", lambda: True)
+    assert (planned(walks.FEW).loaded, planned(2 * walks.FEW).loaded) == (0, COMPILER_BYTES)
+    monkeypatch.setattr("biglp._answers.committee.forest.has_compiler", lambda: False)
+    assert planned(10**9) == planned(1000)
+    assert planned(1000).small > 0
 
 
 def test_rows_that_are_expected_choose_the_way_at_once(forest):
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     rows = np.zeros((5, 6), dtype=np.float32)
-    forest.expect(walks.MANY // 20)
-    forest.walk.asked = 10 * walks.MANY
+    forest.expect(walks.FEW)
     forest.of(rows)
     assert forest.walk._kernel is None
-    forest.expect(2 * walks.EXPECTED_MANY)
+    forest.expect(2 * walks.MANY)
     forest.of(rows)
-    assert forest.walk._kernel is not None
+    assert forest.walk._kernel
+
+
+def test_rows_without_all_features_are_refused_on_every_way(forest, rows, monkeypatch):
+    monkeypatch.setattr(walks, "MANY", 0)
+    monkeypatch.setattr(walks, "FEW", 0)
+    monkeypatch.setattr(walks.Walk, "_by_trees", lambda self, rows: None)
+    with pytest.raises(IndexError):
+        forest.of(np.zeros((5, 1), dtype=np.float32))

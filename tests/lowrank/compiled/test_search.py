@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
+from biglp._core import jit
+from biglp._core.errors import MissingExtraError
 from biglp._lowrank import compiled
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import nearest_landmarks
 from helpers import blobs
 
-pytestmark = pytest.mark.skipif(not compiled.vector_lanes(), reason="numba or AVX2 is not here")
+pytestmark = pytest.mark.skipif(
+    jit.vector_lanes() < compiled.FEWEST_LANES, reason="llvmlite or AVX2 is not here"
+)
 
 SHAPES = ((1, 7, 5), (5, 3, 16), (61, 9, 63), (200, 33, 64), (103, 2, 300), (97, 130, 1000))
 
@@ -98,3 +102,9 @@ def test_any_engine_gives_the_same_bits(always):
     X, y, _ = blobs(n=3000)
     one, two = (fitted(X.astype(np.float32), y, engine=engine) for engine in ("serial", "threads"))
     assert np.array_equal(one.label_distributions_, two.label_distributions_)
+
+
+def test_a_process_without_the_compiler_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(jit, "vector_lanes", lambda: 0)
+    with pytest.raises(MissingExtraError, match=r"biglp\[fast\]"):
+        compiled.compiled_search()

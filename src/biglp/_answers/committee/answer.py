@@ -18,6 +18,7 @@ import numpy as np
 
 from biglp._answers.base import Answer
 from biglp._answers.committee import MEMBERS
+from biglp._answers.committee.columns import row_maxima, row_sums
 from biglp._answers.committee.member import Asked, Opinion
 from biglp._answers.committee.spread import FLOOR
 from biglp._core.arrays import Array, Rows, like, namespace
@@ -86,12 +87,12 @@ class CommitteeAnswer(Answer):
         asked = Asked(rows, _columns(densities, c), _columns(lines, c))
         for one in self.opinions:
             total += one.weight * scaled_logits(one.opinion.logits(asked), one.scale)
-        n_unreached = int((~(densities > FLOOR)).all(1).sum())
-        highest = xp.amax(total, 1)
+        n_unreached = int((~(row_maxima(densities) > FLOOR)).sum())
+        highest = row_maxima(total)
         check_finite(highest)  # new rows may be so far out that a product overflows
         total -= highest[:, None]
         answers = xp.exp(total)
-        answers /= answers.sum(1)[:, None]
+        answers /= row_sums(answers)[:, None]
         if own is not None and len(own.rows):
             # Every label leaves 1 − LABEL_TRUST of the doubt: two labels leave its square.
             doubt = (1.0 - LABEL_TRUST) ** own.weights[:, None]
@@ -153,6 +154,6 @@ def _from_first_release(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def scaled_logits(logits: Array, scale: float) -> Array:
     """Centre logits within each row, divide them by their usual size and clip them."""
-    centred = logits - logits.mean(1)[:, None]
+    centred = logits - (row_sums(logits) / logits.shape[1])[:, None]
     centred *= 1.0 / scale
     return centred.clip(-CUT, CUT)

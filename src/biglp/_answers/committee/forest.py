@@ -30,13 +30,13 @@ from biglp._answers.committee.member import (
 )
 from biglp._answers.committee.tree_tensors import means_on_device
 from biglp._answers.committee.walks import (
-    EXPECTED_MANY,
+    FEW,
     Walk,
-    has_compiled,
     rounded_up,
 )
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
+from biglp._core.jit import COMPILER_BYTES, has_compiler
 from biglp._core.shape import Shape
 from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
@@ -195,7 +195,7 @@ class ForestMember(Member):
         needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
         if needed > MOST_BYTES:
             return Extra()
-        return Extra(small=needed, compiled=shape.n_rows > EXPECTED_MANY and has_compiled())
+        return Extra(small=needed, loaded=COMPILER_BYTES * (shape.n_rows > FEW and has_compiler()))
 
     @classmethod
     def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:

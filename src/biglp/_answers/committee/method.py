@@ -55,7 +55,7 @@ class CommitteeMethod(Method):
             small=kept + weighed + sum(extra.small for extra in members),
             block=sum(extra.block for extra in members),
             sklearn=True,
-            compiled=any(extra.compiled for extra in members),
+            loaded=max(extra.loaded for extra in members),
         )
 
     @classmethod

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._answers.base import Extra
+from biglp._answers.committee.columns import row_sums
 from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.effort import EFFORTS, Effort, left_out, pair_seconds
@@ -120,7 +121,7 @@ class Nearest(Opinion):
 def smoothed(counted: Array) -> Array:
     """Logarithm of votes, one more of which is spread evenly.  (b, c)."""
     even = counted + 1.0 / counted.shape[1]
-    return namespace(counted).log(even / (counted.sum(1)[:, None] + 1.0))
+    return namespace(counted).log(even / (row_sums(counted)[:, None] + 1.0))
 
 
 class NearestMember(Member):

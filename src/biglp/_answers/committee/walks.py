@@ -3,31 +3,26 @@
 There are three, with the same comparisons and the same order of additions, so that answers have the
 same bits whichever is taken. NumPy's needs nothing; scikit-learn's own trees are filled from the
 plain arrays (no pickle), and take a second to load where nothing else has loaded them; the compiled
-one (``pip install "biglp[fast]"``) takes the better part of a second to load as well. So each is
+one (``pip install "biglp[fast]"``) takes a tenth of a second to load and to compile. So each is
 taken once the rows that were asked about have paid for it: new rows may be a handful or a billion.
 A fit says beforehand how many there will be, and then there is one way from the first row on.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from biglp._core.jit import has_compiler
+
 FEW = 10_000
-"""Rows up to which loading scikit-learn for them takes longer than NumPy does."""
-MANY = 500_000
-"""Rows that were asked about from which on the compiled walk is worth loading."""
-EXPECTED_MANY = 1_000_000
-"""The same for rows that are expected: loading takes one thread, walking all of them."""
-
-
-def has_compiled() -> bool:
-    """Whether the compiled walk is installed; nothing is loaded."""
-    return importlib.util.find_spec("numba") is not None
+"""Rows up to which NumPy is done before anything else is loaded."""
+MANY = 50_000
+"""Rows from which on the compiled walk is worth loading where scikit-learn is loaded already."""
 
 
 @dataclass
@@ -50,6 +45,7 @@ class Walk:
     expected: int = field(default=0, init=False)
     _trees: list[Any] | None = field(default=None, init=False)
     _kernel: Any = field(default=None, init=False)
+    _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
     def means(self, rows: np.ndarray) -> np.ndarray | None:
         """Mean class distribution of the trees; None: NumPy's way is the quickest so far.
@@ -57,49 +53,58 @@ class Walk:
         Threads that count at the same time may lose a few rows, which does not matter.
         """
         self.asked += len(rows)
-        if self.asked <= FEW and "sklearn.tree" not in sys.modules:
-            return None
-        rows = rounded_up(rows)
-        if self._many() and has_compiled():
-            totals = self._compiled(rows)
-        else:
-            found = self._by_trees(rows)
-            if found is None:
+        totals = self._compiled(rows) if self._many() and has_compiler() else None
+        if totals is None:
+            if self.asked <= FEW and "sklearn.tree" not in sys.modules:
                 return None
-            totals = found
-        return totals / len(self.roots)
+            totals = self._by_trees(rounded_up(rows))
+        if totals is not None:
+            totals /= np.float32(len(self.roots))
+        return totals
 
     def _many(self) -> bool:
         """Whether rows are so many that the compiled walk has paid, or will pay."""
-        if not self.expected:
-            return self.asked > MANY
-        # Where other steps of the fit have loaded numba, only the walk is left to load.
-        return self.expected > (MANY // 10 if "numba" in sys.modules else EXPECTED_MANY)
+        loaded = "llvmlite" in sys.modules or "sklearn.tree" not in sys.modules
+        return max(self.expected, self.asked) > (FEW if loaded else MANY)
 
     def _by_trees(self, rows: np.ndarray) -> np.ndarray | None:
-        if self._trees is None:
-            self._trees = _sklearn_trees(self)
-        if not self._trees:
+        trees = self._trees
+        if trees is None:
+            trees = self._trees = _sklearn_trees(self)
+        if not trees:
             return None
         totals = np.zeros((len(rows), self.values.shape[1]), dtype=np.float32)
         added = np.empty_like(totals)
-        for tree, root in zip(self._trees, self.roots.tolist(), strict=True):
+        for tree, root in zip(trees, self.roots.tolist(), strict=True):
             leaves = tree.apply(rows)
             leaves += root
             totals += self.values.take(leaves, axis=0, out=added, mode="clip")
         return totals
 
-    def _compiled(self, rows: np.ndarray) -> np.ndarray:
-        if self._kernel is None:
-            from biglp._answers.committee.compiled import add_leaves
+    def _compiled(self, rows: np.ndarray) -> np.ndarray | None:
+        """Sums over the trees; None where they are such that others must be asked."""
+        from biglp._answers.committee.compiled import compiled_walk
 
-            small = (self.features, self.lefts, self.roots, self.depths)
-            self._kernel = (add_leaves, *(array.astype(np.uint32) for array in small))
-        add_leaves, features, lefts, roots, depths = self._kernel
-        totals = np.zeros((len(rows), self.values.shape[1]), dtype=np.float32)
-        nodes = (features, self.thresholds, lefts)
-        add_leaves(rows, nodes, (roots, depths), self.values, totals)
-        return totals
+        rows = np.ascontiguousarray(rows, None if rows.dtype == np.float64 else np.float32)
+        with self._lock:  # one thread compiles
+            if self._kernel is None:
+                self._kernel = _packed(self)
+            if not self._kernel:
+                return None
+            packed, n_features = self._kernel
+            walk = compiled_walk(packed.values.shape[1], rows.dtype == np.float64)
+        if rows.shape[1] < n_features:
+            return None
+        return walk.totals(rows, packed)[:, : self.values.shape[1]]
+
+
+def _packed(walk: Walk) -> tuple[Any, ...]:
+    """Trees as the compiled walk wants them, and how many features they need; nothing: not so."""
+    from biglp._answers.committee.compiled import vector_tile
+    from biglp._answers.committee.packed import Packed
+
+    found = Packed.of(walk, vector_tile())
+    return () if found is None else (found, int(walk.features.max()) + 1)
 
 
 def rounded_up(rows: np.ndarray) -> np.ndarray:

@@ -19,9 +19,10 @@ from biglp._answers.committee.forest import SIDE_BY_SIDE
 from biglp._answers.committee.member import SAMPLE
 from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
-from biglp._answers.committee.walks import FEW, MANY, has_compiled
+from biglp._answers.committee.walks import FEW
 from biglp._answers.spreading import ALPHAS, DEFAULT_ALPHA, LABELS_TO_CHOOSE
 from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
+from biglp._core.jit import has_compiler
 from biglp._core.shape import Shape
 from biglp._engines.local import one_blas_thread
 from biglp._fit.memory import MemoryPlan
@@ -29,7 +30,7 @@ from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._propagate.systems import FACTOR_RANK, MOST_LABELLED, MOST_SOLVED
 
-SKLEARN, OPTIMIZE, NUMBA = 1.0, 0.2, 0.5
+SKLEARN, OPTIMIZE, COMPILER = 1.0, 0.2, 0.1
 """Loading scikit-learn, what the weights of the members are found by, and compiled walks."""
 REFERENCE = 0.0055
 """What :func:`_work` took where the constants were found."""
@@ -119,15 +120,15 @@ class Learning:
         """Loading what a method needs more than this process has."""
         if settings.answer.method != "committee":
             return 0.0
-        compiled = self.trees and self.shape.n_rows > MANY and has_compiled()
-        found = NUMBA * compiled + OPTIMIZE * ("scipy.optimize" not in sys.modules)
+        compiled = self.trees and self.shape.n_rows > FEW and has_compiler()
+        found = COMPILER * compiled + OPTIMIZE * ("scipy.optimize" not in sys.modules)
         return found + SKLEARN * (self.loads_sklearn and "sklearn.tree" not in sys.modules)
 
     @property
     def loads_sklearn(self) -> bool:
-        """Whether trees are grown by scikit-learn, or asked about more than a few rows."""
+        """Whether trees are grown by scikit-learn, or asked about many rows without a compiler."""
         asked = self.shape.n_rows + SAMPLE  # beside those that tell the size of its logits
-        return self.grows_many or (self.trees and asked > FEW)
+        return self.grows_many or (self.trees and asked > FEW and not has_compiler())
 
     def row_seconds(self, settings: Settings) -> float:
         """What asking about a row takes more than a product: trees and nearest labels."""

@@ -9,27 +9,27 @@ checkpoint and to the report.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import threading
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
+from biglp._core import jit
 from biglp._core.errors import MissingExtraError
 
 WORTHWHILE = 8e9
 """Multiplications of a fit from which on the seconds saved are more than loading numba takes."""
-WORTHWHILE_PAIRS = 6e8
-"""The same for rows times landmarks of which only the nearest are kept."""
+WORTHWHILE_PAIRS = 2.5e8
+"""Pairs of rows and landmarks from which on the search for the nearest is worth compiling."""
 MOST_FEATURES = 2048
 """Features up to which a few landmarks stay in the second cache while rows pass by."""
+FEWEST_LANES = 8
+"""Numbers in the vectors of processors that the loops are written for."""
 MOST_LANDMARKS = 256
 """Landmarks up to which rows and sums are small enough for the first caches; for more, BLAS, which
 cuts its matrices for all caches, is as quick."""
 FEW_COLUMNS = 32
 """Features up to which BLAS is as quick with their Gram matrix, which fits the first cache."""
-LOADED_BYTES = 64 << 20
+NUMBA_BYTES = 64 << 20
 """What numba and the compiled loops take of memory."""
 
 
@@ -41,31 +41,16 @@ def is_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
 
 def is_search_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
     """Whether the compiled search is to find the nearest of k landmarks in a fit of dense rows."""
-    pairs = float(n_rows) * k
-    return n_features <= MOST_FEATURES and pairs >= WORTHWHILE_PAIRS and vector_lanes() > 0
-
-
-def load_early() -> None:
-    """Load numba in a thread of its own while BLAS works; whoever needs it waits for it."""
-    threading.Thread(target=_load, name="biglp-load").start()
-
-
-def _load() -> None:
-    with suppress(Exception):  # raised again where it is needed
-        importlib.import_module("biglp._lowrank.compiled.search")
+    many = float(n_rows) * k >= WORTHWHILE_PAIRS
+    return many and n_features <= MOST_FEATURES and jit.vector_lanes() >= FEWEST_LANES
 
 
 @cache
 def vector_lanes() -> int:
     """Numbers of four bytes in a vector of this processor; 0 where the loops cannot be used."""
-    if importlib.util.find_spec("numba") is None:
+    if importlib.util.find_spec("numba") is None or jit.vector_lanes() < FEWEST_LANES:
         return 0
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 16
-    return 8 if features.get("avx2") and features.get("fma") else 0
+    return jit.vector_lanes()
 
 
 def compiled_blocks() -> Any:
@@ -77,11 +62,7 @@ def compiled_blocks() -> Any:
         Where the fit began elsewhere with the loops, and this process cannot go on with them.
     """
     if not vector_lanes():
-        raise MissingExtraError(
-            "this fit was begun with compiled sweeps, by another process or before it was resumed, "
-            "and here they cannot run: numba is not installed, or the processor has no AVX2. "
-            'Install it with: pip install "biglp[fast]", or begin the fit anew without it.'
-        )
+        raise _cannot_run()
     from biglp._lowrank.compiled import blocks
 
     return blocks
@@ -89,7 +70,16 @@ def compiled_blocks() -> Any:
 
 def compiled_search() -> Any:
     """Load the compiled search, as :func:`compiled_blocks` does the loops."""
-    compiled_blocks()
+    if jit.vector_lanes() < FEWEST_LANES:
+        raise _cannot_run()
     from biglp._lowrank.compiled import search
 
     return search
+
+
+def _cannot_run() -> MissingExtraError:
+    return MissingExtraError(
+        "this fit was begun with compiled sweeps, by another process or before it was resumed, "
+        "and here they cannot run: numba is not installed, or the processor has no AVX2. "
+        'Install it with: pip install "biglp[fast]", or begin the fit anew without it.'
+    )

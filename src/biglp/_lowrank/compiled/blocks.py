@@ -63,9 +63,9 @@ def features(
     if out is None:
         out = np.empty((n_rows, n_columns), dtype)
     width, mixed = made_from.landmarks.shape[1], made_from.root.shape[1]
-    room = room_for(((ROWS, width), (ROWS, mixed), (ROWS,), (2, max(width, mixed))), dtype)
+    room = _room(((ROWS, width), (ROWS, mixed), (ROWS,), (2, max(width, mixed))), dtype)
     sums = np.zeros(n_columns)
-    if not loops.fill(fixed(rows, dtype), tuple(made_from), room, out, sums):
+    if not loops.fill(_fixed(rows, dtype), tuple(made_from), room, out, sums):
         raise NonFiniteRowsError
     return out, sums
 
@@ -75,7 +75,7 @@ def gram(found: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, n
     dtype, p = found.dtype, found.shape[1]
     width = _padded_width(p, dtype)
     at_once = max(TILE_BYTES // (width * dtype.itemsize), FEWEST_AT_ONCE)
-    room = room_for(((at_once, width), (width, width), (p,)), dtype)
+    room = _room(((at_once, width), (width, width), (p,)), dtype)
     sums = np.zeros((p, p)), np.zeros(p)
     weights = np.asarray(normalisation.weights, dtype)[None]
     least, floor = normalisation.least, normalisation.floor
@@ -84,7 +84,7 @@ def gram(found: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, n
     return *sums, int(n_repaired)
 
 
-def fixed(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+def _fixed(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """The array, in rows one after the other and read only, so that loops are compiled once."""
     view = np.require(array, dtype, ["C", "A"]).view()
     view.flags.writeable = False
@@ -102,7 +102,7 @@ def _padded(matrix: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return padded
 
 
-def room_for(shapes: tuple[tuple[int, ...], ...], dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
+def _room(shapes: tuple[tuple[int, ...], ...], dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
     """Arrays to work in, zeros at first, the same for every call of a thread."""
     rooms: dict[Any, tuple[np.ndarray, ...]] = _own.__dict__
     key = f"{shapes}, {dtype}"

@@ -25,7 +25,7 @@ SUMMED = 32
 """Groups of rows whose features are added in the type of the rows before float64 takes over."""
 
 
-def compile_loop(function: Any, **options: Any) -> Any:
+def _compile(function: Any, **options: Any) -> Any:
     options = {"nogil": True, "error_model": "numpy", **options}
     try:
         return njit(cache=True, **options)(function)
@@ -35,13 +35,13 @@ def compile_loop(function: Any, **options: Any) -> Any:
 
 def _compile_in_any_order(function: Any) -> Any:
     """Compile a sum that may be added by vectors."""
-    return compile_loop(function, fastmath={"reassoc", "contract"})
+    return _compile(function, fastmath={"reassoc", "contract"})
 
 
 _one, _two, _three, _four = (product_of(n) for n in (1, 2, min(3, MOST_VECTORS), MOST_VECTORS))
 
 
-@compile_loop
+@_compile
 def _multiply(a: Any, b: Any, places: Any, out: Any, n_vectors: Any, lanes: Any) -> None:
     """A product of ``ROWS`` rows and any number of vectors, as many at a time as registers hold."""
     a_first, a_row, a_step, b_first, b_step, depth, out_first, out_row = places
@@ -69,7 +69,7 @@ def _dot(rows: Any, i: Any, others: Any, j: Any) -> Any:
     return total
 
 
-@compile_loop
+@_compile
 def fill(rows: Any, tables: Any, room: Any, out: Any, sums: Any) -> Any:
     """Features of a block and their column sums; returns whether all rows are finite.
 
@@ -129,7 +129,7 @@ def fill(rows: Any, tables: Any, room: Any, out: Any, sums: Any) -> Any:
     return finite
 
 
-@compile_loop
+@_compile
 def _norm(features: Any, i: Any, metric: Any) -> Any:
     """Norm of the features of row i after mixing; few rows need it."""
     squared = 0.0
@@ -141,7 +141,7 @@ def _norm(features: Any, i: Any, metric: Any) -> Any:
     return features.dtype.type(np.sqrt(max(squared, 0.0)))
 
 
-@compile_loop
+@_compile
 def gram(features: Any, degrees: Any, limits: Any, room: Any, sums: Any) -> Any:
     """Normalise the features of a block in place, and find F̄ᵀF̄ and F̄ᵀ1.
 

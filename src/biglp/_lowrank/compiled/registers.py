@@ -42,7 +42,7 @@ def product_of(n_vectors: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def multiply(typing_context: Any, a: Any, b: Any, places: Any, out: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            Product(context, builder, signature.args).write(values, n_vectors)
+            _Product(context, builder, signature.args).write(values, n_vectors)
             return context.get_dummy_value()
 
         return types.void(a, b, places, out), generate
@@ -73,7 +73,7 @@ def fetch(typing_context: Any, array: Any, first: Any) -> Any:
     """Ask for the cache line of an element that will be read soon; nothing is read beyond."""
 
     def generate(context: Any, builder: Any, signature: Any, found: Any) -> Any:
-        writer = Writer(context, builder, signature.args)
+        writer = _Writer(context, builder, signature.args)
         place = builder.bitcast(writer.pointer(0, *found), ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [place.type, *[ir.IntType(32)] * 3])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -83,7 +83,7 @@ def fetch(typing_context: Any, array: Any, first: Any) -> Any:
     return types.void(array, first), generate
 
 
-class Writer:
+class _Writer:
     """Writes instructions on vectors of the type of the first argument's elements."""
 
     def __init__(self, context: Any, builder: Any, arguments: Any) -> None:
@@ -127,56 +127,36 @@ class Writer:
         return self.builder.shuffle_vector(first, nothing, zeros)
 
 
-class Product(Writer):
+class _Product(_Writer):
     """A product of ``ROWS`` rows."""
 
     def write(self, values: Any, n_vectors: int) -> None:
-        """Sum from zero on, then store."""
-        a, b, places, out = values
-        at = [self.builder.extract_value(places, i) for i in range(8)]
-        a, b = self.pointer(0, a, at[0]), self.pointer(1, b, at[3])
-        out = self.pointer(3, out, at[6])
-        zeros = [self.constant(0.0)] * (ROWS * n_vectors)
-        self.store(self.summed((a, at[1], at[2]), (b, at[4]), at[5], zeros), out, at[7])
-
-    def summed(self, a: Any, b: Any, depth: Any, starts: list[Any]) -> list[Any]:
-        """Sum over p in a loop.
-
-        Parameters
-        ----------
-        a : tuple
-            Where it begins, and steps from row to row and from p to p.
-        b : tuple
-            Where it begins, and the step from p to p.
-        depth : value
-            Number of terms, 1 or more.
-        starts : list of vectors
-            What each sum begins with, row after row.
-        """
+        """Sum over p in a loop, then store."""
         builder = self.builder
+        a, b, places, out = values
+        at = [builder.extract_value(places, i) for i in range(8)]
+        a = self.pointer(0, a, at[0])
+        b = self.pointer(1, b, at[3])
+        out = self.pointer(3, out, at[6])
         before = builder.block
         loop, after = (builder.append_basic_block(name) for name in ("terms", "sums"))
         builder.branch(loop)
         builder.position_at_end(loop)
         p = builder.phi(INDEX)
         p.add_incoming(INDEX(0), before)
-        sums = [builder.phi(self.vector) for _ in starts]
-        added = self.terms(sums, self.moved(a[0], p, a[2]), self.moved(b[0], p, b[1]), a[1])
+        sums = [builder.phi(self.vector) for _ in range(ROWS * n_vectors)]
+        added = self.terms(sums, self.moved(a, p, at[2]), self.moved(b, p, at[4]), at[1])
         following = builder.add(p, INDEX(1))
         p.add_incoming(following, loop)
-        for total, start, value in zip(sums, starts, added, strict=True):
-            total.add_incoming(start, before)
+        for total, value in zip(sums, added, strict=True):
+            total.add_incoming(self.constant(0.0), before)
             total.add_incoming(value, loop)
-        builder.cbranch(builder.icmp_signed("<", following, depth), loop, after)
+        builder.cbranch(builder.icmp_signed("<", following, at[5]), loop, after)
         builder.position_at_end(after)
-        return added
-
-    def store(self, found: list[Any], out: Any, out_row: Any) -> None:
-        """Store the vectors of all rows."""
-        for i, value in enumerate(found):
-            row, v = divmod(i, len(found) // ROWS)
-            place = self.moved(out, INDEX(row), out_row)
-            self.builder.store(value, self.vector_at(place, v), align=self.bytes)
+        for i, value in enumerate(added):
+            row, v = divmod(i, n_vectors)
+            place = self.moved(out, INDEX(row), at[7])
+            builder.store(value, self.vector_at(place, v), align=self.bytes)
 
     def terms(self, sums: list[Any], a: Any, b: Any, a_row: Any) -> list[Any]:
         """Add one term to every sum."""
@@ -193,7 +173,7 @@ class Product(Writer):
         return added
 
 
-class _Gaussian(Writer):
+class _Gaussian(_Writer):
     """The Gaussian of a row's distances.
 
     With n = x / log 2, rounded, eˣ = 2ⁿ · eʳ where |r| ≤ log(2) / 2, and a few terms of the series

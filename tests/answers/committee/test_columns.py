@@ -1,0 +1,21 @@
+"""Sums and maxima by columns have NumPy's bits."""
+
+import numpy as np
+import pytest
+
+from biglp._answers.committee.columns import row_maxima, row_sums
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 8, 9, 15, 16, 40])
+@pytest.mark.parametrize("n_rows", [0, 1, 50])
+def test_bits_are_those_of_numpy(kind, width, n_rows):
+    found = np.random.default_rng(width).normal(size=(n_rows, 2 * width)).astype(kind)
+    for array in (found[:, :width], np.ascontiguousarray(found[:, width:])):
+        np.testing.assert_array_equal(row_sums(array), array.sum(1))
+        np.testing.assert_array_equal(row_maxima(array), array.max(1))
+
+
+def test_nan_is_the_largest():
+    assert np.isnan(row_maxima(np.array([[1.0, np.nan, 2.0]])))
+    assert np.isnan(row_sums(np.array([[1.0, np.nan, 2.0]])))
