@@ -145,17 +145,17 @@ class Forest(Opinion):
         ``outside`` (trees, l) says which trees did not.
         """
         rows = rounded_up(rows)
-        shares = np.zeros((len(rows), self.values.shape[1]))
-        step = max(CHUNK // len(self.roots), 1)
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            here = rows[part]
-            nodes = np.repeat(self.roots[:, None], len(here), axis=1)
-            places = np.arange(len(here))
-            for _ in range(int(self.depths.max())):
-                right = here[places, self.features[nodes]] > self.thresholds[nodes]
-                nodes = self.lefts[nodes] + right
-            shares[part] = np.einsum("tl,tlc->lc", outside[:, part], self.values[nodes])
+        flat, trees, places = rows.reshape(-1), *np.nonzero(outside)
+        leaves = self.roots[trees]
+        for start in range(0, len(trees), CHUNK):
+            part = slice(start, start + CHUNK)
+            firsts, nodes = places[part] * rows.shape[1], leaves[part]
+            for _ in range(int(self.depths[trees[part]].max())):
+                right = flat.take(firsts + self.features.take(nodes)) > self.thresholds.take(nodes)
+                nodes = self.lefts.take(nodes) + right
+            leaves[part] = nodes
+        columns = [np.bincount(places, said.take(leaves), len(rows)) for said in self.values.T]
+        shares = np.stack(columns, axis=1)
         asked = outside.sum(axis=0)[:, None]
         return np.asarray(
             blurred_logits(np.where(asked, shares, 1.0) / np.where(asked, asked, shares.shape[1]))

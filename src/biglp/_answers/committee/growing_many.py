@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,21 +41,20 @@ def grow_many(
     counts : ndarray of shape (trees, l)
         How often each tree has drawn each row.
     """
-    from sklearn.ensemble import RandomForestClassifier  # slow to load, and seldom needed
-
-    # scikit-learn takes values that differ by less than 1e-7 for equal. Powers of two bring all
-    # features to the size of 1 without touching a digit.
+    # Powers of two bring all features to the size of 1 without touching a digit: scikit-learn
+    # takes values that differ by less than 1e-7 for equal.
     powers = _powers_of_two(rows)
-    # The trees are the same with any number of threads.
-    grown = RandomForestClassifier(trees, random_state=seed % 2**32, n_jobs=_threads.get())
+    scaled = np.ascontiguousarray(np.ldexp(rows, -powers), dtype=np.float32)
+    one = partial(_grown, scaled, codes, weights, powers)
+    # Seeds and draws are those of scikit-learn's forests, which look again at all parameters for
+    # each tree. The trees are the same with any number of threads.
+    seeds = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.int32).max, size=trees)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
-        grown.fit(np.ldexp(rows, -powers), codes, weights)
-    drawn = [np.bincount(one, minlength=len(rows)) for one in grown.estimators_samples_]
-    depths = np.array([estimator.tree_.max_depth for estimator in grown.estimators_])
-    packed = []
-    while grown.estimators_:  # with many classes two copies of all trees would take much memory
-        packed.append(_packed(grown.estimators_.pop(0).tree_, powers))
+        with ThreadPoolExecutor(_threads.get()) as pool:
+            grown = list(pool.map(one, seeds.tolist()))
+    packed = [tree for tree, _ in grown]
+    depths = np.array([tree.pop("depth")[()] for tree in packed])
     sizes = [len(tree["features"]) for tree in packed]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     for tree, root in zip(packed, roots, strict=True):
@@ -61,7 +62,26 @@ def grow_many(
     arrays = {"roots": roots, "depths": depths}
     for name in tuple(packed[0]):
         arrays[name] = np.concatenate([tree.pop(name) for tree in packed])
-    return arrays, np.array(drawn)
+    return arrays, np.array([drawn for _, drawn in grown])
+
+
+def _grown(
+    rows: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, powers: np.ndarray, seed: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """A tree, and how often it has drawn each row."""
+    from sklearn import config_context  # slow to load, and seldom needed
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng, count = np.random.RandomState(seed), len(rows)
+    if weights is None:
+        drawn = rng.randint(0, count, count)
+    else:
+        drawn = rng.choice(count, count, p=weights / weights.sum())
+    counts = np.bincount(drawn, minlength=count)
+    tree = DecisionTreeClassifier(max_features="sqrt", random_state=seed)
+    with config_context(skip_parameter_validation=True):
+        tree.fit(rows, codes, counts.astype(np.float64), check_input=False)
+    return _packed(tree.tree_, powers), counts
 
 
 def _powers_of_two(rows: np.ndarray) -> np.ndarray:
@@ -73,11 +93,10 @@ def _powers_of_two(rows: np.ndarray) -> np.ndarray:
 def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
     """One of scikit-learn's trees, renumbered so that siblings are neighbours."""
     left, right = tree.children_left, tree.children_right
-    order = [0]
-    for node in order:  # grows while it is walked through: parents before children
-        if left[node] >= 0:
-            order += [int(left[node]), int(right[node])]
-    old = np.array(order)
+    levels = [np.zeros(1, dtype=np.intp)]
+    while len(inner := levels[-1][left[levels[-1]] >= 0]):
+        levels.append(np.stack([left[inner], right[inner]], axis=1).ravel())
+    old = np.concatenate(levels)  # parents before children
     new = np.empty(len(old), dtype=np.int64)
     new[old] = np.arange(len(old))
     leaf = left[old] < 0
@@ -89,5 +108,6 @@ def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
         "features": np.where(leaf, 0, tree.feature[old]).astype(np.int64),
         "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),
         "lefts": np.where(leaf, np.arange(len(old)), new[left[old]]),
+        "depth": np.array(tree.max_depth),
         "values": tree.value[old, 0, :].astype(np.float32),
     }

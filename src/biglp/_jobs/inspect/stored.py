@@ -21,7 +21,7 @@ from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
 from biglp._answers.committee.walks import FEW
 from biglp._answers.spreading import ALPHAS, DEFAULT_ALPHA, LABELS_TO_CHOOSE
-from biglp._core.effort import EFFORTS, TREE_STEP, pair_seconds
+from biglp._core.effort import EFFORTS, PLAIN_STEPS, TREE_STEP, pair_seconds
 from biglp._core.jit import has_compiler
 from biglp._core.shape import Shape
 from biglp._engines.local import one_blas_thread
@@ -135,7 +135,8 @@ class Learning:
         if settings.answer.method != "committee":
             return 0.0
         effort, labels = EFFORTS[settings.graph.effort], self.shape.n_labelled
-        walked = effort.trees * (np.log2(max(labels, 2)) + 2) * TREE_STEP * self.trees
+        step = TREE_STEP * (1 if has_compiler() else PLAIN_STEPS)
+        walked = effort.trees * (np.log2(max(labels, 2)) + 2) * step * self.trees
         voters = count_voters(labels, self.shape.n_rows, self.width, effort)
         return float(walked + voters * pair_seconds(self.width))
 
