@@ -188,7 +188,7 @@ def test_the_only_worker_is_lost_and_another_comes(tmp_path):
 
 
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 15)
+    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 120)
     monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
     cluster = DaskProcesses(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)
