@@ -88,12 +88,12 @@ def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
         return None
     if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
-    sample = Sample.of(graph, SAMPLE, seed, LEADING)
-    rows = to_numpy(graph.source.take(sample.rows)) if answer.needs_rows else None
-    outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), rows)
-    called = largest_column(to_numpy(outputs))
-    part = problem.part_of_labels(MOST_LABELS)
     with one_blas_thread():
+        sample = Sample.of(graph, SAMPLE, seed, LEADING)
+        rows = to_numpy(graph.source.take(sample.rows)) if answer.needs_rows else None
+        outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), rows)
+        called = largest_column(to_numpy(outputs))
+        part = problem.part_of_labels(MOST_LABELS)
         known = sample.spectrum.rotated(graph.features_of(part.rows))
         return graph.engine.once(lambda: _group(sample, called, part.codes, known, seed))
 

@@ -68,14 +68,15 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         chosen = to_dense(sample_rows(source, k, seed))
         check_finite(squared_norms(chosen))
         return _distinct(chosen)
-    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
-    start = engine.once(lambda: kmeans_start(sample, k, seed))
+    n_threads = min(engine.n_threads, engine.most_at_once)
+    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed, n_threads))
+    start = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)
     if strategy == "kmeans-full":
         return _distinct(_as_rows_are(lloyd.run(rows.blocks, start)[0], source))
     rows_each = max(block.n_rows for block in rows.blocks)
-    lloyd = replace(lloyd, rows_at_once=rows_each)
+    lloyd = replace(lloyd, rows_at_once=rows_each, in_cells=True)
     if begins_with_few(sample.shape[0], len(start)):
         few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
         start, _ = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS).run(few, start)
