@@ -8,7 +8,6 @@ row of the start sample instead of dividing by zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_dense
 from biglp._core.blocks import Block
 from biglp._engines import Engine
-from biglp._engines.local import one_blas_thread
+from biglp._engines.local import one_blas_thread, threads_of_one
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.cells import FEWEST_LANDMARKS, Cells
 from biglp._lowrank.kernels import (
@@ -61,7 +60,7 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
     squared = np.full(size, np.inf, dtype=norms.dtype)
     fresh = chosen
     n_threads = n_threads if size * k >= WORTH_THREADS else 1
-    workers = ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext()
+    workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
     with one_blas_thread(), workers as threads:
         distances = _from_pool(pool, map if threads is None else threads.map)
         while True:

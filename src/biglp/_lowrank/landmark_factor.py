@@ -18,6 +18,7 @@ from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block, cells_of
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
+    IN_CELLS,
     LAST_ITERATIONS,
     SPACING_ROWS,
     begins_with_few,
@@ -115,7 +116,7 @@ class LandmarkFactor(Factor):
         on_sample = settings.landmarks == "kmeans"
         sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
         swept = sampled if on_sample else rehearsal.n_rows
-        cells = cells_of(landmarks) if on_sample else None
+        cells = cells_of(landmarks) if on_sample and sampled >= IN_CELLS * k else None
         search = partial(assign_block, centres=landmarks, cells=cells)
         began = time.process_time()
         if on_sample:  # the sums of many blocks are found as one and added up once

@@ -6,12 +6,11 @@ No choice here looks at the number of workers or the cut into blocks, so any eng
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from biglp._core.arrays import Rows
-from biglp._engines.local import one_blas_thread
+from biglp._engines.local import threads_of_one
 from biglp._sources import Source
 
 NOISE_CHUNK = 1024
@@ -66,7 +65,7 @@ def sample_rows(source: Source, size: int, seed: int, n_threads: int = 1) -> Row
         for start in starts:
             fill(start)
         return rows
-    with one_blas_thread(), ThreadPoolExecutor(min(n_threads, MOST_FETCHING)) as threads:
+    with threads_of_one(min(n_threads, MOST_FETCHING)) as threads:
         deque(threads.map(fill, starts), maxlen=0)  # raises what a thread has raised
     return rows
 
