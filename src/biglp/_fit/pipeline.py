@@ -1,8 +1,7 @@
 """A fit from rows and labels to a model and labelled rows: the table of contents.
 
 Each step leaves small arrays behind and can be taken from a checkpoint instead of being computed.
-The estimators, the command line, estimates of time and the paper's experiments all go through these
-steps.
+Estimators, command line, estimates of time and the paper's experiments all go through these steps.
 """
 
 from __future__ import annotations

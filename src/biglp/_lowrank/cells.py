@@ -19,7 +19,7 @@ from biglp._lowrank.kernels import nearest_landmarks, relative_distances, scatte
 
 LANDMARKS_EACH = 32
 """Landmarks a cell, about."""
-SHARE = 0.15
+SHARE = 0.25
 """Share of the landmarks that the rows of a cell are compared with."""
 FEWEST_LANDMARKS = 1000
 """Landmarks from which on cells save time."""
