@@ -15,6 +15,7 @@ from biglp._core.shape import Shape
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.graph import Graph
+from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows
@@ -24,6 +25,8 @@ from biglp._propagate.systems import System, take_apart
 
 FEW_CLASSES = 16
 """Classes up to which a card counts each by itself faster than all at once."""
+SAMPLE = 2000
+"""Rows that tell the usual size of each member's logits, and whether some are unlike all labels."""
 AnyLabels = TypeVar("AnyLabels", Labels, Targets)
 
 
@@ -88,6 +91,16 @@ class Problem(Generic[AnyLabels]):
             return OwnGraphSystem(1.0, self.sums)
         device, n_threads = self.graph.source.device, self.graph.engine.n_threads
         return take_apart(self.sums, len(self.labels.rows), device, n_threads)
+
+    @cached_property
+    def sample_features(self) -> Any:
+        """Normalised features, before mixing, of a random sample of all rows.
+
+        Who fetches these rows anyway puts them here.
+        """
+        return self.graph.features.of_rows(
+            sample_rows(self.graph.source, SAMPLE, self.settings.seed)
+        )
 
     def part_of_labels(self, most: int) -> AnyLabels:
         """The labels, or a random part of them."""

@@ -121,6 +121,13 @@ class ThreadEngine(LocalEngine):
                     future.cancel()
 
 
+@contextmanager
+def threads_of_one(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads for pieces of work beside the sweeps, each with one BLAS thread."""
+    with one_blas_thread(), ThreadPoolExecutor(n_threads, initializer=_begin_thread) as pool:
+        yield pool
+
+
 def _begin_thread() -> None:
     """Set up a thread: NumPy and some builds of BLAS have a setting for each, CUDA a context."""
     unflagged().__enter__()  # for as long as the thread is there

@@ -14,12 +14,16 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows, is_torch, namespace, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
+from biglp._engines.local import one_blas_thread
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks, searchable, squared_norms
 from biglp._sources import PreparedSource, Source
 
 PLACES, ROWS_EACH = 16, 128
 """Rows that are looked at: so many in each of so many places, evenly over all rows."""
+TOGETHER_BYTES = 4 << 20
+"""They are compared with the landmarks together where they take no more than this: landmarks are
+made ready once then, and not for each place."""
 NEAREST = 5
 USUAL = 0.99
 """Share of the training rows that are not far."""
@@ -95,10 +99,15 @@ def _told(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def _some_rows(source: PreparedSource) -> Iterator[Rows]:
-    """Rows from some places of all; on a card together, where launches take longer than rows."""
-    starts = np.unique(np.linspace(0, max(source.n_rows - ROWS_EACH, 0), PLACES).astype(int))
-    read = (source.read(start, min(start + ROWS_EACH, source.n_rows)) for start in starts.tolist())
-    if source.device == "cpu":
+    """Rows from some places of all, or all of few; on a card, and if they are small, together."""
+    n_rows, most = source.n_rows, PLACES * ROWS_EACH
+    if n_rows > most:
+        starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
+    else:
+        starts = np.arange(0, n_rows, ROWS_EACH)
+    read = (source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist())
+    small = not source.is_sparse and 8 * min(n_rows, most) * source.n_features <= TOGETHER_BYTES
+    if source.device == "cpu" and not small:
         yield from read
     else:
         together = list(read)
@@ -113,12 +122,13 @@ def _distances(graph: Graph) -> np.ndarray | None:
     count = min(NEAREST, len(landmarks))
     compared: Rows = None
     parts = []
-    for some in _some_rows(graph.source):
-        rows = some.double() if is_torch(some) else some.astype(np.float64)
-        if compared is None:
-            compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
-            compared = compared.astype(np.float64)
-        _, relative = nearest_landmarks(rows, compared, count)
-        squared = to_numpy(relative[:, -1] + squared_norms(rows))
-        parts.append(np.sqrt(np.maximum(squared, 0.0)))
+    with one_blas_thread():  # several wait for each other where other programs are at work
+        for some in _some_rows(graph.source):
+            rows = some.double() if is_torch(some) else some.astype(np.float64)
+            if compared is None:
+                compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
+                compared = compared.astype(np.float64)
+            _, relative = nearest_landmarks(rows, compared, count)
+            squared = to_numpy(relative[:, -1] + squared_norms(rows))
+            parts.append(np.sqrt(np.maximum(squared, 0.0)))
     return np.concatenate(parts)

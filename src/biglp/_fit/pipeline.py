@@ -1,8 +1,7 @@
 """A fit from rows and labels to a model and labelled rows: the table of contents.
 
 Each step leaves small arrays behind and can be taken from a checkpoint instead of being computed.
-The estimators, the command line, estimates of time and the paper's experiments all go through these
-steps.
+Estimators, command line, estimates of time and the paper's experiments all go through these steps.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from biglp._core.errors import (
 from biglp._engines import Engine
 from biglp._engines.local import blas_threads_for, one_blas_thread
 from biglp._fit.bad_rows import explained
+from biglp._fit.beside import tasks_beside
 from biglp._fit.device import Stopwatch, is_card_full
 from biglp._fit.drift import usual_distance
 from biglp._fit.memory import MemoryPlan
@@ -168,8 +168,11 @@ class Pipeline:
             graph = watch.timed("graph", lambda: self.graph(prepared))
             problem = watch.timed("sums", lambda: self.problem(graph, labels))
             learnt = watch.timed("learning", lambda: self.learn(problem))
-            answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
-            unlike = unlike_labels(problem, learnt.answer)
+            with tasks_beside(self.engine, graph.source) as beside:
+                unlike_found = beside(lambda: unlike_labels(problem, learnt.answer))
+                usual_found = beside(lambda: usual_distance(graph))
+                answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
+            unlike = unlike_found()
         facts = {
             **graph.factor.describe(),
             "left_out": graph.factor.left_out(self.settings.graph.effort, source.n_rows),
@@ -182,7 +185,7 @@ class Pipeline:
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
             "unlike_labels": unlike and unlike.report(),
-            "usual_distance": usual_distance(graph),
+            "usual_distance": usual_found(),
             "text_columns": source.encoding.text_columns if source.encoding else [],
             "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
             **prepared.where_it_ran(watch.seconds),

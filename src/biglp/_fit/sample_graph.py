@@ -91,7 +91,11 @@ class Sample:
     def of(cls, graph: Graph, size: int, seed: int, rank: int = RANK) -> Sample:
         """Look at a random sample of a graph's rows."""
         rows = sample_indices(graph.source.n_rows, size, seed)
-        features = graph.features_of(rows)
+        return cls.among(graph, rows, graph.features_of(rows), rank)
+
+    @classmethod
+    def among(cls, graph: Graph, rows: np.ndarray, features: Any, rank: int = RANK) -> Sample:
+        """Look at some rows whose features are known."""
         spectrum = Spectrum.of(features, graph, rank)
         with one_blas_thread():
             return cls(rows, spectrum, spectrum.rotated(features), features)

@@ -23,17 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Answer, Problem
+from biglp._answers.base import SAMPLE, Answer, Problem
 from biglp._core.arrays import largest_column, to_numpy
 from biglp._core.errors import UnlikeLabelsWarning
 from biglp._engines.local import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._fit.typical import clustered
 from biglp._labels.labels import Labels
+from biglp._lowrank.features import float64_features
+from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.posterior import ALPHA, Posterior
 
-SAMPLE, LEADING = 2000, 30
-"""Rows that are looked at, and the eigenvectors in which they are compared."""
+LEADING = 30
+"""Eigenvectors in which rows of a sample are compared."""
 LEAST_ROWS = 1000
 """Rows that are needed: of a few hundred, a group would be a handful, and chance is at work."""
 MOST_LABELS = 500
@@ -88,12 +90,17 @@ def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
         return None
     if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
-    sample = Sample.of(graph, SAMPLE, seed, LEADING)
-    rows = to_numpy(graph.source.take(sample.rows)) if answer.needs_rows else None
-    outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), rows)
-    called = largest_column(to_numpy(outputs))
-    part = problem.part_of_labels(MOST_LABELS)
     with one_blas_thread():
+        rows = sample_indices(n_rows, SAMPLE, seed)
+        if graph.factor.kept_with_blocks:
+            features = graph.features_of(rows)
+        else:
+            features = float64_features(problem.sample_features)
+        sample = Sample.among(graph, rows, features, LEADING)
+        looked_at = to_numpy(graph.source.take(rows)) if answer.needs_rows else None
+        outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), looked_at)
+        called = largest_column(to_numpy(outputs))
+        part = problem.part_of_labels(MOST_LABELS)
         known = sample.spectrum.rotated(graph.features_of(part.rows))
         return graph.engine.once(lambda: _group(sample, called, part.codes, known, seed))
 
@@ -116,9 +123,8 @@ def _group(
         rng = np.random.default_rng(seed)
         pools = _pools(called, codes)
         before = _before(sample)
-        drawn = np.array(
-            [_open(sample, before, _drawn(sample.rotated, known, pools, rng)) for _ in range(DRAWS)]
-        )
+        others = _drawn(sample.rotated, known, pools, rng)
+        drawn = np.array([_open(sample, before, one) for one in others])
         usual = drawn.mean(axis=0)
         given = _open(sample, before, known)
         values = _upper_mean(drawn - usual)
@@ -152,16 +158,19 @@ def _drawn(
     pools: list[tuple[np.ndarray, np.ndarray | None]],
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Features of other labelled rows: of each class as many, from the rows that are called it.
+    """Features of other labelled rows, in several draws.  (l, q) → (DRAWS, l, q).
 
-    Where the sample has too few of these, the labels stay where they are.
+    Of each class as many as it has labels, from the rows that are called it. Where the sample has
+    too few of these, the labels stay where they are.
     """
-    return np.concatenate(
-        [
-            known[own] if others is None else rotated[rng.choice(others, len(own), replace=False)]
-            for own, others in pools
-        ]
-    )
+    parts = []
+    for own, others in pools:
+        if others is None:
+            parts.append(np.broadcast_to(known[own], (DRAWS, len(own), known.shape[1])))
+        else:  # the first few of each row in random order
+            order = rng.random((DRAWS, len(others))).argpartition(len(own) - 1, axis=1)
+            parts.append(rotated[others[order[:, : len(own)]]])
+    return np.concatenate(parts, axis=1)
 
 
 def _before(sample: Sample) -> np.ndarray:
@@ -179,4 +188,5 @@ def _open(sample: Sample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
 def _upper_mean(values: np.ndarray) -> Any:
     """Mean of the largest values of each row of a table.  (..., m) → (...)."""
     count = max(1, int(UPPER * values.shape[-1]))
-    return np.sort(values, axis=-1)[..., -count:].mean(axis=-1)
+    largest = np.partition(values, -count, axis=-1)[..., -count:]
+    return np.sort(largest, axis=-1).mean(axis=-1)

@@ -7,9 +7,11 @@ row of the start sample instead of dividing by zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +19,12 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_dense
 from biglp._core.blocks import Block
 from biglp._engines import Engine
+from biglp._engines.local import one_blas_thread, threads_of_one
 from biglp._lowrank.base import check_finite
+from biglp._lowrank.cells import FEWEST_LANDMARKS, Cells
 from biglp._lowrank.kernels import (
     DEVICE_CELLS,
+    SEARCH_CELLS,
     SPARSE_LANDMARKS,
     nearest_landmarks,
     scatter,
@@ -32,14 +37,19 @@ START_ROWS_PER_CENTRE = 5
 many rows; labels from ten rows a centre are not better, from three they are half a point worse."""
 START_BATCHES = 32
 """Batches in which the start is drawn when there are more centres than this."""
+WORTH_THREADS = 1 << 22
+"""Distances of the start from which on several threads find them."""
 
 
-def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
+def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndarray:
     """Choose k rows of a sample, far from each other (k-means++).  (k, m).
 
     Each row is drawn with a chance proportional to its squared distance from the rows already
     chosen. For large k the draws come in small batches, so that the distances cost matrix products
     and not passes over the sample; Lloyd's steps make up for the little that this loses.
+
+    The smallest of e_i / d_i², with e_i from the exponential distribution, are such a draw without
+    putting back (Efraimidis and Spirakis, 2006).
     """
     rng = np.random.default_rng(seed)
     size = min(sample.shape[0], START_ROWS_PER_CENTRE * k)
@@ -47,20 +57,54 @@ def kmeans_start(sample: Rows, k: int, seed: int) -> np.ndarray:
     norms = squared_norms(pool)
     check_finite(norms)
     chosen = [int(rng.integers(size))]
-    squared = np.full(size, np.inf)
+    squared = np.full(size, np.inf, dtype=norms.dtype)
     fresh = chosen
-    few = sparse.issparse(pool) and pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
-    while True:
-        centres = pool[fresh] if few else to_dense(pool[fresh])
-        _, nearest_fresh = nearest_landmarks(pool, centres, 1)
-        squared = np.minimum(squared, np.maximum(nearest_fresh[:, 0] + norms, 0.0))
-        squared[chosen] = 0.0
-        batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
-        if batch <= 0:
-            return to_dense(pool[chosen])
-        chance = squared / squared.sum(dtype=np.float64)
-        fresh = rng.choice(size, batch, replace=False, p=chance / chance.sum()).tolist()
-        chosen = chosen + fresh
+    n_threads = n_threads if size * k >= WORTH_THREADS else 1
+    workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
+    with one_blas_thread(), workers as threads:
+        distances = _from_pool(pool, map if threads is None else threads.map)
+        while True:
+            squared = np.minimum(squared, np.maximum(distances(fresh) + norms, 0.0))
+            squared[chosen] = 0.0
+            batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
+            if batch <= 0:
+                return to_dense(pool[chosen])
+            with np.errstate(divide="ignore", over="ignore"):
+                keys = rng.standard_exponential(size) / squared
+            first = np.argpartition(keys, batch - 1)[:batch]
+            fresh = first[np.argsort(keys[first], kind="stable")].tolist()
+            chosen = chosen + fresh
+
+
+def _from_pool(
+    pool: Rows, each: Callable[..., Iterable[np.ndarray]]
+) -> Callable[[list[int]], np.ndarray]:
+    """Make the function that finds ‖x − l‖² − ‖x‖² of all rows for the nearest of some of them.
+
+    ``each`` is ``map``, or that of some threads: the numbers are the same.
+    """
+    if sparse.issparse(pool):
+        few = pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
+        return lambda fresh: nearest_landmarks(
+            pool, pool[fresh] if few else to_dense(pool[fresh]), 1
+        )[1][:, 0]
+    across = np.vstack([pool.T, np.ones((1, len(pool)), pool.dtype)])
+
+    def distances(fresh: list[int]) -> np.ndarray:
+        centres = pool[fresh]
+        sizes = squared_norms(centres)
+        matrix = np.hstack([centres * -2.0, sizes[:, None]])
+        step = max(SEARCH_CELLS // len(fresh), 1)
+
+        def part(start: int) -> np.ndarray:
+            # The smallest of each column: NumPy compares whole rows of distances at a time.
+            with np.errstate(over="ignore", invalid="ignore"):
+                found: np.ndarray = (matrix @ across[:, start : start + step]).min(axis=0)
+            return found
+
+        return np.concatenate(list(each(part, range(0, len(pool), step))))
+
+    return distances
 
 
 @dataclass(frozen=True)
@@ -81,6 +125,8 @@ class Lloyd:
         Seed for the choice of pool rows.
     rows_at_once : int, optional
         Rows of a block whose distances are held at once; all by default.
+    in_cells : bool
+        Whether rows are compared with the centres near their cell only, where centres are many.
     """
 
     engine: Engine
@@ -89,16 +135,17 @@ class Lloyd:
     tol: float = 1e-3
     seed: int = 0
     rows_at_once: int | None = None
+    in_cells: bool = False
 
     def run(self, blocks: Sequence[Block], start: np.ndarray) -> tuple[np.ndarray, int]:
         """Iterate from the centres ``start``; return the last ones and the iterations."""
         centres, previous = start, np.inf
         rng = np.random.default_rng(self.seed)
         for iteration in range(1, self.max_iter + 1):
+            cells = cells_of(centres) if self.in_cells else None
+            search = partial(assign_block, centres=centres, rows_at_once=self.rows_at_once)
             sums, counts, inertia = self.engine.sum_blocks(
-                partial(assign_block, centres=centres, rows_at_once=self.rows_at_once),
-                blocks,
-                label=f"k-means {iteration}",
+                partial(search, cells=cells), blocks, label=f"k-means {iteration}"
             )
             means, empty = to_dense(sums), counts == 0
             means /= np.where(empty, 1.0, counts)[:, None]  # in place: they may be wide
@@ -115,26 +162,52 @@ class Lloyd:
         return centres, self.max_iter
 
 
+def cells_of(centres: np.ndarray) -> Cells | None:
+    """The centres in cells, where that saves time."""
+    if len(centres) < FEWEST_LANDMARKS:
+        return None
+    with one_blas_thread():
+        return Cells.of(centres)
+
+
 def assign_block(
-    block: Block, centres: np.ndarray, rows_at_once: int | None = None
+    block: Block,
+    centres: np.ndarray,
+    rows_at_once: int | None = None,
+    cells: Cells | None = None,
 ) -> tuple[Array, Array, Array]:
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
     step = rows_at_once or rows.shape[0]
+    if cells is not None and isinstance(rows, np.ndarray):
+        return _summed(rows, partial(_assigned_in, cells=cells), max(step, cells.rows_at_once()))
     if is_torch(rows):  # blocks are large there, and a row has a number for each centre
         step = min(step, max(DEVICE_CELLS // len(centres), 1))
     compared = searchable(centres) if sparse.issparse(rows) else centres
-    total = _assigned(rows[:step], compared)
+    return _summed(rows, partial(_assigned, centres=compared), step)
+
+
+def _summed(rows: Rows, search: Callable[[Rows], tuple[Array, ...]], step: int) -> Any:
+    """Add up what is found of some rows at a time."""
+    total = search(rows[:step])
     for start in range(step, rows.shape[0], step):
-        parts = zip(total, _assigned(rows[start : start + step], compared), strict=True)
+        parts = zip(total, search(rows[start : start + step]), strict=True)
         total = tuple(whole + part for whole, part in parts)
     return total
 
 
+def _assigned_in(rows: np.ndarray, cells: Cells) -> tuple[Array, ...]:
+    return _around(rows, *cells.nearest(rows), len(cells.matrix))
+
+
 def _assigned(rows: Rows, centres: Rows) -> tuple[Array, ...]:
-    columns, values = nearest_landmarks(rows, centres, 1)
+    return _around(rows, *nearest_landmarks(rows, centres, 1), centres.shape[0])
+
+
+def _around(rows: Rows, columns: Array, values: Array, k: int) -> tuple[Array, ...]:
+    """Sums of rows around their centres, how many they are, and the squared distances."""
     check_finite(values)
-    members = scatter(columns, namespace(values).ones_like(values), centres.shape[0])
+    members = scatter(columns, namespace(values).ones_like(values), k)
     sums = members.T @ rows
     counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
     inertia = (values[:, 0] + squared_norms(rows)).clip(min=0).sum()

@@ -15,10 +15,11 @@ from biglp._core.checks import positive
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
-from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
+from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block, cells_of
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
+    IN_CELLS,
     LAST_ITERATIONS,
     SPACING_ROWS,
     begins_with_few,
@@ -132,7 +133,8 @@ class LandmarkFactor(Factor):
         on_sample = settings.landmarks == "kmeans"
         sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
         swept = sampled if on_sample else rehearsal.n_rows
-        search = partial(assign_block, centres=landmarks)
+        cells = cells_of(landmarks) if on_sample and sampled >= IN_CELLS * k else None
+        search = partial(assign_block, centres=landmarks, cells=cells)
         began = time.process_time()
         if on_sample:  # the sums of many blocks are found as one and added up once
             for block in rows.blocks:

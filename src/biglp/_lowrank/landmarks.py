@@ -26,6 +26,9 @@ EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 4, 2
 FEWEST_ROWS_PER_LANDMARK, FEWEST_ROWS = 5, 5000
 """The first iterations look at every fourth row of a large sample only, where these are still five
 rows a landmark: a third of the work, for labels that are as good."""
+IN_CELLS = 5
+"""Rows a landmark from which on k-means compares rows with the landmarks near them only
+(:mod:`.cells`): with fewer a row that goes to another landmark moves it far."""
 JOINED, FEWEST_BLOCKS = 8, 4
 """Blocks of the sample are joined, up to so many, while so many remain to be shared out."""
 SPACING_ROWS, SPACING_CELLS = 2000, 1 << 20
@@ -68,14 +71,16 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         chosen = to_dense(sample_rows(source, k, seed))
         check_finite(squared_norms(chosen))
         return _distinct(chosen)
-    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed))
-    start = engine.once(lambda: kmeans_start(sample, k, seed))
+    n_threads = min(engine.n_threads, engine.most_at_once)
+    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed, n_threads))
+    start = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)
     if strategy == "kmeans-full":
         return _distinct(_as_rows_are(lloyd.run(rows.blocks, start)[0], source))
     rows_each = max(block.n_rows for block in rows.blocks)
-    lloyd = replace(lloyd, rows_at_once=rows_each)
+    in_cells = sample.shape[0] >= IN_CELLS * len(start)
+    lloyd = replace(lloyd, rows_at_once=rows_each, in_cells=in_cells)
     if begins_with_few(sample.shape[0], len(start)):
         few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
         start, _ = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS).run(few, start)

@@ -5,13 +5,17 @@ No choice here looks at the number of workers or the cut into blocks, so any eng
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from biglp._core.arrays import Rows
+from biglp._engines.local import threads_of_one
 from biglp._sources import Source
 
 NOISE_CHUNK = 1024
-FETCH_BYTES = 8 << 20
+FETCH_BYTES, MOST_FETCHING = 2 << 20, 4
+"""Rows that are fetched at once, and threads that fetch some, at most."""
 
 
 def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
@@ -29,10 +33,11 @@ def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
 
 
-def sample_rows(source: Source, size: int, seed: int) -> Rows:
+def sample_rows(source: Source, size: int, seed: int, n_threads: int = 1) -> Rows:
     """Up to ``size`` distinct random rows, in the source's order.
 
-    They are fetched a few at a time, because preparing rows takes several times their memory.
+    They are fetched a few at a time, because preparing rows takes several times their memory; by
+    several threads where these are given.
     """
     indices = sample_indices(source.n_rows, size, seed)
     width = max(source.n_features, source.n_input_features)
@@ -50,9 +55,18 @@ def sample_rows(source: Source, size: int, seed: int) -> Rows:
         return source.take(indices)
     rows = np.empty((len(indices), source.n_features), dtype=first.dtype)
     rows[:at_once] = first
-    for start in range(at_once, len(indices), at_once):
+
+    def fill(start: int) -> None:
         stop = min(start + at_once, len(indices))
         rows[start:stop] = fetch(start, stop)
+
+    starts = range(at_once, len(indices), at_once)
+    if n_threads == 1:
+        for start in starts:
+            fill(start)
+        return rows
+    with threads_of_one(min(n_threads, MOST_FETCHING)) as threads:
+        deque(threads.map(fill, starts), maxlen=0)  # raises what a thread has raised
     return rows
 
 

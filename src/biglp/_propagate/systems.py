@@ -39,8 +39,10 @@ DENSE_WORK = 10_000
 MOST_LABELLED, MOST_SOLVED = 5000, 1000
 """Labelled rows that leave-one-out looks at; and where each of them has to be solved for. More
 change nothing and cost time."""
-COLUMNS_EACH, COLUMNS_AT_ONCE = 16, 64
+COLUMNS_EACH, COLUMNS_AT_ONCE = 32, 64
 """Labelled rows that a thread solves for at once, which its cache can hold, and all threads."""
+KEPT_FACTORS = 2
+"""Factors that are kept: those of the α that a committee asks for, side by side."""
 ROUNDING = 1e-4
 """Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
 FACTOR_RANK = 200
@@ -140,8 +142,9 @@ class SparseSystem:
         if alpha not in self._latest:
             share = alpha / self.radius
             solved = solve_in_layers(self.sums.gram, share, self.sums.targets)
-            self._latest.clear()
-            self._latest[alpha] = (1.0 - alpha) * share * solved
+            found = (1.0 - alpha) * share * solved
+            _keep(self._latest, alpha, found)
+            return found
         return self._latest[alpha]
 
     solved = coefficients
@@ -208,10 +211,11 @@ class DenseSystem:
         return (1.0 - alpha) * alpha / self.radius * solved
 
     def _factor(self, alpha: float) -> Any:
-        if alpha not in self._latest:
-            self._latest.clear()  # r × r numbers each, and they are asked for one after the other
-            self._latest[alpha] = self._made(alpha)
-        return self._latest[alpha]
+        found = self._latest.get(alpha)
+        if found is None:
+            _keep(self._latest, alpha, None)  # room first: r × r numbers each
+            found = self._latest[alpha] = self._made(alpha)
+        return found
 
     def _made(self, alpha: float) -> Any:
         """The Cholesky factor of I − αH."""
@@ -219,6 +223,16 @@ class DenseSystem:
         system.flat[:: len(system) + 1] += 1.0
         # The transpose of a symmetric matrix is itself, in the order LAPACK works on in place.
         return linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
+
+
+def _keep(latest: dict[float, Any], alpha: float, found: Any) -> None:
+    """Keep what was found for an α, and of the others only the latest; threads may do so at once.
+
+    Each α is asked for by one thread.
+    """
+    for other in list(latest)[: max(len(latest) + 1 - KEPT_FACTORS, 0)]:
+        latest.pop(other, None)
+    latest[alpha] = found
 
 
 System = Spectrum | SparseSystem | DenseSystem

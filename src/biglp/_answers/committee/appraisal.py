@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from biglp._answers.base import SAMPLE
 from biglp._answers.committee.answer import CommitteeAnswer, scaled_logits
-from biglp._answers.committee.member import SAMPLE, Evidence
+from biglp._answers.committee.member import Evidence
 from biglp._answers.committee.weights import Trained
 from biglp._answers.coverage import ALARM, unseen_share
 from biglp._answers.estimate import TINY, HeldOutLabels, estimate_accuracy

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._answers.base import Extra, Problem
+from biglp._answers.base import SAMPLE, Extra, Problem
 from biglp._answers.standard import Standard, centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.shape import Shape
@@ -20,8 +20,6 @@ from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._sources import Scaling
 
-SAMPLE = 2000
-"""Rows that tell the usual size of each member's logits."""
 ROWS = ("table", "clusters", "pixels", "text", "embedding")
 """Kinds of rows, for which members start with weights of their own: features of any kind, such
 whose graph is in clusters, principal components of many features of one scale, words, and other
@@ -172,13 +170,15 @@ class Evidence:
         rows = graph.source.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
         sample = sample_rows(graph.source, SAMPLE, problem.settings.seed)
+        if "sample_features" not in problem.__dict__:
+            problem.__dict__["sample_features"] = graph.features.of_rows(sample)
         labelled = LabelledRows(features, part.codes, part.given)
         return cls(
             problem=problem,
             part=part,
             labelled=labelled,
             rows=to_numpy(rows),
-            sample_features=to_numpy(graph.features.of_rows(sample)),
+            sample_features=to_numpy(problem.sample_features),
             sample_rows=to_numpy(sample),
             log_prior=log_prior,
             targets=labelled.targets(len(log_prior)),

@@ -11,17 +11,18 @@ from biglp._answers.base import AnswerSettings, Extra, HeldOut, Learnt, Method, 
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
 from biglp._answers.committee.appraisal import appraise, graph_helped
-from biglp._answers.committee.member import Evidence
+from biglp._answers.committee.member import Evidence, Member, MemberFit
 from biglp._answers.committee.robust import learn_robustly
 from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
 from biglp._core.effort import EFFORTS, left_out
 from biglp._core.shape import Shape
+from biglp._engines.local import threads_of_one
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
 from biglp._propagate.poisson import mean_label
-from biglp._propagate.systems import MOST_LABELLED
+from biglp._propagate.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._sources.directions import PROJECT_ABOVE
 from biglp._sources.kept import KEPT_BYTES
 
@@ -69,7 +70,7 @@ class CommitteeMethod(Method):
         evidence = Evidence.of(problem, _log_prior(problem.labels, problem.settings))
         asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
         kinds = [kind for kind, _ in asked]
-        fits = [member.learn(evidence) for _, member in asked]
+        fits = _learnt(evidence, [member for _, member in asked])
         graphs = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.uses_graph]
         evidence = evidence.seen_through(graphs[-1])  # that of the largest α
         trained = [
@@ -111,6 +112,31 @@ class CommitteeMethod(Method):
         report |= appraise(evidence, trained, answer, found.shares)
         held_out = HeldOut(evidence.part.rows, found.shares)
         return Learnt(answer, report, max(one.fit.n_iter for one in trained), held_out)
+
+
+def _learnt(evidence: Evidence, members: list[Member]) -> list[MemberFit]:
+    """Let the members learn; those that use the graph in threads, where they take the longest.
+
+    They spend their time in matrix products and solves, with one BLAS thread each: the numbers are
+    those that they would find one after the other.
+    """
+    engine, system = evidence.problem.graph.engine, evidence.problem.system
+    n_threads = min(engine.n_threads, engine.most_at_once)
+    if n_threads < 2 or type(system) not in (DenseSystem, SparseSystem):
+        return [member.learn(evidence) for member in members]
+    with threads_of_one(min(n_threads, KEPT_FACTORS)) as pool:
+        waiting = {
+            place: pool.submit(member.learn, evidence)
+            for place, member in enumerate(members)
+            if member.uses_graph
+        }
+        found = {
+            place: member.learn(evidence)
+            for place, member in enumerate(members)
+            if place not in waiting
+        }
+        found |= {place: future.result() for place, future in waiting.items()}
+    return [found[place] for place in range(len(members))]
 
 
 def _weights(trained: list[Trained], evidence: Evidence) -> Weights:

@@ -15,8 +15,8 @@ from functools import cache
 
 import numpy as np
 
+from biglp._answers.base import SAMPLE
 from biglp._answers.committee.forest import SIDE_BY_SIDE
-from biglp._answers.committee.member import SAMPLE
 from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
 from biglp._answers.committee.walks import FEW
