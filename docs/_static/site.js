@@ -33,7 +33,7 @@ function move(image) {
 
 document.addEventListener("DOMContentLoaded", () => {
   const all = (where) => document.querySelectorAll(where);
-  all("article.bd-article h1, .bd-sidebar-primary nav.bd-links a").forEach(breakNames);
+  all("article.bd-article h1, nav.bd-links a, nav.page-toc a").forEach(breakNames);
   all("article.bd-article table").forEach(stack);
   for (const table of all("article.bd-article .highlight pre"))
     if (table.textContent.includes("┏")) table.classList.add("drawn");
