@@ -17,12 +17,15 @@ OTHERS = {
     "biglp.cli",  # commands: tests/cli runs those of their page
     "biglp.estimators",  # the same names as biglp, below
 }
-PUBLIC = ["biglp"] + sorted(
-    name
-    for path in Path(biglp.__file__).parent.iterdir()
-    if path.stem.isidentifier() and not path.stem.startswith("_") and path.suffix in ("", ".py")
-    if (name := f"biglp.{path.stem}") not in OTHERS
-)
+PUBLIC = [
+    "biglp",
+    *sorted(
+        f"biglp.{path.stem}"
+        for path in Path(biglp.__file__).parent.iterdir()
+        if path.suffix in ("", ".py") and not path.stem.startswith("_")
+        if f"biglp.{path.stem}" not in OTHERS
+    ),
+]
 NAMES = [
     (module, name)
     for module in PUBLIC
