@@ -115,6 +115,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "biglp"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False

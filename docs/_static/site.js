@@ -1,0 +1,44 @@
+/* What style sheets cannot do alone: names in CamelCase break between words, and on a phone tables of
+   sentences stand cell below cell, and wide pictures can be moved sideways. */
+const LONG = 60; // letters: a cell with more holds a sentence
+const WIDE = 640; // pixels: a picture whose letters cannot be read on a phone
+
+function breakNames(element) {
+  const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walk.nextNode()) texts.push(walk.currentNode);
+  for (const text of texts) {
+    const words = text.data.split(/(?<=[a-z])(?=[A-Z])/);
+    if (words.length < 3) continue;
+    text.replaceWith(...words.flatMap((word) => [document.createElement("wbr"), word]).slice(1));
+  }
+}
+
+function stack(table) {
+  const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent.trim());
+  const cells = [...table.querySelectorAll("tbody td")];
+  if (heads.length < 3 || !cells.some((cell) => cell.textContent.trim().length > LONG)) return;
+  table.classList.add("stacked");
+  for (const cell of cells) cell.dataset.head = heads[cell.cellIndex] || "";
+}
+
+function move(image) {
+  if (image.naturalWidth < WIDE || image.closest("a, .sphx-glr-thumbcontainer, .sd-card")) return;
+  const frame = document.createElement("div");
+  frame.className = "wide";
+  frame.tabIndex = 0; // so that a keyboard can move it
+  image.replaceWith(frame);
+  frame.append(image);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  const all = (where) => document.querySelectorAll(where);
+  all("article.bd-article h1, nav.bd-links a, nav.page-toc a").forEach(breakNames);
+  all("article.bd-article table").forEach(stack);
+  for (const table of all("article.bd-article .highlight pre"))
+    if (table.textContent.includes("┏")) table.classList.add("drawn");
+  if (window.matchMedia("(max-width: 600px)").matches)
+    for (const image of all("article.bd-article img"))
+      if (image.complete) move(image);
+      else image.addEventListener("load", () => move(image));
+});
