@@ -47,9 +47,6 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
     Each row is drawn with a chance proportional to its squared distance from the rows already
     chosen. For large k the draws come in small batches, so that the distances cost matrix products
     and not passes over the sample; Lloyd's steps make up for the little that this loses.
-
-    The smallest of e_i / d_i², with e_i from the exponential distribution, are such a draw without
-    putting back (Efraimidis and Spirakis, 2006).
     """
     rng = np.random.default_rng(seed)
     size = min(sample.shape[0], START_ROWS_PER_CENTRE * k)
@@ -57,7 +54,7 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
     norms = squared_norms(pool)
     check_finite(norms)
     chosen = [int(rng.integers(size))]
-    squared = np.full(size, np.inf, dtype=norms.dtype)
+    squared = np.full(size, np.inf)
     fresh = chosen
     n_threads = n_threads if size * k >= WORTH_THREADS else 1
     workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
@@ -69,10 +66,8 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
             batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
             if batch <= 0:
                 return to_dense(pool[chosen])
-            with np.errstate(divide="ignore", over="ignore"):
-                keys = rng.standard_exponential(size) / squared
-            first = np.argpartition(keys, batch - 1)[:batch]
-            fresh = first[np.argsort(keys[first], kind="stable")].tolist()
+            chance = squared / squared.sum(dtype=np.float64)
+            fresh = rng.choice(size, batch, replace=False, p=chance / chance.sum()).tolist()
             chosen = chosen + fresh
 
 

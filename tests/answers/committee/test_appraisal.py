@@ -49,9 +49,6 @@ class TestEstimate:
         assert model.report_["trustworthy"] == (high - low <= 0.2)
         json.dumps(model.report_, allow_nan=False)
 
-    @pytest.mark.filterwarnings(
-        "ignore::biglp._core.errors.UnreachedRowsWarning"
-    )  # 20 labels at the start
     def test_suggested_labels(self, digits):
         rows, truth = digits
         labels = shown(truth, np.random.default_rng(1).choice(len(truth), 20, replace=False))
