@@ -21,7 +21,7 @@ from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._engines.local import one_blas_thread, threads_of_one
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.cells import FEWEST_LANDMARKS, Cells
+from biglp._lowrank.compiled import compiled_search
 from biglp._lowrank.kernels import (
     DEVICE_CELLS,
     SEARCH_CELLS,
@@ -120,8 +120,8 @@ class Lloyd:
         Seed for the choice of pool rows.
     rows_at_once : int, optional
         Rows of a block whose distances are held at once; all by default.
-    in_cells : bool
-        Whether rows are compared with the centres near their cell only, where centres are many.
+    compiled : bool
+        Whether the compiled search finds the centres.
     """
 
     engine: Engine
@@ -130,17 +130,16 @@ class Lloyd:
     tol: float = 1e-3
     seed: int = 0
     rows_at_once: int | None = None
-    in_cells: bool = False
+    compiled: bool = False
 
     def run(self, blocks: Sequence[Block], start: np.ndarray) -> tuple[np.ndarray, int]:
         """Iterate from the centres ``start``; return the last ones and the iterations."""
         centres, previous = start, np.inf
         rng = np.random.default_rng(self.seed)
         for iteration in range(1, self.max_iter + 1):
-            cells = cells_of(centres) if self.in_cells else None
             search = partial(assign_block, centres=centres, rows_at_once=self.rows_at_once)
             sums, counts, inertia = self.engine.sum_blocks(
-                partial(search, cells=cells), blocks, label=f"k-means {iteration}"
+                partial(search, compiled=self.compiled), blocks, label=f"k-means {iteration}"
             )
             means, empty = to_dense(sums), counts == 0
             means /= np.where(empty, 1.0, counts)[:, None]  # in place: they may be wide
@@ -157,25 +156,19 @@ class Lloyd:
         return centres, self.max_iter
 
 
-def cells_of(centres: np.ndarray) -> Cells | None:
-    """The centres in cells, where that saves time."""
-    if len(centres) < FEWEST_LANDMARKS:
-        return None
-    with one_blas_thread():
-        return Cells.of(centres)
-
-
 def assign_block(
     block: Block,
     centres: np.ndarray,
     rows_at_once: int | None = None,
-    cells: Cells | None = None,
+    compiled: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
     step = rows_at_once or rows.shape[0]
-    if cells is not None and isinstance(rows, np.ndarray):
-        return _summed(rows, partial(_assigned_in, cells=cells), max(step, cells.rows_at_once()))
+    if compiled:
+        search = compiled_search()
+        found = partial(_found, search=search, panels=search.panels(centres), k=len(centres))
+        return _summed(rows, found, step)
     if is_torch(rows):  # blocks are large there, and a row has a number for each centre
         step = min(step, max(DEVICE_CELLS // len(centres), 1))
     compared = searchable(centres) if sparse.issparse(rows) else centres
@@ -191,12 +184,13 @@ def _summed(rows: Rows, search: Callable[[Rows], tuple[Array, ...]], step: int) 
     return total
 
 
-def _assigned_in(rows: np.ndarray, cells: Cells) -> tuple[Array, ...]:
-    return _around(rows, *cells.nearest(rows), len(cells.matrix))
-
-
 def _assigned(rows: Rows, centres: Rows) -> tuple[Array, ...]:
     return _around(rows, *nearest_landmarks(rows, centres, 1), centres.shape[0])
+
+
+def _found(rows: np.ndarray, search: Any, panels: Any, k: int) -> tuple[Array, ...]:
+    columns, values = search.nearest(rows, panels, 1)
+    return _around(rows, columns, values, k)
 
 
 def _around(rows: Rows, columns: Array, values: Array, k: int) -> tuple[Array, ...]:

@@ -12,18 +12,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from biglp._core.checks import positive
+from biglp._core.jit import COMPILER_BYTES
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
-from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block, cells_of
+from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
-    IN_CELLS,
     LAST_ITERATIONS,
     SPACING_ROWS,
     begins_with_few,
     choose_landmarks,
+    compiles,
     landmark_spacing,
     most_iterations,
 )
@@ -98,10 +99,14 @@ class LandmarkFactor(Factor):
         costs = super().costs(settings, shape)
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
         cells = min(DEVICE_CELLS, rank * shape.n_rows)
+        sampled = min(ROWS_PER_LANDMARK * rank, shape.n_rows)
         return replace(
             costs,
             device=costs.device + 4 * shape.dtype.itemsize * cells,
-            loaded=cls.loaded_bytes * cls.compiles(shape.n_rows, shape.width, rank),
+            loaded=max(
+                cls.loaded_bytes * cls.compiles(shape.n_rows, shape.width, rank),
+                COMPILER_BYTES * compiles(sampled, shape.width, rank),
+            ),
         )
 
     @classmethod
@@ -133,8 +138,9 @@ class LandmarkFactor(Factor):
         on_sample = settings.landmarks == "kmeans"
         sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
         swept = sampled if on_sample else rehearsal.n_rows
-        cells = cells_of(landmarks) if on_sample and sampled >= IN_CELLS * k else None
-        search = partial(assign_block, centres=landmarks, cells=cells)
+        dense = not rows.source.is_sparse and rows.source.device == "cpu"
+        compiled = on_sample and dense and compiles(sampled, rows.source.n_features, k)
+        search = partial(assign_block, centres=landmarks, compiled=compiled)
         began = time.process_time()
         if on_sample:  # the sums of many blocks are found as one and added up once
             for block in rows.blocks:

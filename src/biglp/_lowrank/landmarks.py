@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Rows, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._lowrank.base import ROWS_PER_LANDMARK, check_finite
+from biglp._lowrank.compiled import is_search_worthwhile
 from biglp._lowrank.kernels import nearest_landmarks, squared_norms
 from biglp._lowrank.kmeans import Lloyd, kmeans_start
 from biglp._lowrank.rows import TrainingRows
@@ -26,9 +28,6 @@ EVERY, FIRST_ITERATIONS, LAST_ITERATIONS = 4, 4, 2
 FEWEST_ROWS_PER_LANDMARK, FEWEST_ROWS = 5, 5000
 """The first iterations look at every fourth row of a large sample only, where these are still five
 rows a landmark: a third of the work, for labels that are as good."""
-IN_CELLS = 5
-"""Rows a landmark from which on k-means compares rows with the landmarks near them only
-(:mod:`.cells`): with fewer a row that goes to another landmark moves it far."""
 JOINED, FEWEST_BLOCKS = 8, 4
 """Blocks of the sample are joined, up to so many, while so many remain to be shared out."""
 SPACING_ROWS, SPACING_CELLS = 2000, 1 << 20
@@ -79,8 +78,11 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     if strategy == "kmeans-full":
         return _distinct(_as_rows_are(lloyd.run(rows.blocks, start)[0], source))
     rows_each = max(block.n_rows for block in rows.blocks)
-    in_cells = sample.shape[0] >= IN_CELLS * len(start)
-    lloyd = replace(lloyd, rows_at_once=rows_each, in_cells=in_cells)
+    compiled = not sparse.issparse(sample) and source.device == "cpu"
+    compiled = compiled and engine.once(
+        lambda: compiles(len(sample), source.n_features, len(start))
+    )
+    lloyd = replace(lloyd, rows_at_once=rows_each, compiled=compiled)
     if begins_with_few(sample.shape[0], len(start)):
         few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
         start, _ = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS).run(few, start)
@@ -111,6 +113,14 @@ def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
 def most_iterations(n_rows: int, k: int) -> int:
     """Iterations of k-means on so many rows, at most."""
     return KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
+
+
+def compiles(n_rows: int, n_features: int, k: int) -> bool:
+    """Whether k-means on so many dense rows is to use the compiled search."""
+    sweeps = most_iterations(n_rows, k)
+    if begins_with_few(n_rows, k):
+        sweeps = FIRST_ITERATIONS // EVERY + LAST_ITERATIONS
+    return is_search_worthwhile(sweeps * n_rows, n_features, k)
 
 
 def begins_with_few(n_rows: int, k: int) -> bool:
