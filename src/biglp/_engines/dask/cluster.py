@@ -9,7 +9,8 @@ from typing import Any
 
 from biglp._core.errors import EngineError, MissingExtraError
 
-CONNECT_SECONDS = 5
+CONNECT_SECONDS = 15
+"""A scheduler that has just started on a busy machine is silent for more than five."""
 
 
 def load_distributed() -> Any:
