@@ -9,8 +9,8 @@ from typing import Any
 
 from biglp._core.errors import EngineError, MissingExtraError
 
-CONNECT_SECONDS = 15
-"""A scheduler that has just started on a busy machine is silent for more than five."""
+CONNECT_SECONDS = 30
+"""Dask's own: asked for its versions, a scheduler of 2024 loads pandas before it answers."""
 
 
 def load_distributed() -> Any:
