@@ -34,16 +34,20 @@ def without_two():
 
 
 def test_missing_classes_are_found(without_two):
-    suggested = 0
-    for seed, missing in enumerate([(0, 6), (2, 7), (4, 5)]):
+    """Of labels and graphs drawn at random five in six find them; here half of eight must."""
+    suggested, groups = 0, 0
+    for seed, missing in enumerate([(0, 6), (2, 7), (4, 5), (1, 3)] * 2):
         found, truth, warned = fitted(missing, seed) if seed else without_two
-        group = found.report_["unlike_labels"]
-        assert 0.05 <= group["share"] <= 0.4
-        assert np.isin(truth[group["rows"]], missing).any()
-        assert len(warned) == 1
-        assert all(f"{row:,}" in warned[0] for row in group["rows"])
         suggested += len(set(missing) & set(truth[found.suggest(20)]))
-    assert suggested >= 5  # of six: one graph in forty leaves one class out
+        group = found.report_["unlike_labels"]
+        assert len(warned) == (group is not None)
+        if group is not None:
+            groups += 1
+            assert 0.05 <= group["share"] <= 0.4
+            assert np.isin(truth[group["rows"]], missing).any()
+            assert all(f"{row:,}" in warned[0] for row in group["rows"])
+    assert groups >= 4
+    assert suggested >= 14  # of sixteen classes; one graph in forty leaves one out
 
 
 def test_nothing_is_missing():
