@@ -86,6 +86,24 @@ class Instructions:
         b.position_at_end(after)
         return list(values)
 
+    def where(
+        self, condition: Any, values: Sequence[Any], change: Callable[[list[Any]], list[Any]]
+    ) -> list[Any]:
+        """What ``change`` makes of some values where a condition holds, or else the values."""
+        b, before = self.builder, self.builder.block
+        inside, after = (b.append_basic_block(name) for name in ("where", "after"))
+        b.cbranch(condition, inside, after)
+        b.position_at_end(inside)
+        changed, end = change(list(values)), b.block
+        b.branch(after)
+        b.position_at_end(after)
+        found = []
+        for value, other in zip(values, changed, strict=True):
+            found.append(b.phi(value.type))
+            found[-1].add_incoming(value, before)
+            found[-1].add_incoming(other, end)
+        return found
+
     def at(self, pointer: Any, place: Any) -> Any:
         """Where an element is."""
         return self.builder.gep(pointer, [LONG(place) if isinstance(place, int) else place])

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     jit.vector_lanes() < compiled.FEWEST_LANES, reason="llvmlite or AVX2 is not here"
 )
 
-SHAPES = ((1, 7, 5), (5, 3, 16), (61, 9, 63), (200, 33, 64), (103, 2, 300), (97, 130, 1000))
+SHAPES = ((1, 7, 5), (5, 3, 16), (61, 9, 63), (200, 33, 64), (103, 2, 300), (397, 130, 1000))
 
 
 @pytest.fixture
@@ -66,6 +66,26 @@ def test_a_row_has_the_same_bits_wherever_it_stands(search):
         some, distances = found_by(search, rows[start:stop], landmarks)
         assert np.array_equal(some, columns[start:stop])
         assert np.array_equal(distances, values[start:stop])
+
+
+def test_narrower_vectors_find_the_same_bits(search, monkeypatch):
+    rows, landmarks = drawn(200, 21), drawn(50, 21, seed=1)
+    columns, values = found_by(search, rows, landmarks)
+    monkeypatch.setattr(search, "vector_lanes", lambda: compiled.FEWEST_LANES)
+    search.compiled_search.cache_clear()
+    try:
+        again, distances = found_by(search, rows, landmarks)
+    finally:
+        search.compiled_search.cache_clear()
+    assert np.array_equal(again, columns)
+    assert np.array_equal(distances, values)
+
+
+def test_few_landmarks_are_searched_by_it_from_fewer_pairs_on():
+    pairs = compiled.WORTHWHILE_PAIRS
+    assert compiled.is_search_worthwhile(int(pairs / 1000), 100, 1000)
+    assert not compiled.is_search_worthwhile(int(pairs / 1000), 100, 20)
+    assert compiled.is_search_worthwhile(int(pairs / 200), 100, 20)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])

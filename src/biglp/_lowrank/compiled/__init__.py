@@ -20,8 +20,10 @@ WORTHWHILE = 8e9
 """Multiplications of a fit from which on the seconds saved are more than loading numba takes."""
 WORTHWHILE_PAIRS = 2.5e8
 """Pairs of rows and landmarks from which on the search for the nearest is worth compiling."""
+TAKING_OUT = 200
+"""Landmarks whose distances cost NumPy as much as taking the nearest few of a row out."""
 MOST_FEATURES = 2048
-"""Features up to which a few landmarks stay in the second cache while rows pass by."""
+"""Features up to which the rows that pass a panel of landmarks stay in the second cache."""
 FEWEST_LANES = 8
 """Numbers in the vectors of processors that the loops are written for."""
 MOST_LANDMARKS = 256
@@ -41,7 +43,7 @@ def is_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
 
 def is_search_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
     """Whether the compiled search is to find the nearest of k landmarks in a fit of dense rows."""
-    many = float(n_rows) * k >= WORTHWHILE_PAIRS
+    many = float(n_rows) * (k + TAKING_OUT) >= WORTHWHILE_PAIRS
     return many and n_features <= MOST_FEATURES and jit.vector_lanes() >= FEWEST_LANES
 
 

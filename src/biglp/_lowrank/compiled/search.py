@@ -1,17 +1,18 @@
 """The compiled search for the landmarks nearest to each row.
 
-A matrix product that writes all distances, from which others then take the smallest few, spends a
-third of its time on taking them. Here the distances of a few rows to a panel of landmarks are
-compared with each row's farthest neighbour so far while they are in registers, and after the first
-panel few are nearer. Landmarks of a panel stay in the first cache while rows pass by. Every sum
-runs over its terms in order, each added with one rounding: the bits of a row's distances depend
-neither on its neighbours nor on the width of the vectors. Of equally near landmarks the first is
-taken, as everywhere.
+A matrix product that writes all distances, from which others then take the smallest few, spends
+much of its time on taking them. Here rows stand side by side: a vector of the processor holds one
+feature of as many rows as it has places. The distances of these rows to one landmark are then one
+vector, which is compared with each row's farthest neighbour so far while it is in a register; where
+one is nearer, all rows put the landmark in its place by comparing and choosing, without a branch.
+Landmarks of a panel stay in the first cache while rows pass by. Every sum runs over its terms in
+order, each added with one rounding: the bits of a row's distances depend neither on its neighbours
+nor on the width of the vectors. Of equally near landmarks the first is taken, as everywhere.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,8 @@ from llvmlite import ir
 from biglp._core.instructions import DOUBLE, INT, LONG, SINGLE, Instructions
 from biglp._core.jit import Compiled, vector_lanes
 
-ROWS = 6
-"""Rows whose distances are found at once. With 4 vectors (AVX-512) or 2 (AVX2) of each, sums and
-operands just fit the 32 or 16 registers."""
-ROWS_AT_ONCE = 16 * ROWS
-"""Rows that pass a panel before the next one comes: what the second cache holds."""
+GROUPS = 6
+"""Groups of rows that pass a panel before the next one comes: what the second cache holds."""
 
 
 class Panels(NamedTuple):
@@ -37,7 +35,7 @@ class Panels(NamedTuple):
 def panels(landmarks: np.ndarray) -> Panels:
     """Cut landmarks into panels, in their own type."""
     k, m = landmarks.shape
-    width = compiled_search(landmarks.dtype.itemsize == 8).width
+    width = panel_width(k)
     n_panels = -(-k // width)
     padded = np.zeros((n_panels * width, m), landmarks.dtype)
     padded[:k] = landmarks * landmarks.dtype.type(-2)
@@ -47,209 +45,237 @@ def panels(landmarks: np.ndarray) -> Panels:
     return Panels(np.ascontiguousarray(cut), lengths)
 
 
+def panel_width(k: int) -> int:
+    """Landmarks of a panel: as many as leave few places of the last panel empty."""
+    most = 12 if vector_lanes() == 16 else 6
+    return -(-k // -(-k // most))
+
+
 def nearest(rows: np.ndarray, searched: Panels, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the ``count`` nearest landmarks of each row, and ‖x − l‖² − ‖x‖².
 
     Where a row is not finite, neither are its distances.
     """
     dtype, n_rows = searched.landmarks.dtype, len(rows)
-    if n_rows < ROWS:
-        longer = np.zeros((ROWS, rows.shape[1]), dtype)
+    n_panels, m, width = searched.landmarks.shape
+    search = compiled_search(width, count, dtype.itemsize == 8)
+    if n_rows < search.at_once:
+        longer = np.zeros((search.at_once, m), dtype)
         longer[:n_rows] = rows
         columns, values = nearest(longer, searched, count)
         return columns[:n_rows], values[:n_rows]
-    columns = np.zeros((n_rows, count), np.int32)
-    values = np.full((n_rows, count), np.inf, dtype)
-    sizes = np.array([*rows.shape, len(searched.landmarks), count], dtype=np.int64)
-    search = compiled_search(dtype.itemsize == 8).function
-    search(np.require(rows, dtype, ["C", "A"]), *searched, values, columns, sizes)
+    columns, values = np.empty((n_rows, count), np.int32), np.empty((n_rows, count), dtype)
+    sizes = np.array([n_rows, m, n_panels], dtype=np.int64)
+    turned = np.empty((GROUPS, m + search.at_once, search.at_once), dtype)
+    read = np.require(rows, dtype, ["C", "A"])
+    search.function(read, *searched, turned, values, columns, sizes)
     return columns, values
 
 
 class Search(NamedTuple):
     """The search for one type of numbers."""
 
-    width: int
-    """Landmarks of a panel."""
+    at_once: int
+    """Rows of a group."""
     function: Compiled
 
 
 @cache
-def compiled_search(double: bool) -> Search:
+def compiled_search(width: int, count: int, double: bool) -> Search:
     """Compile the search for this processor."""
-    writer = _Writer(DOUBLE if double else SINGLE, vector_lanes())
-    return Search(writer.width, Compiled(writer.function))
+    writer = _Writer(width, count, DOUBLE if double else SINGLE)
+    return Search(writer.at_once, Compiled(writer.function))
 
 
 class _Writer(Instructions):
     """Writes the function."""
 
-    def __init__(self, kind: Any, lanes: int) -> None:
-        self.n_vectors = 4 if lanes == 16 else 2
+    n_vectors = 2
+    """Vectors of rows in a group: each number of a landmark is used for both."""
+
+    def __init__(self, width: int, count: int, kind: Any) -> None:
+        self.width, self.count = width, count
         bits = 64 if kind == DOUBLE else 32
-        lanes = lanes * 32 // bits
-        self.kind, self.width = kind, self.n_vectors * lanes
+        lanes = vector_lanes() * 32 // bits
         numbers = kind.as_pointer()
-        arguments = [*[numbers] * 4, INT.as_pointer(), LONG.as_pointer()]
+        arguments = [*[numbers] * 5, INT.as_pointer(), LONG.as_pointer()]
         module = ir.Module("search")
         self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), "search")
         for argument in self.function.args:
             argument.add_attribute("noalias")
         super().__init__(self.function, lanes)
+        self.at_once = self.n_vectors * lanes
         self.numbers = ir.VectorType(kind, lanes)
         signature = ir.FunctionType(self.numbers, [self.numbers] * 3)
         self.fma = ir.Function(module, signature, f"llvm.fma.v{lanes}f{bits}")
-        signature = ir.FunctionType(kind, [self.numbers])
-        self.least = ir.Function(module, signature, f"llvm.vector.reduce.fmin.v{lanes}f{bits}")
-        signature = ir.FunctionType(LONG, [LONG, ir.IntType(1)])
-        self.lowest_bit = ir.Function(module, signature, "llvm.cttz.i64")
-        self.tile = self.builder.alloca(kind, ROWS * self.width)
-        self.below = self.builder.alloca(LONG, ROWS)
-        self.tile.align = 64
+        mask = ir.VectorType(ir.IntType(1), lanes)
+        signature = ir.FunctionType(
+            self.numbers, [self.numbers.as_pointer(), INT, mask, self.numbers]
+        )
+        self.some = ir.Function(module, signature, f"llvm.masked.load.v{lanes}f{bits}.p0")
+        room = GROUPS * count * self.at_once
+        self.kept = [self.builder.alloca(each, room) for each in (kind, INT)]
+        for place in self.kept:
+            place.align = 64
         self.write()
         self.builder.ret_void()
 
     def write(self) -> None:
         """Go over parts of the rows, panels, and groups of rows."""
         b = self.builder
-        rows, landmarks, lengths, values, columns, sizes = self.function.args
-        n_rows, m, n_panels, self.count = (b.load(self.at(sizes, i)) for i in range(4))
-        last = b.sub(n_rows, LONG(ROWS))
+        rows, landmarks, lengths, turned, values, columns, sizes = self.function.args
+        n_rows, self.m, n_panels = (b.load(self.at(sizes, i)) for i in range(3))
+        last = b.sub(n_rows, LONG(self.at_once))
+        room = b.mul(b.add(self.m, LONG(self.at_once)), LONG(self.at_once))
 
         def part(begin: Any, _: Any) -> None:
-            end = self.smaller(b.add(begin, LONG(ROWS_AT_ONCE)), n_rows)
+            left = b.sub(n_rows, begin)
+            groups = b.sdiv(b.add(left, LONG(self.at_once - 1)), LONG(self.at_once))
+            groups = self.smaller(groups, LONG(GROUPS))
+
+            def first_row(g: Any) -> Any:
+                # A last group that is too short is moved up; some rows are looked at twice.
+                return self.smaller(b.add(begin, b.mul(g, LONG(self.at_once))), last)
+
+            def turn(g: Any, _: Any) -> None:
+                first = self.at(rows, b.mul(first_row(g), self.m))
+                self.turn(first, self.at(turned, b.mul(g, room)))
+                self.forget(self.places(g))
 
             def panel(number: Any, _: Any) -> None:
                 first = b.mul(number, LONG(self.width))
-                searched = self.at(landmarks, b.mul(first, m)), self.at(lengths, first)
+                searched = self.at(landmarks, b.mul(first, self.m)), self.at(lengths, first)
 
-                def group(begin: Any, _: Any) -> None:
-                    # A last group that is too short is moved up; rows that were looked at are done.
-                    moved = self.smaller(begin, last)
-                    to = b.mul(moved, self.count)
-                    kept = self.at(values, to), self.at(columns, to)
-                    some = self.compare((self.at(rows, b.mul(moved, m)), m), searched, kept[0])
-                    with b.if_then(b.icmp_unsigned("!=", some, LONG(0))):
-                        self.loop(b.sub(begin, moved), LONG(ROWS), lambda r, _: look(r, kept))
+                def group(g: Any, _: Any) -> None:
+                    found = self.distances(self.at(turned, b.mul(g, room)), *searched)
+                    self.compare(found, first, self.places(g))
 
-                def look(r: Any, kept: tuple[Any, Any]) -> None:
-                    to = b.mul(r, self.count)
-                    here = self.at(kept[0], to), self.at(kept[1], to)
-                    is_first = b.icmp_unsigned("==", number, LONG(0))
-                    with b.if_else(is_first) as (at_first, later):
-                        with at_first:
-                            self.take_out(r, here)
-                        with later:
-                            self.put_in(r, first, here)
+                self.loop(LONG(0), groups, group)
 
-                self.loop(begin, end, group, step=LONG(ROWS))
+            def store(g: Any, _: Any) -> None:
+                to = b.mul(first_row(g), LONG(self.count))
+                for place, out in zip(self.places(g), (values, columns), strict=True):
+                    self.store(place, self.at(out, to))
 
+            self.loop(LONG(0), groups, turn)
             self.loop(LONG(0), n_panels, panel)
+            self.loop(LONG(0), groups, store)
 
-        self.loop(LONG(0), n_rows, part, step=LONG(ROWS_AT_ONCE))
+        self.loop(LONG(0), n_rows, part, step=LONG(GROUPS * self.at_once))
 
-    def compare(self, rows: tuple[Any, Any], searched: tuple[Any, Any], values: Any) -> Any:
-        """Find the distances of a tile, and which are below the row's last value; return all bits.
+    def places(self, g: Any) -> list[Any]:
+        """Where the nearest so far of a group are: distances, and numbers."""
+        first = self.builder.mul(g, LONG(self.count * self.at_once))
+        return [self.at(place, first) for place in self.kept]
 
-        ``lengths[c] + Σ_p rows[r, p] · panel[p, c]``.
-        """
+    def forget(self, places: list[Any]) -> None:
+        """Begin with neighbours that are endlessly far."""
+        far = ir.Constant(self.numbers, [float("inf")] * self.lanes)
+        for place, value, kind in zip(places, (far, self.whole(0)), self.kinds, strict=True):
+            for i in range(self.count * self.n_vectors):
+                self.builder.store(value, self.vector(place, i * self.lanes, kind), align=4)
+
+    @property
+    def kinds(self) -> tuple[Any, Any]:
+        """Vectors of distances, and of numbers of landmarks."""
+        return self.numbers, self.ints
+
+    def turn(self, rows: Any, to: Any) -> None:
+        """Write the rows of a group as columns, a square at a time."""
+        b, width = self.builder, self.lanes
+        counted = ir.Constant(ir.VectorType(LONG, width), list(range(width)))
+        zeros = ir.Constant(self.numbers, [0.0] * width)
+
+        def square(first: Any, _: Any) -> None:
+            left = self.repeated(b.sub(self.m, first), ir.VectorType(LONG, width))
+            mask = b.icmp_signed("<", counted, left)  # nothing is read beyond the last feature
+            for v in range(self.n_vectors):
+                lines = []
+                for r in range(v * width, (v + 1) * width):
+                    row = self.at(rows, b.add(b.mul(LONG(r), self.m), first))
+                    place = self.vector(row, 0, self.numbers)
+                    lines.append(b.call(self.some, [place, INT(4), mask, zeros]))
+                step = 1
+                while step < width:
+                    lines = self.swapped(lines, step)
+                    step *= 2
+                out = self.at(to, b.add(b.mul(first, LONG(self.at_once)), LONG(v * width)))
+                for r, line in enumerate(lines):
+                    b.store(line, self.vector(out, r * self.at_once, self.numbers), align=4)
+
+        self.loop(LONG(0), self.m, square, step=LONG(width))
+
+    def swapped(self, lines: list[Any], step: int) -> list[Any]:
+        """Exchange what stands across the diagonal in squares of two times ``step`` lines."""
+        b, places, found = self.builder, range(self.lanes), list(lines)
+        upper = [i if not i & step else self.lanes + i - step for i in places]
+        lower = [i + step if not i & step else self.lanes + i for i in places]
+        for r in places:
+            if not r & step:
+                pair = lines[r], lines[r + step]
+                found[r] = b.shuffle_vector(*pair, ir.Constant(self.ints, upper))
+                found[r + step] = b.shuffle_vector(*pair, ir.Constant(self.ints, lower))
+        return found
+
+    def distances(self, turned: Any, panel: Any, lengths: Any) -> list[Any]:
+        """``lengths[c] + Σ_p turned[p] · panel[p, c]``: for each c, a vector of rows or several."""
         b = self.builder
-        first, m = rows
-        panel, lengths = searched
 
         def term(p: Any, sums: list[Any]) -> list[Any]:
-            place = self.at(panel, b.mul(p, LONG(self.width)))
-            vectors, added = self.loaded(place), []
-            for row in range(ROWS):
-                number = b.load(self.at(first, b.add(b.mul(LONG(row), m), p)))
-                x = self.repeated(number, self.numbers)
-                here = sums[row * self.n_vectors : (row + 1) * self.n_vectors]
-                added += [b.call(self.fma, [x, y, z]) for y, z in zip(vectors, here, strict=True)]
+            here = self.at(turned, b.mul(p, LONG(self.at_once)))
+            x = [self.loaded(here, v, self.numbers) for v in range(self.n_vectors)]
+            line, added = self.at(panel, b.mul(p, LONG(self.width))), []
+            for c in range(self.width):
+                y = self.repeated(b.load(self.at(line, c)), self.numbers)
+                for v in range(self.n_vectors):
+                    added.append(b.call(self.fma, [x[v], y, sums[c * self.n_vectors + v]]))
             return added
 
-        found = self.loop(LONG(0), m, term, self.loaded(lengths) * ROWS)
-        some = LONG(0)
-        for row in range(ROWS):
-            here = found[row * self.n_vectors : (row + 1) * self.n_vectors]
-            for v, vector in enumerate(here):
-                place = self.vector(self.tile, row * self.width + v * self.lanes, self.numbers)
-                b.store(vector, place, align=8)
-            last = b.sub(b.mul(LONG(row + 1), self.count), LONG(1))
-            limit = self.repeated(b.load(self.at(values, last)), self.numbers)
-            bits = self.bits_of("<", here, limit)  # NaN is not
-            b.store(bits, self.at(self.below, row))
-            some = b.or_(some, bits)
-        return some
+        begin = []
+        for c in range(self.width):
+            begin += [self.repeated(b.load(self.at(lengths, c)), self.numbers)] * self.n_vectors
+        return self.loop(LONG(0), self.m, term, begin)
 
-    def take_out(self, r: Any, to: tuple[Any, Any]) -> None:
-        """Of the first panel all are nearer than none: take the least out, one after the other."""
+    def compare(self, found: list[Any], first: Any, places: list[Any]) -> None:
+        """Put landmarks of a panel that are near enough for some row in their places."""
+        b, count = self.builder, self.count
+        for v in range(self.n_vectors):
+            at = [j * self.n_vectors + v for j in range(count)]
+            kept = [
+                self.loaded(place, i, kind)
+                for place, kind in zip(places, self.kinds, strict=True)
+                for i in at
+            ]
+            for c in range(self.width):
+                distance = found[c * self.n_vectors + v]
+                number = self.repeated(b.trunc(b.add(first, LONG(c)), INT), self.ints)
+                nearer = b.fcmp_ordered("<", distance, kept[count - 1])  # NaN is not
+                bits = b.bitcast(nearer, ir.IntType(self.lanes))
+                some = b.icmp_unsigned("!=", bits, bits.type(0))
+                kept = self.where(some, kept, partial(self.put_in, distance, number))
+            for which, (place, kind) in enumerate(zip(places, self.kinds, strict=True)):
+                for j, i in enumerate(at):
+                    to = self.vector(place, i * self.lanes, kind)
+                    b.store(kept[which * count + j], to, align=4)
+
+    def put_in(self, distance: Any, number: Any, kept: list[Any]) -> list[Any]:
+        """Put a landmark where it belongs among each row's nearest, and move up those behind it."""
+        b, nearest, numbers, value = self.builder, [], [], distance
+        for one, other in zip(kept[: self.count], kept[self.count :], strict=True):
+            nearer = b.fcmp_ordered("<", distance, one)  # and so for all behind, as far or farther
+            nearest.append(b.select(nearer, value, one))
+            numbers.append(b.select(nearer, number, other))
+            value, number = b.select(nearer, one, value), b.select(nearer, other, number)
+        return nearest + numbers
+
+    def store(self, place: Any, out: Any) -> None:
+        """Write the nearest of a group's rows, those of a row side by side."""
         b = self.builder
-        row = self.at(self.tile, b.mul(r, LONG(self.width)))
+        for r in range(self.at_once):
+            for j in range(self.count):
+                number = b.load(self.at(place, j * self.at_once + r))
+                b.store(number, self.at(out, r * self.count + j))
 
-        def one(j: Any, _: Any) -> None:
-            vectors = self.loaded(row)
-            least = vectors[0]
-            for vector in vectors[1:]:
-                least = b.select(b.fcmp_ordered("<", vector, least), vector, least)
-            value = b.call(self.least, [least])
-            bits = self.bits_of("==", vectors, self.repeated(value, self.numbers))
-            # No bit is set in a row of NaN, of which one column is as good as another.
-            column = self.smaller(self.lowest(bits), LONG(self.width - 1))
-            b.store(ir.Constant(self.kind, float("inf")), self.at(row, column))
-            b.store(value, self.at(to[0], j))
-            b.store(b.trunc(column, INT), self.at(to[1], j))
-
-        self.loop(LONG(0), self.count, one)
-
-    def put_in(self, r: Any, first: Any, to: tuple[Any, Any]) -> None:
-        """Put the distances of a later panel that are near enough where they belong."""
-        b = self.builder
-        values, columns = to
-        row, one = self.at(self.tile, b.mul(r, LONG(self.width))), LONG(1)
-        last = b.sub(self.count, one)
-
-        def next_bit(_: Any, left: list[Any]) -> list[Any]:
-            column = self.lowest(left[0])
-            distance = b.load(self.at(row, column))
-
-            def before(j: Any) -> Any:
-                return self.larger(b.sub(j, one), LONG(0))
-
-            def is_farther(j: list[Any]) -> Any:
-                farther = b.fcmp_ordered(">", b.load(self.at(values, before(j[0]))), distance)
-                return b.and_(farther, b.icmp_signed(">", j[0], LONG(0)))
-
-            def move(_: Any, j: list[Any]) -> list[Any]:
-                for array in (values, columns):
-                    b.store(b.load(self.at(array, before(j[0]))), self.at(array, j[0]))
-                return [before(j[0])]
-
-            with b.if_then(b.fcmp_ordered("<", distance, b.load(self.at(values, last)))):
-                (place,) = self.loop_while([last], is_farther, move)
-                b.store(distance, self.at(values, place))
-                b.store(b.trunc(b.add(first, column), INT), self.at(columns, place))
-            return [b.and_(left[0], b.sub(left[0], one))]
-
-        def any_left(left: list[Any]) -> Any:
-            return b.icmp_unsigned("!=", left[0], LONG(0))
-
-        self.loop_while([b.load(self.at(self.below, r))], any_left, next_bit)
-
-    def loaded(self, place: Any) -> list[Any]:
-        """The vectors of a panel's width that begin at a place."""
-        b = self.builder
-        places = (self.vector(place, v * self.lanes, self.numbers) for v in range(self.n_vectors))
-        return [b.load(one, align=4) for one in places]
-
-    def bits_of(self, comparison: str, found: list[Any], other: Any) -> Any:
-        """Bits of the numbers in some vectors that compare so with those of another one."""
-        b, bits = self.builder, LONG(0)
-        for v, vector in enumerate(found):
-            holds = b.fcmp_ordered(comparison, vector, other)
-            part = b.zext(b.bitcast(holds, ir.IntType(self.lanes)), LONG)
-            bits = b.or_(bits, b.shl(part, LONG(v * self.lanes)))
-        return bits
-
-    def lowest(self, bits: Any) -> Any:
-        """Number of the lowest bit that is set; 64 where none is."""
-        return self.builder.call(self.lowest_bit, [bits, ir.IntType(1)(0)])
+    def loaded(self, place: Any, i: int, kind: Any) -> Any:
+        """Vector i from a place on."""
+        return self.builder.load(self.vector(place, i * self.lanes, kind), align=4)
