@@ -16,7 +16,7 @@ from biglp._fit.prepare import Prepared, choose_store
 from biglp._labels.labels import encode_labels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.stores import DiskStore, MemoryStore, NoStore
+from biglp._lowrank.stores import MemoryStore, NoStore, SpillingStore
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
 from helpers import (
@@ -184,7 +184,7 @@ class TestChooseStore:
         np.save(tmp_path / "rows.npy", wide)
         prepared = self.short(self.prepared(as_source(tmp_path / "rows.npy"), labels))
         factor = AnchorFactor(wide[:9], 0.8)
-        assert isinstance(choose_store(factor, prepared), DiskStore)
+        assert isinstance(choose_store(factor, prepared), SpillingStore)
         monkeypatch.setattr(preparing, "free_space", lambda folder: 0)
         assert isinstance(choose_store(factor, prepared), NoStore)
 

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from biglp import LowRankLabelPropagation
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.nystrom import NystromFactor
-from biglp._lowrank.stores import DiskStore, MemoryStore, NoStore
+from biglp._lowrank.stores import DiskStore, MemoryStore, NoStore, SpillingStore
 from helpers import blobs, blocks_of
 
 # A temporary file is closed with the last thing that needs it, and by nobody in particular.
@@ -19,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-STORES = {"memory": MemoryStore, "disk": DiskStore}
+STORES = {"memory": MemoryStore, "disk": DiskStore, "both": lambda: SpillingStore(700)}
 
 
 def parcels(count=40):
@@ -71,6 +72,35 @@ class TestEveryStore:
         second = made.block_features(block)
         assert type(second) is type(first)
         assert abs(second - first).max() == 0
+
+
+def test_what_has_no_room_in_memory_goes_to_a_file():
+    store = SpillingStore(100)
+    kept = [store.keep((np.full(10, i, dtype=np.float64),)) for i in range(3)]
+    assert [store.stays(one) for one in kept] == [True, False, False]
+    small = store.keep((np.zeros(2),))
+    assert store.stays(small)
+    assert not store.stays(store.keep((np.zeros(1),)))
+    store.load(kept[0])[0][:] = 7.0
+    assert_same(store.load(kept[0]), (np.full(10, 7.0),))
+    assert_same(store.load(kept[2]), (np.full(10, 2.0),))
+
+
+def test_a_worker_elsewhere_spills_everything():
+    store = pickle.loads(pickle.dumps(SpillingStore(1 << 20)))
+    assert not store.stays(store.keep((np.zeros(3),)))
+
+
+def test_labels_do_not_depend_on_where_features_wait(monkeypatch, tmp_path):
+    X, y, _ = blobs(n=3000, dtype="float32")
+    np.save(tmp_path / "rows.npy", X)
+    found = {}
+    for kind, make in STORES.items():
+        monkeypatch.setattr("biglp._fit.pipeline.choose_store", lambda *_, make=make: make())
+        model = LowRankLabelPropagation(factor="nystrom", n_landmarks=20, random_state=0)
+        found[kind] = model.fit(tmp_path / "rows.npy", y).label_distributions_
+    assert np.array_equal(found["memory"], found["disk"])
+    assert np.array_equal(found["memory"], found["both"])
 
 
 def test_memory_returns_what_it_keeps():

@@ -107,7 +107,7 @@ class Look:
         The other half the allocator may not have given back.
         """
         problem, plan = fitted.problem, fitted.plan
-        memory = (plan.blocks + plan.stored - (plan.wanted if plan.stores_features else 0)) // 2
+        memory = (plan.blocks + plan.stored - plan.kept) // 2
         seed = problem.settings.seed
         answer = fitted.model.answer
         return cls(problem.graph, answer, problem.labels, doubts, seed, min(memory, MEMORY))

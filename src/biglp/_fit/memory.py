@@ -42,6 +42,9 @@ PART_COPIES = 5
 BLOCK_OBJECT_BYTES = 1200
 VOTING_BYTES = 4 << 20
 """What a block takes where the nearest labelled rows of a committee vote on new rows."""
+SPARED_BYTES = 512 << 20
+"""What is left free where a part of the features waits in memory, for the report and for what the
+allocator does not give back: a quarter of what there is for them, and this at least."""
 EVENLY, FEWEST_ROWS = 32, 2048
 """Blocks of few rows, at least, so that all cores are busy to the end of a sweep; and rows that are
 too few to be worth more than one block."""
@@ -89,10 +92,18 @@ class MemoryPlan:
         return self.wanted <= self.stored if self.card is None else self.card.features > 0
 
     @property
+    def kept(self) -> int:
+        """Features that wait in the memory of the process: all, or as many as leave some room."""
+        if self.card is not None:
+            return 0
+        if self.stores_features:
+            return self.wanted
+        return max(self.stored - max(self.stored // 4, SPARED_BYTES), 0)
+
+    @property
     def expected(self) -> int:
         """Memory that the process will take."""
-        here = self.stores_features and self.card is None
-        later = self.blocks + self.small + (self.wanted if here else 0)
+        later = self.blocks + self.small + self.kept
         working = self.labels + self.answers + max(self.fitting + self.blocks, later)
         return self.process + max(self.decoding, working)
 

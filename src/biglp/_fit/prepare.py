@@ -27,7 +27,7 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.settings import GraphSettings
-from biglp._lowrank.stores import DiskStore, FeatureStore, MemoryStore, NoStore
+from biglp._lowrank.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
 from biglp._sources.mixed import mixed_scaling, stored_scaling
 
@@ -202,7 +202,7 @@ def _constants(sample: Rows) -> np.ndarray | None:
 
 
 def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
-    """Store features in memory where they fit, else in a temporary file where that is faster."""
+    """Store features in memory, and those that do not fit in a file where that is faster."""
     source, plan = prepared.rows.source, prepared.plan
     on_device = source.device != "cpu"
     if not factor.overwritable or (on_device and plan.card is None):
@@ -215,5 +215,5 @@ def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
     smaller = plan.stored_row < source.n_features * source.dtype.itemsize
     folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
     if source.from_files and smaller and free_space(folder) > 1.2 * needed:
-        return DiskStore(str(folder))
+        return SpillingStore(plan.kept - plan.workers * MemoryStore.BUFFER_BYTES, str(folder))
     return NoStore()

@@ -63,7 +63,9 @@ def forget_features(problem: Problem[Labels]) -> None:
     for block in graph.blocks:
         block.memory.pop("rows", None)
         kept = block.memory.get("features", ())
-        if factor.store.in_place and sum(a.nbytes for a in kept) > KEPT_BYTES * block.n_rows:
+        if not kept or not factor.store.stays(kept):
+            continue
+        if sum(array.nbytes for array in kept) > KEPT_BYTES * block.n_rows:
             block.memory.clear()
 
 

@@ -240,7 +240,7 @@ class Factor(ABC):
             if kept is None:
                 return features
             block.memory["features"] = kept
-            if not self.store.in_place:
+            if not self.store.stays(kept):
                 return features
         return self.unpack(self.store.load(kept))
 

@@ -45,9 +45,13 @@ class Features:
             return features, repaired  # an earlier sweep has left them normalised
         overwritable = self.factor.overwritable
         features, repaired = self.normalisation.apply(features, in_place=overwritable)
-        if overwritable and self.factor.store.in_place:
+        if self._stays(block):
             block.memory["repaired"] = repaired
         return features, repaired
+
+    def _stays(self, block: Block) -> bool:
+        """Whether a block's features stay as a sweep leaves them."""
+        return self.factor.overwritable and self.factor.store.stays(block.memory.get("features"))
 
     def summed(self, block: Block, rows: np.ndarray) -> tuple[Array, Array, Array, int]:
         """What a training block adds to the sums over all rows.
@@ -63,7 +67,7 @@ class Features:
         factor = self.factor
         features = factor.block_features(block)
         ready = "repaired" in block.memory or self.normalisation.weights is None
-        stays = factor.overwritable and factor.store.in_place
+        stays = self._stays(block)
         if factor.compiled and not ready and features.shape[1] > FEW_COLUMNS:
             gram, totals, repaired = compiled_blocks().gram(features, self.normalisation)
             if stays:

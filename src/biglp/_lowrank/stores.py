@@ -2,7 +2,8 @@
 
 Reading 20 features back is several times faster than reading 100 columns from disk and computing
 them again. What does not fit the memory budget goes to a file that has no name, so that the system
-frees it whatever happens to the process; what fits neither is computed again.
+frees it whatever happens to the process; what fits neither is computed again. The file of features
+has to share the system's cache with rows that are read, so that the less of it there is the better.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ Packed = tuple[Array, ...]
 
 
 class FeatureStore(ABC):
-    """Keeps tuples of arrays. ``in_place`` tells whether :meth:`load` returns the kept arrays."""
-
-    in_place = False
+    """Keeps tuples of arrays."""
 
     @abstractmethod
     def keep(self, arrays: Packed) -> Any:
@@ -34,6 +33,10 @@ class FeatureStore(ABC):
     @abstractmethod
     def load(self, kept: Any) -> Packed:
         """Return kept arrays."""
+
+    def stays(self, kept: Any) -> bool:
+        """Whether :meth:`load` returns the kept arrays themselves, so that a change is kept too."""
+        return False
 
     def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         """Return an array to be filled and then kept, by the same thread."""
@@ -60,7 +63,6 @@ class MemoryStore(FeatureStore):
     large pages. A buffer is freed when the last copy in it is.
     """
 
-    in_place = True
     BUFFER_BYTES = 64 << 20
 
     def __init__(self) -> None:
@@ -75,6 +77,10 @@ class MemoryStore(FeatureStore):
     def load(self, kept: Any) -> Packed:
         """Return the kept arrays themselves."""
         return kept
+
+    def stays(self, kept: Any) -> bool:
+        """What is kept is changed in place."""
+        return kept is not None
 
     def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         """Return the place where an array would be copied to."""
@@ -162,6 +168,51 @@ class DiskStore(FeatureStore):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.folder = state["folder"]
         self._open()
+
+
+class SpillingStore(FeatureStore):
+    """Keeps arrays in memory as long as there is room, and those that come later in a file.
+
+    Parameters
+    ----------
+    most_bytes : int
+        What those in memory may take.
+    folder : str, optional
+        Where the file is made.
+    """
+
+    def __init__(self, most_bytes: int, folder: str | None = None) -> None:
+        self._left, self._lock = most_bytes, threading.Lock()
+        self._memory, self._disk = MemoryStore(), DiskStore(folder)
+
+    def keep(self, arrays: Packed) -> Any:
+        """Keep arrays where there is room for them."""
+        n_bytes = sum(array.nbytes for array in arrays)
+        with self._lock:
+            fits = n_bytes <= self._left
+            self._left -= n_bytes if fits else 0
+        return self._memory.keep(arrays) if fits else self._disk.keep(arrays)
+
+    def load(self, kept: Any) -> Packed:
+        """Return kept arrays, or read them back."""
+        return kept if self.stays(kept) else self._disk.load(kept)
+
+    def stays(self, kept: Any) -> bool:
+        """Whether arrays are kept in memory."""
+        return kept is not None and isinstance(kept[0], np.ndarray)
+
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """Return the place where an array would be kept in memory, while there is some."""
+        if math.prod(shape) * dtype.itemsize <= self._left:
+            return self._memory.room(shape, dtype)
+        return super().room(shape, dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self._disk.folder}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A worker unpacks a store with every parcel of work: nobody would count what is in memory.
+        self.__init__(0, state["folder"])  # type: ignore[misc]
 
 
 def _read(file: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:

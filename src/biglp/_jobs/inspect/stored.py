@@ -154,11 +154,10 @@ def likely_memory(plan: MemoryPlan, shape: Shape, *, sklearn: bool) -> int:
     process = PYTHON + PYARROW * (shape.decoding > 0) + SKLEARN_BYTES * sklearn
     in_work = plan.workers * plan.rows_each
     blocks = plan.blocks * min(shape.n_rows / in_work, 1.0)
-    kept = plan.wanted if plan.stores_features else 0
     forest = FOREST_BYTES * shape.n_classes * shape.n_labelled if sklearn else 0
     wide = shape.n_features >= WIDE and not shape.directions
     fitting = WIDE_FITTING if wide else FITTING
-    working = max(fitting * plan.fitting, SMALL * plan.small + kept + forest)
+    working = max(fitting * plan.fitting, SMALL * plan.small + plan.kept + forest)
     later = plan.labels + plan.answers + blocks + working
     found = process + max(plan.decoding + blocks, later)
     return int(min(found, plan.expected))
