@@ -4,6 +4,7 @@
 
     python benchmarks/scaling.py speed                    # 10 M × 100, 1 and 2 ranks of 1 thread
     python benchmarks/scaling.py speed --methods glnp     # 1 M × 100
+    python benchmarks/scaling.py dask --methods random anchors  # 10 M × 100, 2 workers and 2 ranks
     python benchmarks/scaling.py bytes
     python benchmarks/scaling.py memory --rows 100M       # 4 ranks, simulated rows
 
@@ -23,6 +24,7 @@ from typing import Any
 
 from biglp._experiments.ranks import FIXED, METHODS, busy_seconds, launch, write_rows
 from biglp._experiments.report import hardware
+from biglp._jobs.fit import FitJob
 from history import keep
 
 PAPER_SPEEDUP, PAPER_PROCESSES = 7.67, 8
@@ -34,7 +36,7 @@ BYTES_PER_NUMBER = 25
 def main() -> None:
     """Read the command line and run one part."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=["speed", "bytes", "memory"])
+    parser.add_argument("part", choices=["speed", "dask", "bytes", "memory"])
     parser.add_argument("--rows", default=None, help="rows, such as 10M")
     parser.add_argument("--ranks", type=int, nargs="+", default=None)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=["random", "kmeans-full"])
@@ -48,7 +50,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="biglp-scaling-") as temporary:
         folder = Path(given.folder or temporary)
-        {"speed": speed, "bytes": count_bytes, "memory": memory}[given.part](given, folder)
+        parts = {"speed": speed, "dask": beside_dask, "bytes": count_bytes, "memory": memory}
+        parts[given.part](given, folder)
 
 
 def speed(given: argparse.Namespace, folder: Path) -> None:
@@ -80,6 +83,49 @@ def speed(given: argparse.Namespace, folder: Path) -> None:
             keep({name % count: work[ranks[0]] / work[count] for count in ranks[1:]})
     paper = PAPER_SPEEDUP / PAPER_PROCESSES
     print(f"The paper: {PAPER_SPEEDUP} times on {PAPER_PROCESSES} processes, {paper:.1%}.")
+
+
+def beside_dask(given: argparse.Namespace, folder: Path) -> None:
+    """Time each method on Dask workers and on as many MPI ranks, one thread each, in turns."""
+    from distributed import Client, LocalCluster  # noqa: TID251
+
+    (count,) = given.ranks or [2]
+    print(f"{hardware()} before it began")
+    cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        for method in given.methods:
+            files = write_rows(folder, given.rows or ("1M" if method == "glnp" else "10M"))
+            fit_on_dask(client, method, write_rows(folder, "20K"), folder)  # workers load biglp
+            ranks, workers = [], []
+            for _ in range(given.repeat):
+                wait_until_quiet(given.patience)
+                ranks.append(launch(count, method, files)["seconds"])
+                wait_until_quiet(given.patience)
+                workers.append(fit_on_dask(client, method, files, folder))
+            ratio = min(workers) / min(ranks)
+            print(
+                f"{method:12} {count} ranks {min(ranks):.2f} s, {count} Dask workers "
+                f"{min(workers):.2f} s, {ratio:.2f} times as long",
+                flush=True,
+            )
+            if given.keep:
+                keep({f"{method}, {count} Dask workers beside as many ranks": ratio})
+
+
+def fit_on_dask(client: Any, method: str, files: tuple[str, str | None], folder: Path) -> float:
+    """Seconds of a run from file to files, as :func:`launch` times those of MPI."""
+    fit = FitJob(
+        (files[0],),
+        folder / "out",
+        labels=(files[1],),
+        engine=client,
+        parameters={**FIXED, **METHODS[method]},
+        overwrite=True,
+        report=False,
+    )
+    began = time.perf_counter()
+    fit.run()
+    return time.perf_counter() - began
 
 
 def count_bytes(given: argparse.Namespace, folder: Path) -> None:
