@@ -1,7 +1,7 @@
-"""Functions that LLVM, the compiler behind numba, makes for this processor when they are needed.
+"""Functions that the compiler LLVM makes for this processor when they are needed.
 
-It comes with ``pip install "biglp[fast]"``, is loaded in a twentieth of a second and compiles a
-function in as much, where numba takes half a second to load what it has compiled before.
+It comes with ``pip install "biglp[fast]"`` (llvmlite), is loaded in a twentieth of a second and
+compiles a function in as much or twice that, once a process.
 """
 
 from __future__ import annotations

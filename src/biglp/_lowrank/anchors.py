@@ -21,7 +21,6 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.checks import positive, positive_integer
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
-from biglp._core.jit import COMPILER_BYTES
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
@@ -63,7 +62,6 @@ class AnchorFactor(LandmarkFactor):
     unit_degrees = True
     takes_half = True
     spacing_share = 0.4
-    loaded_bytes = COMPILER_BYTES
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
         self.landmarks = landmarks

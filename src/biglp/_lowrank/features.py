@@ -11,7 +11,7 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows, column_sums, gram_matrix, to_numpy
 from biglp._core.blocks import Block
 from biglp._lowrank.base import DENSE_COLUMNS, Factor
-from biglp._lowrank.compiled import FEW_COLUMNS, compiled_blocks
+from biglp._lowrank.compiled import compiled_blocks
 from biglp._propagate.normalise import Normalisation
 
 
@@ -68,7 +68,7 @@ class Features:
         features = factor.block_features(block)
         ready = "repaired" in block.memory or self.normalisation.weights is None
         stays = self._stays(block)
-        if factor.compiled and not ready and features.shape[1] > FEW_COLUMNS:
+        if factor.compiled and not ready and isinstance(features, np.ndarray):
             gram, totals, repaired = compiled_blocks().gram(features, self.normalisation)
             if stays:
                 block.memory["repaired"] = repaired

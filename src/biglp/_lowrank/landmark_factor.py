@@ -44,13 +44,10 @@ class LandmarkFactor(Factor):
     ----------
     spacing_share : float
         The automatic bandwidth, as a multiple of the usual distance to the nearest landmarks.
-    loaded_bytes : int
-        Memory that compiled loops take.
     """
 
     params = {"bandwidth_factor": positive}  # noqa: RUF012  declared in the base
     spacing_share: ClassVar[float]
-    loaded_bytes: ClassVar[int]
     landmarks: np.ndarray
     bandwidth: float
 
@@ -100,13 +97,11 @@ class LandmarkFactor(Factor):
         rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
         cells = min(DEVICE_CELLS, rank * shape.n_rows)
         sampled = min(ROWS_PER_LANDMARK * rank, shape.n_rows)
+        in_sweeps = cls.compiles(shape.n_rows, shape.width, rank)
         return replace(
             costs,
             device=costs.device + 4 * shape.dtype.itemsize * cells,
-            loaded=max(
-                cls.loaded_bytes * cls.compiles(shape.n_rows, shape.width, rank),
-                COMPILER_BYTES * compiles(sampled, shape.width, rank),
-            ),
+            loaded=COMPILER_BYTES * (in_sweeps or compiles(sampled, shape.width, rank)),
         )
 
     @classmethod

@@ -21,7 +21,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
 from biglp._core.blocks import Block
-from biglp._lowrank.compiled import NUMBA_BYTES, compiled_blocks, is_worthwhile
+from biglp._lowrank.compiled import compiled_blocks, is_worthwhile
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.settings import GraphSettings
@@ -44,7 +44,6 @@ class NystromFactor(LandmarkFactor):
     kind = "nystrom"
     takes_half = True
     spacing_share = 0.45
-    loaded_bytes = NUMBA_BYTES
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
         self.landmarks = landmarks
@@ -70,7 +69,7 @@ class NystromFactor(LandmarkFactor):
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
         if self.compiled:
-            return self._loops.features(rows, self._tables, self._width)[0]
+            return self._loops.features(rows, self._tables)[0]
         kernel = gaussian(rows, self.landmarks, self.bandwidth)
         return kernel if self.mixing is not None else kernel @ like(kernel, self._root)
 
@@ -80,7 +79,7 @@ class NystromFactor(LandmarkFactor):
             return super().block_sums(block)
         rows = block.rows()
         place = self.store.room((block.n_rows, self._width), self.landmarks.dtype)
-        features, sums = self._loops.features(rows, self._tables, self._width, place)
+        features, sums = self._loops.features(rows, self._tables, place)
         kept = self.store.keep(self.pack(features))
         if kept is not None:
             block.memory["features"] = kept

@@ -78,9 +78,18 @@ class Normalisation:
 
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
         """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
-        weights = self.weights
-        if weights is None:
+        if self.weights is None:
             return features, 0
+        factors, n_repaired = self.factors(features)
+        if in_place:
+            features *= factors[:, None]
+            return features, n_repaired
+        return features * factors[:, None], n_repaired
+
+    def factors(self, features: Array) -> tuple[Array, int]:
+        """1/√d of a block's rows, and the number of those that were repaired.  (b, p) → (b,)."""
+        weights = self.weights
+        assert weights is not None
         # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
         with np.errstate(over="ignore", invalid="ignore"):
             degrees = features @ like(features, weights)
@@ -88,11 +97,7 @@ class Normalisation:
         n_repaired = 0
         if bool(suspects.any()):
             n_repaired = self._repair(features, degrees, suspects)
-        factors = (1.0 / namespace(degrees).sqrt(degrees))[:, None]
-        if in_place:
-            features *= factors
-            return features, n_repaired
-        return features * factors, n_repaired
+        return 1.0 / namespace(degrees).sqrt(degrees), n_repaired
 
     def summed(self, features: Array, *, in_place: bool, ready: bool) -> tuple[Any, ...] | None:
         """Gram matrix and column sums of F̄, and rows that were repaired, in one read on a card.

@@ -13,7 +13,7 @@ from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import as_source
 
-pytestmark = pytest.mark.skipif(not compiled.vector_lanes(), reason="numba or AVX2 is not here")
+pytestmark = pytest.mark.skipif(not compiled.can_run(), reason="llvmlite or AVX2 is not here")
 
 SHAPES = ((1, 7, 1), (5, 3, 4), (61, 9, 20), (200, 33, 70))  # rows, features, landmarks
 
@@ -33,11 +33,11 @@ def test_features_are_those_of_numpy(blocks, n, m, k, dtype):
     rows, landmarks = rows_of(n, m, dtype), rows_of(n + k, m, dtype)[n:]
     expected = gaussian(rows, landmarks, np.sqrt(m))
     made_from = blocks.tables(landmarks, np.sqrt(m), None)
-    found, sums = blocks.features(rows, made_from, k)
+    found, sums = blocks.features(rows, made_from)
     np.testing.assert_allclose(found, expected, rtol=50 * np.finfo(dtype).eps)
     np.testing.assert_allclose(sums, expected.sum(0, dtype=np.float64), rtol=1e-5)
     root = rows_of(k, k, dtype)
-    mixed, _ = blocks.features(rows, blocks.tables(landmarks, np.sqrt(m), root), k)
+    mixed, _ = blocks.features(rows, blocks.tables(landmarks, np.sqrt(m), root))
     np.testing.assert_allclose(mixed, expected @ root, atol=200 * np.finfo(dtype).eps)
 
 
@@ -45,25 +45,25 @@ def test_features_are_those_of_numpy(blocks, n, m, k, dtype):
 def test_exponentials_hold_from_one_to_zero(blocks, dtype):
     distances = np.linspace(0, 45 if dtype == "float32" else 110, 5000)
     rows, landmark = np.sqrt(2 * distances)[:, None].astype(dtype), np.zeros((1, 1), dtype)
-    found, _ = blocks.features(rows, blocks.tables(landmark, 1.0, None), 1)
+    found, _ = blocks.features(rows, blocks.tables(landmark, 1.0, None))
     expected = np.exp(-(rows[:, 0].astype(np.longdouble) ** 2) / 2)
     # Squaring and halving a row rounds too, by a part of the exponent.
     allowed = 3 * np.finfo(dtype).eps * (1 + distances)
     assert np.all(np.abs(found[:, 0] - expected) <= allowed * expected)
-    far, _ = blocks.features(np.full((6, 1), 1e3, dtype), blocks.tables(landmark, 1.0, None), 1)
+    far, _ = blocks.features(np.full((6, 1), 1e3, dtype), blocks.tables(landmark, 1.0, None))
     assert np.all(far == 0)
 
 
 def test_a_row_has_the_same_bits_wherever_it_stands(blocks):
     rows, landmarks = rows_of(50, 9), rows_of(20, 9)
     made_from = blocks.tables(landmarks, 3.0, None)
-    whole, _ = blocks.features(rows, made_from, 20)
+    whole, _ = blocks.features(rows, made_from)
     for size in (1, 5, 7, 49):
-        parts = [blocks.features(rows[i : i + size], made_from, 20)[0] for i in range(0, 50, size)]
+        parts = [blocks.features(rows[i : i + size], made_from)[0] for i in range(0, 50, size)]
         assert np.array_equal(np.concatenate(parts), whole)
     strided = np.asfortranarray(rows)
     strided.flags.writeable = False
-    assert np.array_equal(blocks.features(strided, made_from, 20)[0], whole)
+    assert np.array_equal(blocks.features(strided, made_from)[0], whole)
 
 
 def test_rows_that_are_not_finite_are_refused(blocks):
@@ -72,7 +72,7 @@ def test_rows_that_are_not_finite_are_refused(blocks):
         rows = rows_of(20, 3)
         rows[13, 1] = value
         with pytest.raises(NonFiniteRowsError):
-            blocks.features(rows, made_from, 4)
+            blocks.features(rows, made_from)
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -68,10 +68,11 @@ def test_a_row_has_the_same_bits_wherever_it_stands(search):
         assert np.array_equal(distances, values[start:stop])
 
 
-def test_narrower_vectors_find_the_same_bits(search, monkeypatch):
+def test_fewer_registers_find_the_same_bits(search, monkeypatch):
     rows, landmarks = drawn(200, 21), drawn(50, 21, seed=1)
     columns, values = found_by(search, rows, landmarks)
-    monkeypatch.setattr(search, "vector_lanes", lambda: compiled.FEWEST_LANES)
+    monkeypatch.setattr(search, "N_VECTORS", 1)
+    monkeypatch.setattr(search, "MOST_LANDMARKS", 6)
     search.compiled_search.cache_clear()
     try:
         again, distances = found_by(search, rows, landmarks)

@@ -12,8 +12,8 @@ from helpers import blobs
 @pytest.fixture
 def always(monkeypatch):
     """Let a small fit use the loops."""
-    if not compiled.vector_lanes():
-        pytest.skip("numba or AVX2 is not here")
+    if not compiled.can_run():
+        pytest.skip("llvmlite or AVX2 is not here")
     monkeypatch.setattr(compiled, "WORTHWHILE", 0)
 
 
@@ -45,7 +45,7 @@ def test_any_engine_gives_the_same_bits(always):
     assert np.array_equal(one.label_distributions_, two.label_distributions_)
 
 
-def test_a_process_without_numba_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(compiled, "vector_lanes", lambda: 0)
+def test_a_process_without_the_compiler_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(compiled, "can_run", lambda: False)
     with pytest.raises(MissingExtraError, match=r"biglp\[fast\]"):
         compiled.compiled_blocks()

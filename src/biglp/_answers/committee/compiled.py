@@ -1,7 +1,7 @@
 """The compiled walk down the trees (``pip install "biglp[fast]"``).
 
-It is written in the language of the compiler behind numba, which is loaded and has compiled these
-loops in a tenth of a second, where numba takes half a second to load what it has compiled before.
+It is written in the language of the compiler of :mod:`biglp._core.jit`, which is loaded and has
+compiled these loops in a tenth of a second.
 
 A few dozen rows, a tile, are turned first, so that a feature of all of them fills some vectors.
 Then each tree is asked about all tiles that fit the cache: all comparisons of its upper part

@@ -9,15 +9,13 @@ checkpoint and to the report.
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
 from typing import Any
 
 from biglp._core import jit
 from biglp._core.errors import MissingExtraError
 
 WORTHWHILE = 8e9
-"""Multiplications of a fit from which on the seconds saved are more than loading numba takes."""
+"""Multiplications of a fit from which on the seconds saved are more than compiling takes."""
 WORTHWHILE_PAIRS = 2.5e8
 """Pairs of rows and landmarks from which on the search for the nearest is worth compiling."""
 TAKING_OUT = 200
@@ -29,30 +27,23 @@ FEWEST_LANES = 8
 MOST_LANDMARKS = 256
 """Landmarks up to which rows and sums are small enough for the first caches; for more, BLAS, which
 cuts its matrices for all caches, is as quick."""
-FEW_COLUMNS = 32
-"""Features up to which BLAS is as quick with their Gram matrix, which fits the first cache."""
-NUMBA_BYTES = 64 << 20
-"""What numba and the compiled loops take of memory."""
 
 
 def is_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
     """Whether a fit of dense rows with k landmarks is to be done by the compiled loops."""
     multiplications = float(n_rows) * k * (n_features + k)
-    return k <= MOST_LANDMARKS and multiplications >= WORTHWHILE and vector_lanes() > 0
+    return k <= MOST_LANDMARKS and multiplications >= WORTHWHILE and can_run()
 
 
 def is_search_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
     """Whether the compiled search is to find the nearest of k landmarks in a fit of dense rows."""
     many = float(n_rows) * (k + TAKING_OUT) >= WORTHWHILE_PAIRS
-    return many and n_features <= MOST_FEATURES and jit.vector_lanes() >= FEWEST_LANES
+    return many and n_features <= MOST_FEATURES and can_run()
 
 
-@cache
-def vector_lanes() -> int:
-    """Numbers of four bytes in a vector of this processor; 0 where the loops cannot be used."""
-    if importlib.util.find_spec("numba") is None or jit.vector_lanes() < FEWEST_LANES:
-        return 0
-    return jit.vector_lanes()
+def can_run() -> bool:
+    """Whether the compiler is here, and vectors are long enough."""
+    return jit.vector_lanes() >= FEWEST_LANES
 
 
 def compiled_blocks() -> Any:
@@ -63,7 +54,7 @@ def compiled_blocks() -> Any:
     MissingExtraError
         Where the fit began elsewhere with the loops, and this process cannot go on with them.
     """
-    if not vector_lanes():
+    if not can_run():
         raise _cannot_run()
     from biglp._lowrank.compiled import blocks
 
@@ -72,7 +63,7 @@ def compiled_blocks() -> Any:
 
 def compiled_search() -> Any:
     """Load the compiled search, as :func:`compiled_blocks` does the loops."""
-    if jit.vector_lanes() < FEWEST_LANES:
+    if not can_run():
         raise _cannot_run()
     from biglp._lowrank.compiled import search
 
@@ -82,6 +73,6 @@ def compiled_search() -> Any:
 def _cannot_run() -> MissingExtraError:
     return MissingExtraError(
         "this fit was begun with compiled sweeps, by another process or before it was resumed, "
-        "and here they cannot run: numba is not installed, or the processor has no AVX2. "
+        "and here they cannot run: llvmlite is not installed, or the processor has no AVX2. "
         'Install it with: pip install "biglp[fast]", or begin the fit anew without it.'
     )

@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from biglp._core.instructions import DOUBLE, INT, LONG, SINGLE, Instructions
-from biglp._core.jit import Compiled, vector_lanes
+from biglp._core.instructions import INT, LONG
+from biglp._core.jit import Compiled
+from biglp._lowrank.compiled.vectors import Vectors, registers
 
+N_VECTORS, MOST_LANDMARKS = (2, 12) if registers() == 32 else (1, 6)
+"""Vectors of rows in a group, and landmarks of a panel: their sums are in registers."""
 GROUPS = 6
 """Groups of rows that pass a panel before the next one comes: what the second cache holds."""
 
@@ -47,8 +50,7 @@ def panels(landmarks: np.ndarray) -> Panels:
 
 def panel_width(k: int) -> int:
     """Landmarks of a panel: as many as leave few places of the last panel empty."""
-    most = 12 if vector_lanes() == 16 else 6
-    return -(-k // -(-k // most))
+    return -(-k // -(-k // MOST_LANDMARKS))
 
 
 def nearest(rows: np.ndarray, searched: Panels, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -83,38 +85,19 @@ class Search(NamedTuple):
 @cache
 def compiled_search(width: int, count: int, double: bool) -> Search:
     """Compile the search for this processor."""
-    writer = _Writer(width, count, DOUBLE if double else SINGLE)
+    writer = _Writer(width, count, double)
     return Search(writer.at_once, Compiled(writer.function))
 
 
-class _Writer(Instructions):
-    """Writes the function."""
+class _Writer(Vectors):
+    """Writes the function for one type of numbers."""
 
-    n_vectors = 2
-    """Vectors of rows in a group: each number of a landmark is used for both."""
-
-    def __init__(self, width: int, count: int, kind: Any) -> None:
+    def __init__(self, width: int, count: int, double: bool) -> None:
+        super().__init__("search", [*[None] * 5, INT, LONG], double)
         self.width, self.count = width, count
-        bits = 64 if kind == DOUBLE else 32
-        lanes = vector_lanes() * 32 // bits
-        numbers = kind.as_pointer()
-        arguments = [*[numbers] * 5, INT.as_pointer(), LONG.as_pointer()]
-        module = ir.Module("search")
-        self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), "search")
-        for argument in self.function.args:
-            argument.add_attribute("noalias")
-        super().__init__(self.function, lanes)
-        self.at_once = self.n_vectors * lanes
-        self.numbers = ir.VectorType(kind, lanes)
-        signature = ir.FunctionType(self.numbers, [self.numbers] * 3)
-        self.fma = ir.Function(module, signature, f"llvm.fma.v{lanes}f{bits}")
-        mask = ir.VectorType(ir.IntType(1), lanes)
-        signature = ir.FunctionType(
-            self.numbers, [self.numbers.as_pointer(), INT, mask, self.numbers]
-        )
-        self.some = ir.Function(module, signature, f"llvm.masked.load.v{lanes}f{bits}.p0")
+        self.at_once = N_VECTORS * self.lanes
         room = GROUPS * count * self.at_once
-        self.kept = [self.builder.alloca(each, room) for each in (kind, INT)]
+        self.kept = [self.builder.alloca(kind, room) for kind in (self.kind, INT)]
         for place in self.kept:
             place.align = 64
         self.write()
@@ -122,20 +105,19 @@ class _Writer(Instructions):
 
     def write(self) -> None:
         """Go over parts of the rows, panels, and groups of rows."""
-        b = self.builder
+        b, at_once = self.builder, LONG(self.at_once)
         rows, landmarks, lengths, turned, values, columns, sizes = self.function.args
         n_rows, self.m, n_panels = (b.load(self.at(sizes, i)) for i in range(3))
-        last = b.sub(n_rows, LONG(self.at_once))
-        room = b.mul(b.add(self.m, LONG(self.at_once)), LONG(self.at_once))
+        last = b.sub(n_rows, at_once)
+        room = b.mul(b.add(self.m, at_once), at_once)
 
         def part(begin: Any, _: Any) -> None:
-            left = b.sub(n_rows, begin)
-            groups = b.sdiv(b.add(left, LONG(self.at_once - 1)), LONG(self.at_once))
-            groups = self.smaller(groups, LONG(GROUPS))
+            left = b.add(b.sub(n_rows, begin), b.sub(at_once, LONG(1)))
+            groups = self.smaller(b.udiv(left, at_once), LONG(GROUPS))
 
             def first_row(g: Any) -> Any:
                 # A last group that is too short is moved up; some rows are looked at twice.
-                return self.smaller(b.add(begin, b.mul(g, LONG(self.at_once))), last)
+                return self.smaller(b.add(begin, b.mul(g, at_once)), last)
 
             def turn(g: Any, _: Any) -> None:
                 first = self.at(rows, b.mul(first_row(g), self.m))
@@ -152,14 +134,14 @@ class _Writer(Instructions):
 
                 self.loop(LONG(0), groups, group)
 
-            def store(g: Any, _: Any) -> None:
+            def write(g: Any, _: Any) -> None:
                 to = b.mul(first_row(g), LONG(self.count))
                 for place, out in zip(self.places(g), (values, columns), strict=True):
-                    self.store(place, self.at(out, to))
+                    self.write_found(place, self.at(out, to))
 
             self.loop(LONG(0), groups, turn)
             self.loop(LONG(0), n_panels, panel)
-            self.loop(LONG(0), groups, store)
+            self.loop(LONG(0), groups, write)
 
         self.loop(LONG(0), n_rows, part, step=LONG(GROUPS * self.at_once))
 
@@ -170,93 +152,81 @@ class _Writer(Instructions):
 
     def forget(self, places: list[Any]) -> None:
         """Begin with neighbours that are endlessly far."""
-        far = ir.Constant(self.numbers, [float("inf")] * self.lanes)
-        for place, value, kind in zip(places, (far, self.whole(0)), self.kinds, strict=True):
-            for i in range(self.count * self.n_vectors):
-                self.builder.store(value, self.vector(place, i * self.lanes, kind), align=4)
-
-    @property
-    def kinds(self) -> tuple[Any, Any]:
-        """Vectors of distances, and of numbers of landmarks."""
-        return self.numbers, self.ints
+        for place, value in zip(places, (self.constant(np.inf), self.whole(0)), strict=True):
+            for i in range(self.count * N_VECTORS):
+                self.store(value, place, i * self.lanes)
 
     def turn(self, rows: Any, to: Any) -> None:
         """Write the rows of a group as columns, a square at a time."""
         b, width = self.builder, self.lanes
-        counted = ir.Constant(ir.VectorType(LONG, width), list(range(width)))
-        zeros = ir.Constant(self.numbers, [0.0] * width)
 
         def square(first: Any, _: Any) -> None:
-            left = self.repeated(b.sub(self.m, first), ir.VectorType(LONG, width))
-            mask = b.icmp_signed("<", counted, left)  # nothing is read beyond the last feature
-            for v in range(self.n_vectors):
-                lines = []
-                for r in range(v * width, (v + 1) * width):
-                    row = self.at(rows, b.add(b.mul(LONG(r), self.m), first))
-                    place = self.vector(row, 0, self.numbers)
-                    lines.append(b.call(self.some, [place, INT(4), mask, zeros]))
+            # Nothing is read beyond the last feature.
+            mask = b.not_(self.lanes_from(b.sub(self.m, first)))
+            for v in range(N_VECTORS):
+                numbers = range(v * width, (v + 1) * width)
+                places = (b.add(b.mul(LONG(r), self.m), first) for r in numbers)
+                lines = [self.load_some(rows, place, mask) for place in places]
                 step = 1
                 while step < width:
                     lines = self.swapped(lines, step)
                     step *= 2
                 out = self.at(to, b.add(b.mul(first, LONG(self.at_once)), LONG(v * width)))
                 for r, line in enumerate(lines):
-                    b.store(line, self.vector(out, r * self.at_once, self.numbers), align=4)
+                    self.store(line, out, r * self.at_once)
 
         self.loop(LONG(0), self.m, square, step=LONG(width))
 
     def swapped(self, lines: list[Any], step: int) -> list[Any]:
         """Exchange what stands across the diagonal in squares of two times ``step`` lines."""
-        b, places, found = self.builder, range(self.lanes), list(lines)
-        upper = [i if not i & step else self.lanes + i - step for i in places]
-        lower = [i + step if not i & step else self.lanes + i for i in places]
+        places, found = range(self.lanes), list(lines)
+        upper = [self.lanes + i - step if i & step else i for i in places]
+        lower = [self.lanes + i if i & step else i + step for i in places]
         for r in places:
             if not r & step:
                 pair = lines[r], lines[r + step]
-                found[r] = b.shuffle_vector(*pair, ir.Constant(self.ints, upper))
-                found[r + step] = b.shuffle_vector(*pair, ir.Constant(self.ints, lower))
+                found[r] = self.shuffled(*pair, upper)
+                found[r + step] = self.shuffled(*pair, lower)
         return found
 
     def distances(self, turned: Any, panel: Any, lengths: Any) -> list[Any]:
-        """``lengths[c] + Σ_p turned[p] · panel[p, c]``: for each c, a vector of rows or several."""
+        """``lengths[c] + Σ_p turned[p] · panel[p, c]``: for each c, the vectors of rows."""
         b = self.builder
 
         def term(p: Any, sums: list[Any]) -> list[Any]:
             here = self.at(turned, b.mul(p, LONG(self.at_once)))
-            x = [self.loaded(here, v, self.numbers) for v in range(self.n_vectors)]
+            x = [self.load(here, v * self.lanes) for v in range(N_VECTORS)]
             line, added = self.at(panel, b.mul(p, LONG(self.width))), []
             for c in range(self.width):
                 y = self.repeated(b.load(self.at(line, c)), self.numbers)
-                for v in range(self.n_vectors):
-                    added.append(b.call(self.fma, [x[v], y, sums[c * self.n_vectors + v]]))
+                sum_of = sums[c * N_VECTORS : (c + 1) * N_VECTORS]
+                added += [self.fma(one, y, z) for one, z in zip(x, sum_of, strict=True)]
             return added
 
         begin = []
         for c in range(self.width):
-            begin += [self.repeated(b.load(self.at(lengths, c)), self.numbers)] * self.n_vectors
+            begin += [self.repeated(b.load(self.at(lengths, c)), self.numbers)] * N_VECTORS
         return self.loop(LONG(0), self.m, term, begin)
 
     def compare(self, found: list[Any], first: Any, places: list[Any]) -> None:
         """Put landmarks of a panel that are near enough for some row in their places."""
         b, count = self.builder, self.count
-        for v in range(self.n_vectors):
-            at = [j * self.n_vectors + v for j in range(count)]
+        for v in range(N_VECTORS):
+            at = [(j * N_VECTORS + v) * self.lanes for j in range(count)]
             kept = [
-                self.loaded(place, i, kind)
-                for place, kind in zip(places, self.kinds, strict=True)
+                b.load(self.vector(place, i, kind), align=4)
+                for place, kind in zip(places, (self.numbers, self.ints), strict=True)
                 for i in at
             ]
             for c in range(self.width):
-                distance = found[c * self.n_vectors + v]
+                distance = found[c * N_VECTORS + v]
                 number = self.repeated(b.trunc(b.add(first, LONG(c)), INT), self.ints)
                 nearer = b.fcmp_ordered("<", distance, kept[count - 1])  # NaN is not
                 bits = b.bitcast(nearer, ir.IntType(self.lanes))
                 some = b.icmp_unsigned("!=", bits, bits.type(0))
                 kept = self.where(some, kept, partial(self.put_in, distance, number))
-            for which, (place, kind) in enumerate(zip(places, self.kinds, strict=True)):
-                for j, i in enumerate(at):
-                    to = self.vector(place, i * self.lanes, kind)
-                    b.store(kept[which * count + j], to, align=4)
+            for i, vector in enumerate(kept):
+                self.store(vector, places[i // count], at[i % count])
 
     def put_in(self, distance: Any, number: Any, kept: list[Any]) -> list[Any]:
         """Put a landmark where it belongs among each row's nearest, and move up those behind it."""
@@ -268,14 +238,10 @@ class _Writer(Instructions):
             value, number = b.select(nearer, one, value), b.select(nearer, other, number)
         return nearest + numbers
 
-    def store(self, place: Any, out: Any) -> None:
+    def write_found(self, place: Any, out: Any) -> None:
         """Write the nearest of a group's rows, those of a row side by side."""
         b = self.builder
         for r in range(self.at_once):
             for j in range(self.count):
                 number = b.load(self.at(place, j * self.at_once + r))
                 b.store(number, self.at(out, r * self.count + j))
-
-    def loaded(self, place: Any, i: int, kind: Any) -> Any:
-        """Vector i from a place on."""
-        return self.builder.load(self.vector(place, i * self.lanes, kind), align=4)
