@@ -81,9 +81,9 @@ def fit_logistic(
     )
     if len(left_out) * targets.size <= TOGETHER:
         shown = np.stack([_without(targets, left) for left in left_out])
-        seen = shown.any(axis=1)
+        seen = np.asarray(shown.any(axis=1))
         if (seen == seen[0]).all():
-            found = minimise_loss(scaled, shown[:, :, seen[0]])
+            found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])])
             return [_opinion(*one, seen[0], standard) for one in found]
     return [_fit_alone(scaled, _without(targets, left), standard) for left in left_out]
 
@@ -96,8 +96,8 @@ def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
 
 def _fit_alone(scaled: Rows, targets: np.ndarray, standard: Standard) -> LinearOpinion:
     """One fit, without the rows and classes that it does not see."""
-    own, seen = np.flatnonzero(targets.any(axis=1)), targets.any(axis=0)
-    (found,) = minimise_loss(scaled[own], targets[own][None, :, seen])
+    own, seen = np.flatnonzero(targets.any(axis=1)), np.asarray(targets.any(axis=0))
+    (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)])
     return _opinion(*found, seen, standard)
 
 
