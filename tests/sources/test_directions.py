@@ -66,3 +66,37 @@ def test_the_size_of_rows_does_not_matter(rows, form, power):
     found = principal_directions(form(np.ldexp(exact, power)), seed=0, count=3)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
     assert found[1] == pytest.approx(expected[1])
+
+
+def test_features_that_never_change_have_no_part(rows):
+    wide = np.zeros((len(rows), 100), dtype=np.float32)
+    places = np.sort(np.random.default_rng(1).permutation(100)[:60])
+    wide[:, places] = rows
+    wide[:, np.setdiff1d(np.arange(100), places)[:3]] = 7.0
+    directions, share = principal_directions(wide, 0, 8)
+    alone, expected = principal_directions(rows, 0, 8)
+    np.testing.assert_allclose(directions[places], alone, atol=1e-6)
+    assert np.count_nonzero(directions.any(axis=1)) == 60
+    assert share == pytest.approx(expected)
+
+
+def test_single_precision_finds_what_double_does(rows):
+    directions, share = principal_directions(rows, 0, 8)
+    exact, expected = principal_directions(rows.astype(np.float64), 0, 8)
+    assert directions.dtype == np.float64
+    across = directions - exact @ (exact.T @ directions)
+    assert np.linalg.norm(across, 2) < 1e-4
+    assert share == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_rows_of_few_dimensions_among_many_features(size):
+    """ARPACK finds no more than the five that there are, and must not try for long."""
+    rng = np.random.default_rng(0)
+    rows = (rng.normal(size=(400, 5)) @ rng.normal(size=(5, 300)) * size).astype(np.float32)
+    directions, share = principal_directions(rows, 0, 40)
+    assert directions.shape == (300, 40)
+    assert share == pytest.approx(1.0, abs=1e-4)
+    centred = rows - rows.mean(axis=0)
+    seen = centred @ directions @ directions.T
+    np.testing.assert_allclose(seen, centred, atol=1e-4 * np.abs(centred).max())

@@ -17,6 +17,7 @@ share stays below 0.4 then, once labels count as much as their class does among 
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.arrays import Rows
 from biglp._lowrank.sampling import sample_indices
@@ -58,11 +59,14 @@ def unseen_share(labelled: Rows, weights: np.ndarray, sample: Rows, seed: int) -
     part = sample_indices(labelled.shape[0], MOST, seed)
     labelled, weights = labelled[part], weights[part]
     sample = sample[sample_indices(sample.shape[0], MOST, seed)]
+    if not sparse.issparse(sample):  # once, and not in every product
+        sample = sample.astype(np.float64)
     centre = np.asarray(sample.mean(axis=0), dtype=np.float64).ravel()
     vectors = _leading_directions(sample, centre, seed)
     usual = sample @ vectors - centre @ vectors
-    chosen = _ranks(usual, labelled @ vectors - centre @ vectors)
-    usual = _ranks(usual, usual)
+    ordered = np.sort(usual, axis=0)
+    chosen = _ranks(ordered, labelled @ vectors - centre @ vectors)
+    usual = _ranks(ordered, usual)
     shares = [_beyond(chosen[:, j], weights) for j in range(min(LOOKED_ALONG, chosen.shape[1]))]
     return max(*shares, _beyond(_along_difference(usual, chosen, seed), weights))
 
@@ -81,13 +85,15 @@ def _leading_directions(sample: Rows, centre: np.ndarray, seed: int) -> np.ndarr
 
 
 def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Share of the usual values that are smaller, equal ones counting half.  (l, q) → (l, q)."""
+    """Share of the usual values, in order, that are smaller; equal ones count half.  (l, q)."""
     found = np.empty(values.shape)
-    for column in range(values.shape[1]):
-        ordered = np.sort(usual[:, column])
-        below = np.searchsorted(ordered, values[:, column], "left")
-        found[:, column] = (below + np.searchsorted(ordered, values[:, column], "right")) / 2.0
-    return found / len(usual)
+    for ordered, column, places in zip(
+        np.ascontiguousarray(usual.T), values.T, found.T, strict=True
+    ):
+        order = np.argsort(column)  # a search for values in order goes on where the last one ended
+        column = column[order]
+        places[order] = ordered.searchsorted(column) + ordered.searchsorted(column, "right")
+    return found / (2.0 * len(usual))
 
 
 def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.ndarray:
@@ -99,7 +105,8 @@ def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.nd
     for side in (0, 1):
         difference = chosen[half != side].mean(axis=0) - usual.mean(axis=0)
         direction = np.linalg.solve(spread, difference)[:, None]
-        found[half == side] = _ranks(usual @ direction, chosen[half == side] @ direction)[:, 0]
+        ordered = np.sort(usual @ direction, axis=0)
+        found[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
     return found
 
 

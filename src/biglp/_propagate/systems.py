@@ -26,8 +26,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
+from biglp._propagate.cholesky import Cholesky
 from biglp._propagate.closed_form import solve
 from biglp._propagate.conjugate import energies, solve_in_layers
 from biglp._propagate.sums import GramSums
@@ -187,10 +188,15 @@ class DenseSystem:
     sums: GramSums
     most_labelled: ClassVar[int] = MOST_LABELLED
     _latest: dict[float, Any] = field(default_factory=dict, repr=False, compare=False)
+    _found: dict[float, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     def coefficients(self, alpha: float) -> np.ndarray:
         """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
-        return self._solved(alpha, self.sums.targets)
+        found = self._found.get(alpha)
+        if found is None:  # the answer asks for it, and leave-one-out again
+            found = self._solved(alpha, self.sums.targets)
+            _keep(self._found, alpha, found)
+        return found
 
     solved = coefficients
 
@@ -201,14 +207,12 @@ class DenseSystem:
     def returns(self, features: Any, alpha: float) -> np.ndarray:
         """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
         columns = features.toarray() if sparse.issparse(features) else features
-        half = linalg.solve_triangular(
-            self._factor(alpha)[0], columns.T, lower=True, check_finite=False
-        )
+        half = self._factor(alpha).half(columns.T)
         return (1.0 - alpha) * alpha / self.radius * np.einsum("ij,ij->j", half, half)
 
     def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:
-        solved: np.ndarray = linalg.cho_solve(self._factor(alpha), right, check_finite=False)
-        return (1.0 - alpha) * alpha / self.radius * solved
+        solved = self._factor(alpha).solve(right)
+        return np.asarray((1.0 - alpha) * alpha / self.radius * solved)
 
     def _factor(self, alpha: float) -> Any:
         found = self._latest.get(alpha)
@@ -221,8 +225,7 @@ class DenseSystem:
         """The Cholesky factor of I − αH."""
         system = self.sums.gram * (-alpha / self.radius)
         system.flat[:: len(system) + 1] += 1.0
-        # The transpose of a symmetric matrix is itself, in the order LAPACK works on in place.
-        return linalg.cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)
+        return Cholesky.of(system)
 
 
 def _keep(latest: dict[float, Any], alpha: float, found: Any) -> None:

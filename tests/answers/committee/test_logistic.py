@@ -1,19 +1,61 @@
-"""Logistic regression does not depend on the units of the features."""
+"""Logistic regression: units of the features, folds found together, and scikit-learn's numbers."""
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
-from biglp._answers.committee.logistic import fit_logistic
+from biglp._answers.committee import logistic
+from biglp._answers.committee.logistic import STRENGTH, fit_logistic, folds
 from biglp._answers.standard import centre_and_spread
 from helpers import threshold_table
+
+NOBODY = np.empty(0, dtype=np.int64)
+PLAIN = (np.zeros(6), np.ones(6))
+
+
+def by_scikit_learn(rows, codes, left):
+    kept = np.delete(np.arange(len(codes)), left)
+    model = LogisticRegression(C=STRENGTH, tol=1e-8, max_iter=1000).fit(rows[kept], codes[kept])
+    return model.predict_log_proba(rows)
+
+
+def log_shares(logits):
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 def test_logistic_regression_does_not_depend_on_the_features_units(make):
     rows, codes = threshold_table(60)
     units = np.array([1e-3, 1.0, 1e4, 1.0, 7.0, 1.0])
-    plain = fit_logistic(make(rows), codes, 4, centre_and_spread(make(rows.astype(float))))
-    other = rows * units
-    scaled = fit_logistic(make(other), codes, 4, centre_and_spread(make(other)))
+    targets, other = np.eye(4)[codes], rows * units
+    (plain,), (scaled,) = (
+        fit_logistic(make(each), targets, centre_and_spread(make(each)), [NOBODY])
+        for each in (rows.astype(float), other)
+    )
     np.testing.assert_allclose(plain.of(rows), scaled.of(other), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("together", [0, 1 << 16])
+def test_each_fold_is_that_of_scikit_learn(n_classes, together, monkeypatch):
+    monkeypatch.setattr(logistic, "TOGETHER", together)
+    monkeypatch.setattr(logistic, "TOLERANCE", 1e-7)
+    rows, codes = threshold_table(80)
+    rows, codes = rows.astype(float), codes % n_classes
+    asked = [NOBODY, *(left for _, left in folds(codes, 0))]
+    found = fit_logistic(rows, np.eye(n_classes)[codes], PLAIN, asked)
+    assert len(found) == 6
+    for one, left in zip(found, asked, strict=True):
+        expected = by_scikit_learn(rows, codes, left)
+        np.testing.assert_allclose(log_shares(one.of(rows)), expected, atol=1e-4)
+
+
+def test_a_class_that_one_fit_does_not_see():
+    rows, codes = threshold_table(40)
+    rows, targets = rows.astype(float), np.eye(5)[codes]  # of the fifth there is no label
+    alone = np.flatnonzero(codes == 3)
+    every, some = fit_logistic(rows, targets, PLAIN, [NOBODY, alone])
+    assert every.intercepts[4] < every.intercepts[:4].min()
+    assert some.intercepts[3] == some.intercepts[4] < some.intercepts[:3].min()
+    assert not some.slopes[:, 3:].any()

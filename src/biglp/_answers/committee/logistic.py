@@ -25,6 +25,8 @@ STRENGTH = 0.1
 """C above: hundreds of features and tens of labels are usual."""
 ITERATIONS, TOLERANCE = 200, 1e-3
 LEAST_GAIN = 64 * float(np.finfo(np.float64).eps)
+TOGETHER = 1 << 16
+"""Labels times classes times fits up to which all fits are found together."""
 
 
 class LogisticMember(Member):
@@ -43,105 +45,126 @@ class LogisticMember(Member):
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
-        rows, n_classes = to_float64(evidence.rows), len(evidence.log_prior)
-        codes, given = evidence.labelled.codes, evidence.labelled.given
-        standard = evidence.standard
-        opinion = fit_logistic(rows, codes, n_classes, standard, given)
-        seed = evidence.problem.settings.seed
-        held_out = held_out_by_logistic(rows, codes, n_classes, standard, seed, given)
+        rows, targets = to_float64(evidence.rows), evidence.targets
+        asked = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
+        nobody = np.empty(0, dtype=np.int64)
+        opinion, *others = fit_logistic(rows, targets, evidence.standard, [nobody, *asked])
+        held_out = np.full(targets.shape, np.nan)
+        for other, left in zip(others, asked, strict=True):
+            held_out[left] = other.of(rows[left])
         return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
 def fit_logistic(
-    rows: Rows,
-    codes: np.ndarray,
-    n_classes: int,
-    standard: Standard,
-    given: np.ndarray | None = None,
-) -> LinearOpinion:
+    rows: Rows, targets: np.ndarray, standard: Standard, left_out: list[np.ndarray]
+) -> list[LinearOpinion]:
     """Fit logistic regression to labelled rows; classes without a row get a low logit.
 
-    ``standard`` is the centre and spread of the features over all rows: a handful of labelled rows
-    does not know them. ``given`` is w·Y of the rows, where labels have weights or are
-    distributions.
+    Fits of few labels are found together, as one function of all unknowns: that takes as many steps
+    as the slowest of them, and a step of six takes hardly longer than that of one.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (l, m)
+        In float64.
+    targets : ndarray of shape (l, c)
+        w·Y of the rows.
+    standard : Standard
+        Centre and spread of the features over all rows: a handful of labelled rows does not know
+        them.
+    left_out : list of integer arrays
+        For each fit the rows that it must not see.
     """
     centre, spread = standard
     scaled = (
         rows @ sparse.diags(1.0 / spread) if sparse.issparse(rows) else (rows - centre) / spread
     )
-    targets = np.eye(n_classes)[codes] if given is None else given
-    seen = np.flatnonzero(targets.any(axis=0))
-    slopes, intercepts = minimise_loss(scaled, targets[:, seen])
+    if len(left_out) * targets.size <= TOGETHER:
+        shown = np.stack([_without(targets, left) for left in left_out])
+        seen = np.asarray(shown.any(axis=1))
+        if (seen == seen[0]).all():
+            found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])])
+            return [_opinion(*one, seen[0], standard) for one in found]
+    return [_fit_alone(scaled, _without(targets, left), standard) for left in left_out]
+
+
+def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
+    shown = targets.copy()
+    shown[left] = 0.0
+    return shown
+
+
+def _fit_alone(scaled: Rows, targets: np.ndarray, standard: Standard) -> LinearOpinion:
+    """One fit, without the rows and classes that it does not see."""
+    own, seen = np.flatnonzero(targets.any(axis=1)), np.asarray(targets.any(axis=0))
+    (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)])
+    return _opinion(*found, seen, standard)
+
+
+def _opinion(
+    slopes: np.ndarray, intercepts: np.ndarray, seen: np.ndarray, standard: Standard
+) -> LinearOpinion:
+    """What was found for scaled rows and the classes that were seen, for rows as they are."""
+    centre, spread = standard
     slopes = slopes / spread[:, None]
     intercepts = intercepts - centre @ slopes
-    if len(seen) == n_classes:
+    if seen.all():
         return LinearOpinion(slopes, intercepts)
-    every = np.zeros((slopes.shape[0], n_classes))
+    every = np.zeros((slopes.shape[0], len(seen)))
     every[:, seen] = slopes
-    levels = np.full(n_classes, intercepts.min() - 2.0)
+    levels = np.full(len(seen), intercepts.min() - 2.0)
     levels[seen] = intercepts
     return LinearOpinion(every, levels)
 
 
-def minimise_loss(rows: Rows, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes and intercepts of least regularised loss.  (m, c) and (c,).
+def minimise_loss(rows: Rows, shown: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Slopes and intercepts of least regularised loss of each fit.  (m, c) and (c,).
 
-    ``targets`` (l, c) is w·Y. Two classes have one logit, half of it for the second and minus half
-    for the first.
+    ``shown`` (f, l, c) is w·Y; the function that is minimised is the sum of the fits' own. Two
+    classes have one logit, half of it for the second and minus half for the first.
     """
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
-    two = targets.shape[1] == 2
-    sizes = targets.sum(axis=1, keepdims=True)
-    total = float(sizes.sum())
-    penalty = 1.0 / (STRENGTH * total)
-    width = 1 if two else targets.shape[1]
+    n_fits, n_rows, n_classes = shown.shape
+    two = n_classes == 2
+    targets = np.ascontiguousarray(shown.transpose(1, 0, 2))
+    sizes = targets.sum(axis=2, keepdims=True)
+    totals = sizes.sum(axis=0)
+    targets, sizes = targets / totals, sizes / totals
+    penalty = 1.0 / (STRENGTH * totals)
+    width = 1 if two else n_classes
 
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
-        coefficients = unknown.reshape(-1, width)
+        coefficients = unknown.reshape(-1, n_fits * width)
         slopes = coefficients[:-1]
-        logits = rows @ slopes + coefficients[-1]
+        logits = (rows @ slopes + coefficients[-1]).reshape(n_rows, n_fits, width)
         if two:
-            logits = np.hstack([np.zeros_like(logits), logits])
-        logits -= logits.max(axis=1, keepdims=True)
+            logits = np.concatenate([np.zeros_like(logits), logits], axis=2)
+        logits -= logits.max(axis=2, keepdims=True)
         shares = np.exp(logits)
-        sums = shares.sum(axis=1, keepdims=True)
-        value = float((sizes * np.log(sums)).sum() - (targets * logits).sum()) / total
-        excess = (shares * (sizes / sums) - targets)[:, -width:] / total
+        sums = shares.sum(axis=2, keepdims=True)
+        value = float((sizes * np.log(sums)).sum() - (targets * logits).sum())
+        shares *= sizes / sums
+        shares -= targets
+        excess = shares[:, :, -width:].reshape(n_rows, -1)
+        pulled = (slopes.reshape(-1, n_fits, width) * penalty).reshape(slopes.shape)
         gradient = np.empty_like(coefficients)
         gradient[:-1] = rows.T @ excess
-        gradient[:-1] += penalty * slopes
+        gradient[:-1] += pulled
         gradient[-1] = excess.sum(axis=0)
-        return value + 0.5 * penalty * float((slopes**2).sum()), gradient.ravel()
+        return value + 0.5 * float((slopes * pulled).sum()), gradient.ravel()
 
     found = minimize(
         loss,
-        np.zeros((rows.shape[1] + 1) * width),
+        np.zeros((rows.shape[1] + 1) * n_fits * width),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": ITERATIONS, "maxls": 50, "gtol": TOLERANCE, "ftol": LEAST_GAIN},
     )
-    coefficients = found.x.reshape(-1, width)
+    fits = found.x.reshape(-1, n_fits, width).transpose(1, 0, 2)
     if two:
-        coefficients = np.hstack([-coefficients / 2, coefficients / 2])
-    return coefficients[:-1], coefficients[-1]
-
-
-def held_out_by_logistic(
-    rows: Rows,
-    codes: np.ndarray,
-    n_classes: int,
-    standard: Standard,
-    seed: int,
-    given: np.ndarray | None = None,
-) -> np.ndarray:
-    """Logits of each labelled row from fits that did not see it; NaN for single rows of a class."""
-    logits = np.full((len(codes), n_classes), np.nan)
-    for seen, left in folds(codes, seed):
-        part = None if given is None else given[seen]
-        model = fit_logistic(rows[seen], codes[seen], n_classes, standard, part)
-        logits[left] = model.of(rows[left])
-    return logits
+        fits = np.concatenate([-fits / 2, fits / 2], axis=2)
+    return [(one[:-1], one[-1]) for one in fits]
 
 
 def folds(codes: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

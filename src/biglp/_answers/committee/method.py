@@ -35,6 +35,9 @@ WEIGHED = 10
 needs."""
 TRUSTED_LABELS = 30
 """Held-out labels from which on a difference in their accuracy means something."""
+SIDE_BY_SIDE = 1000
+"""Landmarks from which on members that use the graph learn in threads: below that they take less
+time than threads take from each other."""
 
 
 class CommitteeMethod(Method):
@@ -122,6 +125,8 @@ def _learnt(evidence: Evidence, members: list[Member]) -> list[MemberFit]:
     """
     engine, system = evidence.problem.graph.engine, evidence.problem.system
     n_threads = min(engine.n_threads, engine.most_at_once)
+    if len(system.sums.totals) < SIDE_BY_SIDE:
+        n_threads = 1
     if n_threads < 2 or type(system) not in (DenseSystem, SparseSystem):
         return [member.learn(evidence) for member in members]
     with threads_of_one(min(n_threads, KEPT_FACTORS)) as pool:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from biglp._answers.committee.answer import scaled_logits
 from biglp._answers.committee.member import (
@@ -156,7 +156,7 @@ def find_weights(
         {"member": member.name, "weight": float(weight), "accuracy": _accuracy(opinion, truth)}
         for member, weight, opinion in zip(members, weights, stacked, strict=False)
     ]
-    together = np.einsum("e,elc->lc", weights, stacked)
+    together = np.tensordot(weights, stacked, 1)
     n_held_out = len(truth) if enough else 0
     shares = np.full((len(codes), len(log_prior)), np.nan)
     if enough:
@@ -170,20 +170,25 @@ def _minimise(
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
     sizes = truth.sum(axis=1, keepdims=True)
-
+    flat = opinions.reshape(len(opinions), -1)
     members = np.arange(len(start)) < len(start) - 1  # the prior is the last
 
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
         weights, log_size = unknown[:-1], unknown[-1]
         usual = np.where(members, np.exp(log_size), 1.0) * start
         pull = PULL * np.exp(-max(log_size, 0.0))
-        logs = log_softmax(np.einsum("e,elc->lc", weights, opinions), axis=1)
-        excess = sizes * np.exp(logs) - truth
+        logits = (weights @ flat).reshape(truth.shape)
+        logits -= logits.max(axis=1, keepdims=True)
+        shares = np.exp(logits)
+        sums = shares.sum(axis=1, keepdims=True)
+        shares *= sizes / sums
+        shares -= truth  # what is said too much of each class
         away = weights - usual
-        slope = np.einsum("elc,lc->e", opinions, excess) + 2.0 * pull * away
+        slope = flat @ shares.ravel() + 2.0 * pull * away
         slope_of_size = 2.0 * (SIZE_PULL * log_size - pull * (away @ (usual * members)))
         slope_of_size -= pull * (away @ away) * (log_size > 0)
-        value = pull * (away @ away) + SIZE_PULL * log_size**2 - (truth * logs).sum()
+        value = pull * (away @ away) + SIZE_PULL * log_size**2
+        value += (sizes * np.log(sums)).sum() - (truth * logits).sum()
         return float(value), np.append(slope, slope_of_size)
 
     bounds = [*((weight, None) for weight in least), SIZES]
