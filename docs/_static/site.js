@@ -37,6 +37,8 @@ function move(image) {
 document.addEventListener("DOMContentLoaded", () => {
   const all = (where) => document.querySelectorAll(where);
   all("article.bd-article h1, nav.bd-links a, nav.page-toc a").forEach((name) => breakNames(name));
+  for (const code of all("article.bd-article code"))
+    if (/^-\S{1,24}$/.test(code.textContent)) code.classList.add("option"); // no break at its hyphens
   for (const code of all("article.bd-article table code"))
     breakNames(code, /(?<=[a-z])(?=[A-Z])|(?<=[/(,=])(?=\w)/, 2);
   all("article.bd-article table").forEach(stack);
