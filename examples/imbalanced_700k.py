@@ -48,11 +48,11 @@ print(f"balanced accuracy  {balanced_accuracy_score(right, found):.4f}")
 precision, recall, _ = precision_recall_curve(right, model.label_distributions_[hidden, 1])
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 axes.plot(100 * recall, 100 * precision, color="#1f77b4", lw=2, label="biglp")
-axes.plot(
-    100 * (found & right).sum() / right.sum(),
-    100 * (found & right).sum() / max(found.sum(), 1),
-    "*", color="#d1495b", ms=16, label="its answer",
-)  # fmt: skip
+share, rare = (found & right).sum() / right.sum(), (found & right).sum() / max(found.sum(), 1)
+axes.plot(100 * share, 100 * rare, "*", color="#d1495b", ms=16, label="its answer")
+figure.suptitle(
+    f"{share:.0%} of the rare rows are found, {rare:.0%} of those named are rare", fontsize=11
+)
 axes.axhline(100 * SHARE, color="grey", ls=":", label="at random")
 axes.set(xlabel="% of the rare rows that are found", ylabel="% of those named that are rare")
 axes.set(xlim=(0, 102), ylim=(0, 104))

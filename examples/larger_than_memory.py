@@ -2,7 +2,7 @@
 Larger than memory, with the memory drawn
 =========================================
 
-A file of 320 MB is labelled with a budget of 200 MB. While the command runs, its memory is read twenty
+A file of 320 MB is labelled with a budget of 100 MB. While the command runs, its memory is read twenty
 times a second: what only it can give back, not pages of the file that the system keeps for anyone.
 """
 
@@ -15,14 +15,14 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import psutil
 
-ROWS, FEATURES, BUDGET = 1_000_000, 80, 200
+ROWS, FEATURES, BUDGET = 1_000_000, 80, 100
 folder = tempfile.TemporaryDirectory()
 here = Path(folder.name)
 biglp = [sys.executable, "-m", "biglp"]
 subprocess.run(
     [*biglp, "simulate", str(ROWS), str(FEATURES), "-o", "sim.npy", "--quiet"], cwd=here, check=True
 )
-size = (here / "sim.npy").stat().st_size / 2**20
+size = (here / "sim.npy").stat().st_size / 1e6
 print(f"{ROWS:,} × {FEATURES} rows, {size:,.0f} MB")
 
 # %%
@@ -38,7 +38,7 @@ while running.poll() is None:
     except psutil.Error:  # it ended just now
         break
     times.append(time.perf_counter() - began)
-    taken.append((memory.rss - getattr(memory, "shared", 0)) / 2**20)
+    taken.append((memory.rss - getattr(memory, "shared", 0)) / 1e6)
     time.sleep(0.05)
 assert running.wait() == 0
 
@@ -48,6 +48,7 @@ axes.plot(times, taken, color="#1f77b4", label=f"taken, {max(taken):.0f} MB at m
 axes.axhline(BUDGET, color="#d1495b", lw=2, label=f"--memory {BUDGET}MB")
 axes.axhline(size, color="grey", ls="--", label=f"the file, {size:.0f} MB")
 axes.set(xlabel="seconds", ylabel="MB", ylim=(0, 1.3 * size), xlim=(0, max(times)))
+axes.set_title(f"{size:.0f} MB of rows, labelled in {max(taken):.0f} MB of memory")
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="upper right", ncols=3)
 plt.show()

@@ -19,8 +19,8 @@ known = [int(np.argmin(X[:, 0])), int(np.argmax(X[:, 0]))]  # the outer tip of e
 y = np.full(ROWS, -1)
 y[known] = truth[known]
 
-figure, every = plt.subplots(1, 4, figsize=(12, 3), sharey=True, layout="constrained")
-for alpha, axes in zip((0.5, 0.9, 0.99, 0.999), every, strict=True):
+figure, every = plt.subplots(2, 2, figsize=(8, 5.6), layout="constrained")
+for alpha, axes in zip((0.5, 0.9, 0.99, 0.999), every.flat, strict=True):
     model = LowRankLabelPropagation(factor="anchors", alpha=alpha, scaling="none").fit(X, y)
     right = (model.transduction_ == truth).mean()
     axes.scatter(*X.T, c=model.label_distributions_[:, 1], cmap="coolwarm", s=4, vmin=0, vmax=1)

@@ -26,11 +26,15 @@ answers = {
     "biglp": LowRankLabelPropagationRegressor().fit(X, y).transduction_,
 }
 
-figure, every = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
-for axes, (name, found) in zip(every, {"truth": truth, **answers}.items(), strict=True):
+figure, every = plt.subplots(2, 2, figsize=(8, 6.4), layout="constrained")
+for axes, (name, found) in zip(every.flat, {"truth": truth, **answers}.items(), strict=True):
     error = np.sqrt(np.mean((found - truth) ** 2))
     axes.scatter(X[:, 0], X[:, 2], c=found, s=4, vmin=truth.min(), vmax=truth.max())
-    axes.set(title=name if name == "truth" else f"{name}: error {error:.2f}", xticks=[], yticks=[])
+    axes.set(
+        title="truth, and what is known" if name == "truth" else f"{name}: error {error:.2f}",
+        xticks=[],
+        yticks=[],
+    )
     axes.set_frame_on(False)
-every[0].scatter(X[known, 0], X[known, 2], c="black", s=20, marker="*")
+every.flat[0].scatter(*X[known][:, [0, 2]].T, c="black", edgecolor="white", s=120, marker="*")
 plt.show()

@@ -48,6 +48,7 @@ axes.bar_label(bars, [f"{score:.1f}" for score in scores.values()], padding=4)
 axes.axvline(50, color="grey")
 axes.set(xlim=(45, 100), xlabel="AUC on the customers whose label was hidden, % (50: a coin)")
 axes.invert_yaxis()
+axes.set_title(f"{LABELS} labels, {ROWS:,} customers", loc="left")
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()
 

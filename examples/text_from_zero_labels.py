@@ -79,5 +79,8 @@ axes.axhline(
 )
 axes.set(xlabel="texts that were read", ylabel="% of all texts right", xticks=counts)
 axes.spines[["top", "right"]].set_visible(False)
+axes.set_title(
+    f"{counts[0]} suggested texts: {suggested[0]:.0f} % right, {counts[0]} random ones: {random[0]:.0f} %"
+)
 axes.legend(frameon=False)
 plt.show()

@@ -3,7 +3,7 @@
 Run with:  python packaging/try_dist.py dist
 
 The wheel is installed in an environment of its own, and everything runs in an empty folder outside
-the source tree: the demo, a fit and a prediction on a CSV file, and every command's help.
+the source tree: the demo, a fit and a prediction on a CSV file, and the labelling page.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def build(out: Path) -> dict[str, str]:
 
 
 def write_customers(path: Path) -> None:
-    """A small table: a number, a category, and a label for one row in ten."""
+    """A small table: a number, a category, and a label for one row in seven."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["spend", "plan", "left"])
         for row in range(600):
             left = row % 3 == 0
-            known = ("yes" if left else "no") if row % 10 == 0 else ""
+            known = ("yes" if left else "no") if row % 7 == 0 else ""
             writer.writerow([row % 50 + 100 * left, ("basic", "plus")[row % 2], known])
 
 

@@ -1,15 +1,15 @@
-/* What style sheets cannot do alone: names in CamelCase break between words, and on a phone tables of
-   sentences stand cell below cell, and wide pictures can be moved sideways. */
+/* What style sheets cannot do alone: names in CamelCase break between words and names of files between
+   folders, and on a phone tables of sentences stand cell below cell, and wide pictures can be moved sideways. */
 const LONG = 60; // letters: a cell with more holds a sentence
 const WIDE = 640; // pixels: a picture whose letters cannot be read on a phone
 
-function breakNames(element) {
+function breakNames(element, where = /(?<=[a-z])(?=[A-Z])/, least = 3) {
   const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   const texts = [];
   while (walk.nextNode()) texts.push(walk.currentNode);
   for (const text of texts) {
-    const words = text.data.split(/(?<=[a-z])(?=[A-Z])/);
-    if (words.length < 3) continue;
+    const words = text.data.split(where);
+    if (words.length < least) continue;
     text.replaceWith(...words.flatMap((word) => [document.createElement("wbr"), word]).slice(1));
   }
 }
@@ -19,7 +19,10 @@ function stack(table) {
   const cells = [...table.querySelectorAll("tbody td")];
   if (heads.length < 3 || !cells.some((cell) => cell.textContent.trim().length > LONG)) return;
   table.classList.add("stacked");
-  for (const cell of cells) cell.dataset.head = heads[cell.cellIndex] || "";
+  for (const cell of cells) {
+    cell.dataset.head = heads[cell.cellIndex] || "";
+    if (!cell.textContent.trim()) cell.classList.add("empty");
+  }
 }
 
 function move(image) {
@@ -33,7 +36,11 @@ function move(image) {
 
 document.addEventListener("DOMContentLoaded", () => {
   const all = (where) => document.querySelectorAll(where);
-  all("article.bd-article h1, nav.bd-links a, nav.page-toc a").forEach(breakNames);
+  all("article.bd-article h1, nav.bd-links a, nav.page-toc a").forEach((name) => breakNames(name));
+  for (const code of all("article.bd-article code"))
+    if (/^-\S{1,24}$/.test(code.textContent)) code.classList.add("option"); // no break at its hyphens
+  for (const code of all("article.bd-article table code"))
+    breakNames(code, /(?<=[a-z])(?=[A-Z])|(?<=[/(,=])(?=\w)/, 2);
   all("article.bd-article table").forEach(stack);
   for (const table of all("article.bd-article .highlight pre"))
     if (table.textContent.includes("┏")) table.classList.add("drawn");

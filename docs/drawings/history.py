@@ -41,6 +41,7 @@ depth = (len(settings) + 1) // 2
 figure, every = plt.subplots(
     depth, 2, figsize=(9, 3.1 * depth), sharex=True, squeeze=False, layout="constrained"
 )
+figure.get_layout_engine().set(hspace=0.08)
 for axes, name in zip(every.flat, settings, strict=False):
     own = [line for line in lines if setting(line) == name]
     for case in dict.fromkeys(line["case"] for line in own):

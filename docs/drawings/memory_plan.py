@@ -27,7 +27,8 @@ for place, budget in enumerate(BUDGETS):
     for (part, name), colour in zip(PARTS.items(), COLOURS, strict=True):
         size = getattr(plan, part) / 1e6
         if part == "wanted" and not plan.stores_features:
-            axes.text(left + 12, place, f"{size:.0f} MB of features in a file", va="center")
+            beside = max(left, budget) + 12  # not across the line of the budget
+            axes.text(beside, place, f"{size:.0f} MB of features in a file", va="center")
             continue
         axes.barh(place, size, left=left, color=colour, label=name if place == 3 else None)
         left += size
@@ -35,4 +36,4 @@ for place, budget in enumerate(BUDGETS):
 axes.set(yticks=range(len(BUDGETS)), yticklabels=[f"{each} MB" for each in BUDGETS])
 axes.set(xlabel="MB planned; the black line is the budget", ylabel="memory=")
 axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.02), fontsize=8)
+axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1.02, -0.02), fontsize=8)
