@@ -163,17 +163,19 @@ class _Writer(Vectors):
         def square(first: Any, _: Any) -> None:
             # Nothing is read beyond the last feature.
             mask = b.not_(self.lanes_from(b.sub(self.m, first)))
-            for v in range(N_VECTORS):
-                numbers = range(v * width, (v + 1) * width)
-                places = (b.add(b.mul(LONG(r), self.m), first) for r in numbers)
+
+            def lines_of(row: Any, _: Any) -> None:
+                places = (b.add(b.mul(b.add(row, LONG(r)), self.m), first) for r in range(width))
                 lines = [self.load_some(rows, place, mask) for place in places]
                 step = 1
                 while step < width:
                     lines = self.swapped(lines, step)
                     step *= 2
-                out = self.at(to, b.add(b.mul(first, LONG(self.at_once)), LONG(v * width)))
+                out = self.at(to, b.add(b.mul(first, LONG(self.at_once)), row))
                 for r, line in enumerate(lines):
                     self.store(line, out, r * self.at_once)
+
+            self.loop(LONG(0), LONG(self.at_once), lines_of, step=LONG(width))
 
         self.loop(LONG(0), self.m, square, step=LONG(width))
 
@@ -241,7 +243,10 @@ class _Writer(Vectors):
     def write_found(self, place: Any, out: Any) -> None:
         """Write the nearest of a group's rows, those of a row side by side."""
         b = self.builder
-        for r in range(self.at_once):
+
+        def row(r: Any, _: Any) -> None:
+            here, to = self.at(place, r), self.at(out, b.mul(r, LONG(self.count)))
             for j in range(self.count):
-                number = b.load(self.at(place, j * self.at_once + r))
-                b.store(number, self.at(out, r * self.count + j))
+                b.store(b.load(self.at(here, j * self.at_once)), self.at(to, j))
+
+        self.loop(LONG(0), LONG(self.at_once), row)
