@@ -143,10 +143,13 @@ def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, floa
     found = np.take_along_axis(truth, said.argmax(axis=1)[:, None], axis=1)[:, 0]
     # Half a label is added to either side: a dozen labels that were all found are no proof.
     right = (n_known * (weights @ found) + 0.5) / (n_known + 1.0)
+    logs = np.log(np.maximum(said, TINY))
+    logs -= logs.max(axis=1, keepdims=True)
     low, high = -SHARPEST, SHARPEST
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        if weights @ sharpened(said, middle).max(axis=1) < right:
+        # The largest of p^b / Σ p^b is 1 / Σ (p / max p)^b.
+        if weights @ (1.0 / np.exp(np.exp(middle) * logs).sum(axis=1)) < right:
             low = middle
         else:
             high = middle

@@ -20,8 +20,9 @@ _DENSE_CELLS = 1 << 19
 """Sparse matrices with at most this many cells are added as dense ones, which is faster."""
 _WAITING_CELLS = 1 << 21
 """Cells of sparse matrices that are added in one go, at least."""
-_TABLE_CELLS = 1 << 24
-"""Cells of which a table is made, five bytes each, to find the places of keys."""
+_TABLE_CELLS, _SMALL_TABLE = 1 << 24, 1 << 22
+"""Cells of which a table is made, five bytes each, to find the places of keys: where half of them
+have one, and where a 64th of a few has."""
 
 
 class KeyedSlices:
@@ -155,13 +156,15 @@ def _places(
 
     Where keys are about as many as cells, a table of all cells is several times faster than a sort.
     """
-    if n_cells <= _TABLE_CELLS and n_cells <= 2 * sum(len(part) for part in parts):
+    n_keys = sum(len(part) for part in parts)
+    if n_cells <= min(_TABLE_CELLS, 2 * n_keys) or n_cells <= min(_SMALL_TABLE, 64 * n_keys):
         met = np.zeros(n_cells, dtype=bool)
         for part in parts:
             met[part] = True
-        places = np.cumsum(met, dtype=np.int32)
-        places -= 1
-        return np.flatnonzero(met), places.__getitem__
+        found = np.flatnonzero(met)
+        places = np.empty(n_cells, dtype=np.int32)  # of cells without a key nothing is asked
+        places[found] = np.arange(len(found), dtype=np.int32)
+        return found, places.__getitem__
     keys = np.concatenate(parts)
     keys.sort()  # numpy.unique hashes them first, which takes several times longer
     first = np.ones(len(keys), dtype=bool)

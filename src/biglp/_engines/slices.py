@@ -58,9 +58,11 @@ class Slices:
 
     def add_at(self, places: np.ndarray, values: np.ndarray) -> None:
         """Add float64 ``values`` at distinct ``places``."""
-        units, slices = self.units[places], self.slices[:, places]
+        units, slices = self.units[places], self.slices.take(places, axis=1)
         _absorb(units, slices, values)
-        self.units[places], self.slices[:, places] = units, slices
+        self.units[places] = units
+        for level, changed in zip(self.slices, slices, strict=True):  # twice as fast as all at once
+            level[places] = changed
 
     def lift(self, units: np.ndarray) -> None:
         """Move every place up to the level of ``units``, where that is higher than its own."""

@@ -1,4 +1,4 @@
-"""Small tasks beside a sweep: what is looked up for the report while rows get their answers."""
+"""Small tasks beside a sweep: what is looked up for the report while it goes on."""
 
 from __future__ import annotations
 

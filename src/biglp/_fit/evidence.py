@@ -114,6 +114,11 @@ class Look:
 
     def evidence(self) -> Evidence:
         """Find out what a report shows."""
+        # Several threads wait for each other, on a busy machine ten times as long as they work.
+        with one_blas_thread():
+            return self._evidence()
+
+    def _evidence(self) -> Evidence:
         row_map = self._map()
         width = 0 if row_map is None else row_map.basis.shape[1]
         rows = self._sample(width)
@@ -133,8 +138,7 @@ class Look:
                 units[piece] = _units(row_map, features)
         sampled = Sampled(rows, codes, others, confidence, units)
         places, labelled_codes, labelled_places = self._places(row_map, units)
-        with one_blas_thread():
-            shown = choose_examples(sampled, self.labels.n_classes, self.doubts, self.seed)
+        shown = choose_examples(sampled, self.labels.n_classes, self.doubts, self.seed)
         return Evidence(
             codes=codes,
             confidence=confidence,

@@ -166,11 +166,12 @@ class Pipeline:
         self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
         with explained(source):
             graph = watch.timed("graph", lambda: self.graph(prepared))
-            problem = watch.timed("sums", lambda: self.problem(graph, labels))
+            with tasks_beside(self.engine, graph.source) as beside:
+                usual_found = beside(lambda: usual_distance(graph))
+                problem = watch.timed("sums", lambda: self.problem(graph, labels))
             learnt = watch.timed("learning", lambda: self.learn(problem))
             with tasks_beside(self.engine, graph.source) as beside:
                 unlike_found = beside(lambda: unlike_labels(problem, learnt.answer))
-                usual_found = beside(lambda: usual_distance(graph))
                 answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
             unlike = unlike_found()
         facts = {
@@ -201,9 +202,8 @@ class Pipeline:
             encoding=source.encoding,
             input_names=source.input_names,
         )
-        # A copy, without the matrices that were factorised on the way.
         rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)
-        return Fitted(model, replace(problem), *rest)
+        return Fitted(model, replace(problem), *rest)  # a copy, without factorised matrices
 
     def typical_rows(self, source: Source, n: int) -> np.ndarray:
         """Choose rows to label first, without any label."""

@@ -124,7 +124,7 @@ def _group(
         pools = _pools(called, codes)
         before = _before(sample)
         others = _drawn(sample.rotated, known, pools, rng)
-        drawn = np.array([_open(sample, before, one) for one in others])
+        drawn = _open(sample, before, others)
         usual = drawn.mean(axis=0)
         given = _open(sample, before, known)
         values = _upper_mean(drawn - usual)
@@ -180,7 +180,7 @@ def _before(sample: Sample) -> np.ndarray:
 
 
 def _open(sample: Sample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Share of each row's variance that labels leave open.  (l, q) → (m,)."""
+    """Share of each row's variance that labels leave open.  (..., l, q) → (..., m)."""
     after = Posterior.of(sample.spectrum.values, len(sample.rows), known).variances(sample.rotated)
     return np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
 

@@ -193,5 +193,8 @@ def _given(landmarks: Any, source: PreparedSource) -> np.ndarray:
 
 def _distinct(landmarks: np.ndarray) -> np.ndarray:
     """Drop repeated landmarks, keeping the order: they add nothing but singular matrices."""
+    ordered = np.sort(landmarks[:, 0])
+    if (ordered[1:] != ordered[:-1]).all():  # no need to compare all of their numbers
+        return np.ascontiguousarray(landmarks)
     _, first = np.unique(landmarks, axis=0, return_index=True)
     return np.ascontiguousarray(landmarks[np.sort(first)])

@@ -39,8 +39,8 @@ class Posterior:
 
     Attributes
     ----------
-    covariance : ndarray of shape (q, q)
-        M.
+    covariance : ndarray of shape (q, q), or (d, q, q)
+        M; of each of d sets of labels.
     noise : float
         σ² of a label.
     """
@@ -60,19 +60,19 @@ class Posterior:
             λ, within [0, 1].
         n_rows : int
             Rows behind H.
-        labelled : ndarray of shape (l, q)
-            Features of the labelled rows.
+        labelled : ndarray of shape (l, q), or (d, l, q)
+            Features of the labelled rows; of each of d sets of labels.
         alpha : float
         """
         stiffness = 1.0 - alpha * values
         noise = NOISE * float((values / stiffness).sum()) / n_rows
         noise = noise if noise > 0 else 1.0
-        system = np.diag(stiffness) + labelled.T @ labelled / noise
+        system = np.diag(stiffness) + labelled.swapaxes(-1, -2) @ labelled / noise
         return cls(np.linalg.inv(system), noise)
 
     def variances(self, features: np.ndarray) -> np.ndarray:
-        """cov(i, i) of rows.  (b, q) → (b,)."""
-        return np.einsum("ij,ij->i", features @ self.covariance, features)
+        """cov(i, i) of rows.  (b, q) → (b,), or (d, b)."""
+        return np.einsum("...ij,ij->...i", features @ self.covariance, features)
 
     def gains(self, features: np.ndarray, weighted_gram: np.ndarray) -> np.ndarray:
         """Weighted variance of all rows that the label of each row would take.  (b, q) → (b,)."""

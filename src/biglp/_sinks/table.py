@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from biglp._core.arrow import as_arrow
 from biglp._core.files import atomic_write
 from biglp._sinks.npy import NpySink
 
@@ -67,7 +68,7 @@ class TableSink(NpySink):
         if self.ids is not None:
             fields.insert(0, (self.ids.name, self.ids.type))
         read = pa.schema(fields)
-        schema = self._arranged(read.empty_table()).schema
+        schema = self._arranged(pa.Table.from_batches([], schema=read)).schema
         stored = [np.load(part, mmap_mode="r") for part in self.parts.values()]
         with atomic_write(self.path) as file, self._writer(file, schema) as writer:
             for start in range(0, self.n_rows, TABLE_ROWS):
@@ -103,7 +104,7 @@ class TableSink(NpySink):
             both = zip(blocks["top_classes"].T, blocks["top_probabilities"].T, strict=True)
             columns += [np.ascontiguousarray(column) for pair in both for column in pair]
         columns += [blocks[name] for name in self.more_columns]
-        return [_texts(one) if one.dtype.kind == "U" else pa.array(one) for one in columns]
+        return [_texts(one) if one.dtype.kind == "U" else as_arrow(one) for one in columns]
 
     def _fields(self) -> list[tuple[str, Any]]:
         dtype = self.classes.dtype

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.arrow import as_places
+
 MAX_CLASSES = 100_000
 
 
@@ -30,7 +32,7 @@ def distinct_of(column: Any) -> tuple[list[Any], np.ndarray]:
     encoded = column.dictionary_encode()
     if hasattr(encoded, "combine_chunks"):
         encoded = encoded.combine_chunks()
-    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = as_places(encoded.indices)
     return encoded.dictionary.to_pylist(), indices
 
 

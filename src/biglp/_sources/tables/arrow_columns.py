@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from biglp._core.arrays import Rows
+from biglp._core.arrow import as_numpy
 from biglp._core.errors import BadRowsError
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.base import WrongRowsError
@@ -115,9 +116,7 @@ def numbers(column: Any) -> np.ndarray:
         column = column.cast(pa.float64())
     elif content_of(column.type) != "number":
         raise TypeError("not a number type")
-    if isinstance(column, pa.ChunkedArray):
-        return column.to_numpy()
-    return column.to_numpy(zero_copy_only=False)
+    return as_numpy(column)
 
 
 NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
