@@ -231,7 +231,8 @@ class Pipeline:
 
     def problem(self, graph: Graph, labels: Labels | Targets) -> Problem[Any]:
         """Sum over all rows."""
-        sums = graph.sums(labels, self.checkpoint)
+        with blas_threads_for(graph.factor.rank):  # the sums are mixed by small products
+            sums = graph.sums(labels, self.checkpoint)
         return Problem(graph, labels, sums, self.settings.answer)
 
     def learn(self, problem: Problem[Any]) -> Learnt:

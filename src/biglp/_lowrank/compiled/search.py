@@ -11,14 +11,13 @@ taken, as everywhere.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
 from biglp._core.instructions import DOUBLE, INT, LONG, SINGLE, Instructions
-from biglp._core.jit import Compiled, vector_lanes
+from biglp._core.jit import Compiled, compiled_once, vector_lanes
 
 ROWS = 6
 """Rows whose distances are found at once. With 4 vectors (AVX-512) or 2 (AVX2) of each, sums and
@@ -74,7 +73,7 @@ class Search(NamedTuple):
     function: Compiled
 
 
-@cache
+@compiled_once
 def compiled_search(double: bool) -> Search:
     """Compile the search for this processor."""
     writer = _Writer(DOUBLE if double else SINGLE, vector_lanes())
