@@ -27,7 +27,7 @@ MOST_LANDMARKS = 256
 cuts its matrices for all caches, is as quick."""
 LOOPS_BYTES = 32 << 20
 """What the compiler and the loops of the sweeps take of memory."""
-TARGET_BLOCK_BYTES = 16 << 20
+TARGET_BLOCK_BYTES = 32 << 20
 """Working set of a block of the compiled sweeps. They go over it once, a few rows at a time: it
 need not fit a cache, and larger blocks are fewer steps of Python between them."""
 

@@ -24,7 +24,7 @@ TERMS = 4
 """Features of a landmark in a vector, and rows that end in one."""
 ROWS, MOST_CHUNKS = (4, 5) if registers() == 32 else (4, 1)
 """Rows and vectors of landmarks whose sums are in registers."""
-ROWS_AT_ONCE = 48
+ROWS_AT_ONCE = 24
 """Rows that pass some landmarks before the next ones come: both stay in the first cache."""
 
 
