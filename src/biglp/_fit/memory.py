@@ -194,7 +194,7 @@ def _shared_out(
     try:
         # The budget of the machine, not of the share: any number of ranks has the same cut.
         whole = memory - process - labels
-        rows_each = rows_per_block(costs.row, whole, device=graph.device)
+        rows_each = rows_per_block(costs.row, whole, device=graph.device, target=costs.target)
     except MemoryBudgetError:
         return f"blocks do not fit the remaining {format_bytes(left)}"
     if graph.device == "cpu":

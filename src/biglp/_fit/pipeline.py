@@ -230,9 +230,9 @@ class Pipeline:
         return Graph.of(rows, factor, self.checkpoint)
 
     def problem(self, graph: Graph, labels: Labels | Targets) -> Problem[Any]:
-        """Sum over all rows."""
-        sums = graph.sums(labels, self.checkpoint)
-        return Problem(graph, labels, sums, self.settings.answer)
+        """Sum over all rows; small products mix the sums."""
+        with blas_threads_for(graph.factor.rank):
+            return Problem(graph, labels, graph.sums(labels, self.checkpoint), self.settings.answer)
 
     def learn(self, problem: Problem[Any]) -> Learnt:
         """Learn the answer."""

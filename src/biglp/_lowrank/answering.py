@@ -112,7 +112,7 @@ class AnswerSweep:
         ``as_they_are`` leaves them on the device where they were made.
         """
         rows = block.rows() if self.answer.needs_rows else None
-        features, _ = self.features.of_block(block)
+        features = self.features.to_answer(block)
         own = None if self.labels is None else self.labels.own(block.start, block.stop)
         outputs, unreached = self.answer.outputs(features, rows, own)
         answers = self.answer.finish(outputs if as_they_are else to_numpy(outputs))

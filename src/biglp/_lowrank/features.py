@@ -39,6 +39,13 @@ class Features:
         """
         return self._normalised(self.factor.block_features(block), block)
 
+    def to_answer(self, block: Block) -> Array:
+        """As :meth:`of_block`, in the type whose products the factor's way of sweeping makes."""
+        features, _ = self.of_block(block)
+        if self.factor.compiled and isinstance(features, np.ndarray):
+            return features.view(compiled_blocks().Multiplied)
+        return features
+
     def _normalised(self, features: Array, block: Block) -> tuple[Array, int]:
         repaired = block.memory.get("repaired")
         if repaired is not None:

@@ -14,6 +14,7 @@ of G, so it is done only where that is small.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,14 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
 from biglp._core.blocks import Block
-from biglp._lowrank.compiled import compiled_blocks, is_worthwhile
+from biglp._core.shape import Shape
+from biglp._lowrank.base import Costs
+from biglp._lowrank.compiled import (
+    LOOPS_BYTES,
+    TARGET_BLOCK_BYTES,
+    compiled_blocks,
+    is_worthwhile,
+)
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.settings import GraphSettings
@@ -65,6 +73,15 @@ class NystromFactor(LandmarkFactor):
     def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
         """Where products of rows, landmarks and features are many enough."""
         return is_worthwhile(n_rows, n_features, k)
+
+    @classmethod
+    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+        """In larger blocks where loops are compiled."""
+        costs = super().costs(settings, shape)
+        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
+        if cls.compiles(shape.n_rows, shape.width, rank):
+            costs = replace(costs, target=TARGET_BLOCK_BYTES, loaded=LOOPS_BYTES)
+        return costs
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""

@@ -5,6 +5,7 @@ import pytest
 
 from biglp._core.arrays import column_sums
 from biglp._core.blocks import cut_rows
+from biglp._core.jit import Compiled
 from biglp._lowrank import compiled
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian
@@ -13,9 +14,17 @@ from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import as_source
 
+gaussians = pytest.importorskip("biglp._lowrank.compiled.gaussians")
 pytestmark = pytest.mark.skipif(not compiled.can_run(), reason="llvmlite or AVX2 is not here")
 
-SHAPES = ((1, 7, 1), (5, 3, 4), (61, 9, 20), (200, 33, 70))  # rows, features, landmarks
+SHAPES = (
+    (1, 7, 1),
+    (5, 3, 4),
+    (61, 9, 20),
+    (200, 33, 70),
+    (99, 4, 23),
+    (7, 130, 37),
+)  # rows, features, landmarks
 
 
 @pytest.fixture
@@ -66,6 +75,29 @@ def test_a_row_has_the_same_bits_wherever_it_stands(blocks):
     assert np.array_equal(blocks.features(strided, made_from)[0], whole)
 
 
+def test_a_processor_with_short_vectors_finds_the_same_bits(monkeypatch):
+    rows, landmarks = rows_of(50, 9), rows_of(23, 9)
+    made_from = gaussians.table_of(landmarks, 0.1, 0.1 * (landmarks**2).sum(axis=1))
+    expected = gaussians.multiplied(rows, made_from)[0]
+    narrow = Compiled(gaussians._Writer(False, True, most_chunks=1).function)
+    monkeypatch.setattr(gaussians, "compiled_product", lambda *_: narrow)
+    assert np.array_equal(gaussians.multiplied(rows, made_from)[0], expected)
+
+
+def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(blocks):
+    found = rows_of(200, 33)
+    features, answer = found.view(blocks.Multiplied), rows_of(33, 3)
+    np.testing.assert_allclose(features @ answer, found @ answer, atol=1e-5)
+    parts = [features[i : i + 7] @ answer for i in range(0, 200, 7)]
+    assert np.array_equal(np.concatenate(parts), features @ answer)
+    assert np.array_equal(features @ answer[:, 0], found @ answer[:, 0])
+    assert np.array_equal(features[:0] @ answer, np.zeros((0, 3)))
+    for plain in (features @ answer, features * 2, features.sum(axis=0), np.exp(features)):
+        assert type(plain) is np.ndarray
+    features *= 2
+    assert np.array_equal(np.asarray(features), found)
+
+
 def test_rows_that_are_not_finite_are_refused(blocks):
     made_from = blocks.tables(rows_of(4, 3), 1.0, None)
     for value in (np.nan, np.inf, 1e30):
@@ -73,6 +105,23 @@ def test_rows_that_are_not_finite_are_refused(blocks):
         rows[13, 1] = value
         with pytest.raises(NonFiniteRowsError):
             blocks.features(rows, made_from)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (63, 16), (64, 17), (300, 100), (129, 256)])
+def test_gram_is_that_of_numpy_in_any_shape(blocks, n, p, dtype):
+    around = np.abs(rows_of(n + 2, p, dtype)) + 0.1
+    features, before = around[1:-1], around.copy()
+    normalisation = Normalisation(column_sums(features.astype(np.float64)), n)
+    expected = normalisation.apply(features)[0].astype(np.float64)
+    gram, totals, n_repaired = blocks.gram(features, normalisation)
+    rtol = 50 * np.finfo(dtype).eps
+    assert n_repaired == 0
+    np.testing.assert_allclose(features, expected, rtol=rtol)
+    np.testing.assert_allclose(gram, expected.T @ expected, rtol=rtol)
+    np.testing.assert_allclose(totals, expected.sum(axis=0), rtol=rtol)
+    assert np.array_equal(gram, gram.T)
+    assert np.array_equal(around[[0, -1]], before[[0, -1]])  # the neighbours are not touched
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -27,6 +27,11 @@ FEWEST_LANES = 8
 MOST_LANDMARKS = 256
 """Landmarks up to which rows and sums are small enough for the first caches; for more, BLAS, which
 cuts its matrices for all caches, is as quick."""
+LOOPS_BYTES = 32 << 20
+"""What the compiler and the loops of the sweeps take of memory."""
+TARGET_BLOCK_BYTES = 32 << 20
+"""Working set of a block of the compiled sweeps. They go over it once, a few rows at a time: it
+need not fit a cache, and larger blocks are fewer steps of Python between them."""
 
 
 def is_worthwhile(n_rows: int, n_features: int, k: int) -> bool:

@@ -1,14 +1,15 @@
-"""The compiled loops on the arrays of a block: features with their sums, and the Gram matrix."""
+"""The compiled loops on the arrays of a block: features, their Gram matrix, and answers."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from biglp._lowrank.compiled.gaussians import Tables, multiplied, table_of
-from biglp._lowrank.compiled.squares import normalised_gram
-from biglp._propagate.normalise import Normalisation
+from biglp._lowrank.compiled.squares import gram
+
+__all__ = ["Made", "Multiplied", "features", "gram", "tables"]
 
 
 class Made(NamedTuple):
@@ -41,7 +42,25 @@ def features(
     return multiplied(multiplied(rows, made_from.landmarks)[0], made_from.root, out)
 
 
-def gram(found: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray, int]:
-    """Normalise features in place; return F̄ᵀF̄, F̄ᵀ1 and how many rows were repaired."""
-    factors, n_repaired = normalisation.factors(found)
-    return *normalised_gram(found, factors), n_repaired
+class Multiplied(np.ndarray):
+    """Features whose product with a few columns, as of one for each class, is compiled.
+
+    BLAS copies all features first, which takes as long as reading them. The rest is NumPy's, and
+    what comes of it is a plain array.
+    """
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **others: Any) -> Any:
+        """Multiply matrices of one type; leave everything else to NumPy."""
+        plain = [x.view(np.ndarray) if isinstance(x, Multiplied) else x for x in inputs]
+        if ufunc is np.matmul and method == "__call__" and not others:
+            x, y = plain
+            if (
+                x.ndim == y.ndim == 2
+                and x.dtype == y.dtype
+                and x.size
+                and isinstance(y, np.ndarray)
+            ):
+                return multiplied(x, table_of(y.T))[0]
+        if "out" in others:
+            others["out"] = tuple(np.asarray(x) for x in others["out"])
+        return getattr(ufunc, method)(*plain, **others)

@@ -10,14 +10,13 @@ rounding: the bits of a row's features depend neither on its neighbours nor on t
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
 from biglp._core.instructions import DOUBLE, LONG
-from biglp._core.jit import Compiled
+from biglp._core.jit import Compiled, compiled_once
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.compiled.vectors import VECTOR_BYTES, Vectors, registers
 
@@ -25,7 +24,7 @@ TERMS = 4
 """Features of a landmark in a vector, and rows that end in one."""
 ROWS, MOST_CHUNKS = (4, 5) if registers() == 32 else (4, 1)
 """Rows and vectors of landmarks whose sums are in registers."""
-ROWS_AT_ONCE = 48
+ROWS_AT_ONCE = 24
 """Rows that pass some landmarks before the next ones come: both stay in the first cache."""
 
 
@@ -90,7 +89,7 @@ def multiplied(
     return out, sums.sum(axis=1)[:k]
 
 
-@cache
+@compiled_once
 def compiled_product(double: bool, gaussian: bool) -> Compiled:
     """Compile the loops for this processor."""
     return Compiled(_Writer(double, gaussian).function)
@@ -99,9 +98,9 @@ def compiled_product(double: bool, gaussian: bool) -> Compiled:
 class _Writer(Vectors):
     """Writes the function for one type of numbers."""
 
-    def __init__(self, double: bool, gaussian: bool) -> None:
+    def __init__(self, double: bool, gaussian: bool, most_chunks: int = MOST_CHUNKS) -> None:
         super().__init__("product", [*[None] * 5, DOUBLE, LONG], double)
-        self.gaussian = gaussian
+        self.gaussian, self.most_chunks = gaussian, most_chunks
         self.each = self.lanes // TERMS
         self.norms = self.builder.alloca(self.kind, ROWS_AT_ONCE + ROWS)
         self.four = ir.VectorType(self.kind, TERMS)
@@ -146,7 +145,7 @@ class _Writer(Vectors):
                     place = b.mul(b.add(chunk, LONG(i)), LONG(self.lanes))
                     self.add_to_doubles(total, sums, place)
 
-            self.in_groups(LONG(0), n_chunks, MOST_CHUNKS, of_chunks)
+            self.in_groups(LONG(0), n_chunks, self.most_chunks, of_chunks)
             return finite
 
         (finite,) = self.loop(LONG(0), n_rows, part, [ir.IntType(1)(1)], step=LONG(ROWS_AT_ONCE))
@@ -172,16 +171,6 @@ class _Writer(Vectors):
             infinity = ir.Constant(self.kind, float("inf"))
             finite = b.and_(finite, b.fcmp_ordered("<", norm, infinity))
         return finite
-
-    def halved(self, vector: Any) -> Any:
-        """Sum of a vector's numbers, half added to half."""
-        b, count = self.builder, self.lanes
-        while count > 1:
-            count //= 2
-            low = self.shuffled(vector, vector, range(count))
-            high = self.shuffled(vector, vector, range(count, 2 * count))
-            vector = b.fadd(low, high)
-        return b.extract_element(vector, LONG(0))
 
     def fetch_rows(self, first: Any) -> None:
         """Ask for a group of rows that will be needed next."""

@@ -12,14 +12,14 @@ nor on the width of the vectors. Of equally near landmarks the first is taken, a
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
 from biglp._core.instructions import INT, LONG
-from biglp._core.jit import Compiled
+from biglp._core.jit import Compiled, compiled_once
 from biglp._lowrank.compiled.vectors import Vectors, registers
 
 N_VECTORS, MOST_LANDMARKS = (2, 12) if registers() == 32 else (1, 6)
@@ -82,7 +82,7 @@ class Search(NamedTuple):
     function: Compiled
 
 
-@cache
+@compiled_once
 def compiled_search(width: int, count: int, double: bool) -> Search:
     """Compile the search for this processor."""
     writer = _Writer(width, count, double)

@@ -8,17 +8,19 @@ the first rows of the triangle are the longest, and so the fewest cells are made
 
 from __future__ import annotations
 
+import math
 import threading
-from functools import cache
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from biglp._core.instructions import DOUBLE, LONG
-from biglp._core.jit import Compiled
+from biglp._core.jit import Compiled, compiled_once
 from biglp._lowrank.compiled.vectors import VECTOR_BYTES, Vectors, registers
+from biglp._propagate.normalise import Normalisation
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE = 64
 """Rows of a tile: the second cache holds it, and each is worth a float64 addition of the matrix."""
 CELLS = 4
 """Rows of the triangle whose sums are in registers, for some vectors."""
@@ -27,42 +29,47 @@ MOST_VECTORS = 6 if registers() == 32 else 1
 _own = threading.local()  # what a thread works in
 
 
-def normalised_gram(features: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply each row of features by its factor, in place; return F̄ᵀF̄ and F̄ᵀ1 in float64."""
+def gram(features: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray, int]:
+    """Normalise features in place; return F̄ᵀF̄, F̄ᵀ1 and how many rows were repaired."""
     dtype, (n_rows, p) = features.dtype, features.shape
     lanes = VECTOR_BYTES // dtype.itemsize
     width = -(-p // lanes) * lanes
-    tile, wide = _room(width, dtype)
-    wide[:] = 0
-    found = np.empty((p, p))
-    if n_rows == 0:
-        return np.zeros((p, p)), np.zeros(p)
-    sizes = np.array([n_rows, p], dtype=np.int64)
-    compiled_gram(dtype.itemsize == 8)(features, factors, tile, wide, found, sizes)
-    return found, wide[width, width - p :].copy()
+    tile, wide, weights = _room(width, dtype)
+    wide[:], found, factors = 0, np.empty((p, p)), np.empty(n_rows + lanes, dtype)
+    weights[width - p :] = normalisation.weights
+    least = np.array([normalisation.least], dtype)
+    sizes, n_repaired = np.array([n_rows, p, 0, 0], dtype=np.int64), 0
+    function = compiled_gram(dtype.itemsize == 8)
+    while True:
+        function(features, weights, least, factors, tile, wide, found, sizes)
+        begin = int(sizes[2])
+        if begin >= n_rows:
+            return found, wide[width, width - p :].copy(), n_repaired
+        # The loops have come to rows that are to be looked at more closely, and go on after that.
+        end, sizes[3] = min(begin + ROWS_AT_ONCE, n_rows), 1
+        factors[begin:end], n_more = normalisation.factors(features[begin:end])
+        n_repaired += n_more
 
 
-def _room(width: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """A tile, and sums in float64 whose last line is the totals; the same for all of a thread."""
-    rooms: dict[Any, tuple[np.ndarray, np.ndarray]] = _own.__dict__
+def _room(width: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
+    """A tile, sums in float64 whose last line is the totals, and weights; the same for a thread."""
+    rooms: dict[Any, tuple[np.ndarray, ...]] = _own.__dict__
     key = f"{width}, {dtype}"
     if key not in rooms:
-        rooms[key] = (
-            _aligned((ROWS_AT_ONCE, width), dtype),
-            _aligned((width + 1, width), np.dtype(float)),
-        )
+        wide = _aligned((width + 1, width), np.dtype(np.float64))
+        rooms[key] = _aligned((ROWS_AT_ONCE, width), dtype), wide, _aligned((width,), dtype)
     return rooms[key]
 
 
-def _aligned(shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray:
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     """Room that begins on a cache line: a vector across two of them is read twice."""
-    n_bytes = shape[0] * shape[1] * dtype.itemsize
+    n_bytes = math.prod(shape) * dtype.itemsize
     room = np.zeros(n_bytes + VECTOR_BYTES, dtype=np.uint8)
     first = -room.ctypes.data % VECTOR_BYTES
     return room[first : first + n_bytes].view(dtype).reshape(shape)
 
 
-@cache
+@compiled_once
 def compiled_gram(double: bool) -> Compiled:
     """Compile the loops for this processor."""
     return Compiled(_Writer(double).function)
@@ -72,25 +79,36 @@ class _Writer(Vectors):
     """Writes the function for one type of numbers."""
 
     def __init__(self, double: bool) -> None:
-        super().__init__("gram", [None, None, None, DOUBLE, DOUBLE, LONG], double)
+        super().__init__("gram", [*[None] * 5, DOUBLE, DOUBLE, LONG], double)
         self.write()
         self.builder.ret_void()
 
     def write(self) -> None:
         """Go over tiles of rows, then write the matrix from its upper triangle."""
         b, lanes = self.builder, LONG(self.lanes)
-        self.features, self.factors, self.tile, self.wide, out, sizes = self.function.args
-        n_rows, self.p = (b.load(self.at(sizes, i)) for i in range(2))
+        arguments = self.function.args
+        self.features, self.weights, least, self.factors, self.tile, self.wide = arguments[:6]
+        out, sizes = arguments[6:]
+        n_rows, self.p, first, given = (b.load(self.at(sizes, i)) for i in range(4))
         self.n_vectors = b.udiv(b.add(self.p, b.sub(lanes, LONG(1))), lanes)
         self.width = b.mul(self.n_vectors, lanes)
         self.gap = b.sub(self.width, self.p)
+        self.mask = self.lanes_from(self.gap)
+        limit = b.load(least)
 
-        def part(begin: Any, _: Any) -> None:
+        def part(begin: Any, given: list[Any]) -> list[Any]:
             count = self.smaller(b.sub(n_rows, begin), LONG(ROWS_AT_ONCE))
+            with b.if_then(b.icmp_unsigned("==", given[0], LONG(0))):
+                low = self.find_factors(begin, count, limit)
+                with b.if_then(low):
+                    b.store(begin, self.at(sizes, 2))
+                    b.ret_void()
             self.scale(begin, count)
-            self.multiply(count)
+            self.multiply(begin, count)
+            return [LONG(0)]
 
-        self.loop(LONG(0), n_rows, part, step=LONG(ROWS_AT_ONCE))
+        self.loop(first, n_rows, part, [given], step=LONG(ROWS_AT_ONCE))
+        b.store(n_rows, self.at(sizes, 2))
 
         def row(i: Any, _: Any) -> None:
             line = self.at(self.wide, b.add(b.mul(b.add(i, self.gap), self.width), self.gap))
@@ -104,10 +122,42 @@ class _Writer(Vectors):
 
         self.loop(LONG(0), self.p, row)
 
+    def find_factors(self, first: Any, count: Any, limit: Any) -> Any:
+        """Keep 1/√d of some rows; return whether a degree d is too low, or not a number."""
+        b = self.builder
+        end = b.add(first, count)
+
+        def degree(r: Any, _: Any) -> None:
+            line = self.at(self.features, b.sub(b.mul(r, self.p), self.gap))
+            begun = b.fmul(self.load_some(line, 0, self.mask), self.load(self.weights, 0))
+
+            def term(_: Any, sums: list[Any]) -> list[Any]:
+                column, total = sums
+                x, y = self.load(line, column), self.load(self.weights, column)
+                return [b.add(column, LONG(self.lanes)), self.fma(x, y, total)]
+
+            def going(sums: list[Any]) -> Any:
+                return b.icmp_signed("<", sums[0], self.width)
+
+            _, total = self.loop_while([LONG(self.lanes), begun], going, term)
+            b.store(self.halved(total), self.at(self.factors, r))
+
+        def invert(r: Any, low: list[Any]) -> list[Any]:
+            degrees = self.load(self.factors, r)
+            high = b.fcmp_ordered(">", degrees, self.repeated(limit, self.numbers))
+            bad = b.and_(b.not_(high), b.not_(self.lanes_from(b.sub(end, r))))
+            root = self.call(f"llvm.sqrt.{self.name}", self.numbers, degrees)
+            self.store(b.fdiv(self.constant(1.0), root), self.factors, r)
+            return [b.or_(low[0], b.bitcast(bad, ir.IntType(self.lanes)))]
+
+        none = ir.IntType(self.lanes)(0)
+        self.loop(first, end, degree)
+        (low,) = self.loop(first, end, invert, [none], step=LONG(self.lanes))
+        return b.icmp_unsigned("!=", low, none)
+
     def scale(self, first: Any, count: Any) -> None:
         """Normalise some rows, copy them to the tile, and add them to the totals."""
         b = self.builder
-        mask = self.lanes_from(self.gap)
 
         def vector(v: Any, masked: bool) -> None:
             column = b.mul(v, LONG(self.lanes))
@@ -117,8 +167,8 @@ class _Writer(Vectors):
                 place = b.add(b.sub(b.mul(number, self.p), self.gap), column)
                 factor = self.repeated(b.load(self.at(self.factors, number)), self.numbers)
                 if masked:
-                    x = b.fmul(self.load_some(self.features, place, mask), factor)
-                    self.store_some(x, self.features, place, mask)
+                    x = b.fmul(self.load_some(self.features, place, self.mask), factor)
+                    self.store_some(x, self.features, place, self.mask)
                 else:
                     x = b.fmul(self.load(self.features, place), factor)
                     self.store(x, self.features, place)
@@ -132,11 +182,17 @@ class _Writer(Vectors):
         with b.if_then(b.icmp_unsigned(">", self.n_vectors, LONG(1))):
             self.loop(LONG(1), self.n_vectors, lambda v, _: vector(v, masked=False))
 
-    def multiply(self, count: Any) -> None:
+    def multiply(self, begin: Any, count: Any) -> None:
         """Add the upper triangle of the tile's Gram matrix to the sums."""
         b = self.builder
+        following = b.mul(b.add(begin, LONG(ROWS_AT_ONCE)), self.p)
 
         def cells(i: Any, _: Any) -> None:
+            # The next tile comes from memory meanwhile.
+            some = b.add(following, b.mul(i, LONG(ROWS_AT_ONCE)))
+            end = b.add(some, LONG(CELLS * ROWS_AT_ONCE))
+            self.loop(some, end, lambda j, _: self.fetch(self.features, j), step=LONG(self.lanes))
+
             def tile(n: int, v: Any) -> None:
                 column = b.mul(v, LONG(self.lanes))
 

@@ -47,7 +47,6 @@ class Vectors(Instructions):
         super().__init__(self.function, VECTOR_BYTES // self.bytes)
         self.numbers = ir.VectorType(self.kind, self.lanes)
         self.name = f"v{self.lanes}f{8 * self.bytes}"
-        self.mask = ir.VectorType(ir.IntType(1), self.lanes)
 
     def call(self, name: str, kind: Any, *arguments: Any) -> Any:
         """Call one of LLVM's own functions that returns a type."""
@@ -99,6 +98,16 @@ class Vectors(Instructions):
         """A vector of numbers of two others, counted through."""
         kind = ir.VectorType(INT, len(places))
         return self.builder.shuffle_vector(x, y, ir.Constant(kind, list(places)))
+
+    def halved(self, vector: Any) -> Any:
+        """Sum of a vector's numbers, half added to half."""
+        b, count = self.builder, self.lanes
+        while count > 1:
+            count //= 2
+            low = self.shuffled(vector, vector, range(count))
+            high = self.shuffled(vector, vector, range(count, 2 * count))
+            vector = b.fadd(low, high)
+        return b.extract_element(vector, LONG(0))
 
     def add_to_doubles(self, value: Any, pointer: Any, place: Any) -> None:
         """Add a vector to as many numbers in float64."""
