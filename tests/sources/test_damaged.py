@@ -5,11 +5,14 @@ import warnings
 
 import h5py
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
 from biglp._sources import as_source
 from biglp._sources.damaged import explained_reading
+from biglp._sources.formats.parquet import ParquetTable
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
 
@@ -35,6 +38,20 @@ def test_text_that_is_no_text(tmp_path):
         as_source(tmp_path / "x.jsonl").read(0, 1)
     with pytest.raises(BadRowsError, match=r"x\.jsonl"):
         look_up(tmp_path / "x.jsonl").format.open_files([str(tmp_path / "x.jsonl")], ReadOptions())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_parquet_text_that_is_no_text(tmp_path, kind):
+    """pyarrow hands the bytes over; whoever looked at them ended with an error of its own."""
+    names = pa.array(["first", "other"] * 20).cast(kind)
+    pq.write_table(pa.table({"a": np.arange(40) % 7, "name": names}), tmp_path / "x.parquet")
+    found = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(found.replace(b"other", b"oth\xf7r"))
+    table = ParquetTable(str(tmp_path / "x.parquet"), ReadOptions())
+    with pytest.raises(BadRowsError, match=r"x\.parquet, row group 0 .* Invalid UTF8"):
+        table.read_part(0, ["a", "name"])
+    with pytest.raises(BadRowsError, match=r"x\.parquet, row group 0 .* Invalid UTF8"):
+        list(table.batches(["name"]))
 
 
 def test_values_that_are_nested_without_end(tmp_path):

@@ -99,7 +99,7 @@ def cut_rows(source: RowReader, rows_per_block: int) -> list[Block]:
 
 
 def rows_per_block(
-    bytes_per_row: int, budget: int, *, device: str = "cpu", target: int = TARGET_BLOCK_BYTES
+    bytes_per_row: int, budget: int, *, device: str = "cpu", target: int | None = None
 ) -> int:
     """Choose how many rows a block holds.
 
@@ -114,8 +114,8 @@ def rows_per_block(
         Bytes that may be in use at once.
     device : str
         Where the arithmetic runs.
-    target : int
-        Working set of a block on a processor.
+    target : int, optional
+        Working set of a block on a processor, where it is not the usual one.
 
     Raises
     ------
@@ -129,6 +129,6 @@ def rows_per_block(
             f"({MIN_BLOCK_ROWS} rows of {format_bytes(bytes_per_row)} working memory each) need "
             f"{format_bytes(smallest)}. Give at least that, or use fewer landmarks."
         )
-    target = target if device == "cpu" else TARGET_BLOCK_BYTES_GPU
+    target = (target or TARGET_BLOCK_BYTES) if device == "cpu" else TARGET_BLOCK_BYTES_GPU
     rows = min(target, budget // BLOCKS_AT_ONCE) // bytes_per_row
     return int(max(MIN_BLOCK_ROWS, rows))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, column_sums, namespace
-from biglp._core.blocks import TARGET_BLOCK_BYTES, Block
+from biglp._core.blocks import Block
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
@@ -61,7 +61,7 @@ class Costs:
         What a device holds while it works, however many rows a block has.
     loaded : int
         Compiled loops.
-    target : int
+    target : int, optional
         Working set of a block at which sweeps are quickest.
     """
 
@@ -74,7 +74,7 @@ class Costs:
     block: int = 0
     device: int = 0
     loaded: int = 0
-    target: int = TARGET_BLOCK_BYTES
+    target: int | None = None
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ class ParquetTable(TableFile):
         try:
             with self._open() as file:
                 # One thread: several row groups are decoded at once by the engine's workers.
-                return file.read_row_group(part, columns=list(columns), use_threads=False)
+                table = file.read_row_group(part, columns=list(columns), use_threads=False)
+                return _with_text(table)
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(error, part) from error
 
@@ -77,11 +78,12 @@ class ParquetTable(TableFile):
         with self._open(STREAM_BYTES) as file:
             for part in range(len(self.part_rows)):
                 try:
-                    yield from file.iter_batches(
+                    for batch in file.iter_batches(
                         batch_size=self._batch_rows(file, part, set(columns)),
                         row_groups=[part],
                         columns=list(columns),
-                    )
+                    ):
+                        yield _with_text(batch)
                 except (pa.ArrowException, OSError) as error:
                     raise self.unreadable(error, part) from error
 
@@ -167,6 +169,21 @@ class ParquetTable(TableFile):
         again = {"_places", "_ranges"}
         left = {name: value for name, value in self.__dict__.items() if name not in again}
         return {**left, "_metadata": None}
+
+
+def _with_text(table: Any) -> Any:
+    """A table or batch whose text is UTF-8: pyarrow decodes any bytes, and others fail over them.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        Where a text is none.
+    """
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            column.validate(full=True)
+    return table
 
 
 def _whole(statistics: Any) -> bool:
