@@ -32,9 +32,11 @@ from biglp._lowrank.kernels import (
     squared_norms,
 )
 
-START_ROWS_PER_CENTRE = 5
-"""Rows a centre among which the k-means++ start chooses. The start takes as long as a search of so
-many rows; labels from ten rows a centre are not better, from three they are half a point worse."""
+START_ROWS, START_NUMBERS = (5, 10), 200
+"""Rows a centre among which the k-means++ start chooses, at least and at most, and the numbers that
+they hold in between. The start takes as long as a search of so many rows. From three rows a centre
+labels are half a point worse than from five; from ten they are as good for images, and better for
+rows of few features, by a third of a point (docs/benchmarks.md), where ten cost little."""
 START_BATCHES = 32
 """Batches in which the start is drawn when there are more centres than this."""
 WORTH_THREADS = 1 << 22
@@ -49,7 +51,7 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
     and not passes over the sample; Lloyd's steps make up for the little that this loses.
     """
     rng = np.random.default_rng(seed)
-    size = min(sample.shape[0], START_ROWS_PER_CENTRE * k)
+    size = min(sample.shape[0], start_rows(sample.shape[1]) * k)
     pool = sample[np.sort(rng.permutation(sample.shape[0])[:size])]
     norms = squared_norms(pool)
     check_finite(norms)
@@ -68,6 +70,12 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
                 return to_dense(pool[chosen])
             fresh = _drawn(rng, squared, batch)
             chosen = chosen + fresh
+
+
+def start_rows(n_features: int) -> int:
+    """Rows a centre among which the start chooses."""
+    fewest, most = START_ROWS
+    return min(max(START_NUMBERS // n_features, fewest), most)
 
 
 def _drawn(rng: np.random.Generator, weights: np.ndarray, count: int) -> list[int]:

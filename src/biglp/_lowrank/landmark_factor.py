@@ -16,7 +16,7 @@ from biglp._core.jit import COMPILER_BYTES
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
-from biglp._lowrank.kmeans import START_ROWS_PER_CENTRE, assign_block
+from biglp._lowrank.kmeans import assign_block, start_rows
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
@@ -147,7 +147,7 @@ class LandmarkFactor(Factor):
         if on_sample and begins_with_few(swept, k):
             sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
         return {
-            "k-means start": min(START_ROWS_PER_CENTRE * k, sampled) * a_row
+            "k-means start": min(start_rows(rows.source.n_features) * k, sampled) * a_row
             + sampled * rehearsal.fetch_seconds,
             "k-means": sweeps * swept * a_row,
         }
