@@ -12,6 +12,7 @@ import pytest
 from biglp._core.errors import BadRowsError
 from biglp._sources import as_source
 from biglp._sources.damaged import explained_reading
+from biglp._sources.formats.jsonlines import JsonLinesTable
 from biglp._sources.formats.parquet import ParquetTable
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
@@ -52,6 +53,14 @@ def test_parquet_text_that_is_no_text(tmp_path, kind):
         table.read_part(0, ["a", "name"])
     with pytest.raises(BadRowsError, match=r"x\.parquet, row group 0 .* Invalid UTF8"):
         list(table.batches(["name"]))
+
+
+def test_json_values_that_are_no_text(tmp_path):
+    lines = [json.dumps({"a": i % 7, "y": "first"}).encode() for i in range(50)]
+    lines[20] = lines[20].replace(b"first", b"fi\xf2st")
+    (tmp_path / "x.jsonl").write_bytes(b"\n".join(lines))
+    with pytest.raises(BadRowsError, match=r"x\.jsonl, line 21: .*fi.*st.* is not JSON"):
+        JsonLinesTable(str(tmp_path / "x.jsonl"), ReadOptions())
 
 
 def test_values_that_are_nested_without_end(tmp_path):

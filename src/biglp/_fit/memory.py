@@ -42,6 +42,9 @@ PART_COPIES = 5
 BLOCK_OBJECT_BYTES = 1200
 VOTING_BYTES = 4 << 20
 """What a block takes where the nearest labelled rows of a committee vote on new rows."""
+SENT_COPIES = 3
+"""Answers of rows that stay in memory and are made by several processes: all of them packed, and
+unpacked, on the way into the arrays, and a process's own."""
 SPARED_BYTES = 512 << 20
 """What is left free where a part of the features waits in memory, for the report and for what the
 allocator does not give back: a quarter of what there is for them, and this at least."""
@@ -185,6 +188,8 @@ def _shared_out(
     if share < process + decoding:
         return f"Python and decoding the input alone take {format_bytes(process + decoding)}"
     labels = (1 if shape.n_classes < 127 else 2) * shape.n_rows + 24 * shape.n_labelled
+    if not engine.shares_memory:
+        answers *= 1 + SENT_COPIES
     left = share - process - labels - answers
     if left <= 0:
         what = "Python, the labels and the answers" if answers else "Python and the labels"

@@ -20,7 +20,7 @@ from biglp._sources.formats.textfiles import LONGEST_LINE, guess_rows, line_too_
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.format import TableFormat
-from biglp._sources.tables.table import TableFile, check_names, pieces
+from biglp._sources.tables.table import TableFile, check_names, pieces, with_text
 
 PIECE_BYTES = 4 << 20
 """Text that is parsed at once."""
@@ -102,7 +102,7 @@ class JsonLinesTable(TableFile):
         try:
             if text[1].lstrip().startswith(b"null"):  # which would end the process in pyarrow 26
                 raise pa.ArrowInvalid("null is no object")
-            return pyarrow.json.read_json(
+            table = pyarrow.json.read_json(
                 pa.BufferReader(text[1]),
                 read_options=pyarrow.json.ReadOptions(
                     use_threads=False, block_size=len(text[1]) + 1
@@ -111,6 +111,7 @@ class JsonLinesTable(TableFile):
                     explicit_schema=schema, unexpected_field_behavior=others
                 ),
             )
+            return with_text(table)
         except pa.ArrowException as error:
             raise self._explained(error, text, schema) from error
 

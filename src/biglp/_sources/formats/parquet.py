@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from biglp._core.files import FileStamp
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.format import TableFormat
-from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names
+from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names, with_text
 
 STREAM_BYTES = 1 << 16
 """What is read of a column at a time when a table is streamed."""
@@ -69,7 +69,7 @@ class ParquetTable(TableFile):
             with self._open() as file:
                 # One thread: several row groups are decoded at once by the engine's workers.
                 table = file.read_row_group(part, columns=list(columns), use_threads=False)
-                return _with_text(table)
+                return with_text(table)
         except (pa.ArrowException, OSError) as error:
             raise self.unreadable(error, part) from error
 
@@ -83,7 +83,7 @@ class ParquetTable(TableFile):
                         row_groups=[part],
                         columns=list(columns),
                     ):
-                        yield _with_text(batch)
+                        yield with_text(batch)
                 except (pa.ArrowException, OSError) as error:
                     raise self.unreadable(error, part) from error
 
@@ -169,21 +169,6 @@ class ParquetTable(TableFile):
         again = {"_places", "_ranges"}
         left = {name: value for name, value in self.__dict__.items() if name not in again}
         return {**left, "_metadata": None}
-
-
-def _with_text(table: Any) -> Any:
-    """A table or batch whose text is UTF-8: pyarrow decodes any bytes, and others fail over them.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        Where a text is none.
-    """
-    for field, column in zip(table.schema, table.columns, strict=True):
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            column.validate(full=True)
-    return table
 
 
 def _whole(statistics: Any) -> bool:

@@ -134,6 +134,23 @@ def check_names(schema: Any, name: str) -> Any:
     return schema
 
 
+def with_text(table: Any) -> Any:
+    """A table or batch whose text is UTF-8.
+
+    pyarrow's readers of Parquet and JSON take any bytes for text, and others then fail over them.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        Where a text is none.
+    """
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            column.validate(full=True)
+    return table
+
+
 def page_bytes_of(files: Sequence[TableFile]) -> int:
     """``page_bytes`` of the largest file; one of thousands tells enough."""
     return max(files, key=lambda file: file.n_rows_guess).page_bytes
