@@ -23,7 +23,7 @@ COLUMNS = [
     pa.chunked_array([pa.array([1.0, 2.0])[1:]]),
     pa.chunked_array([], pa.float64()),
     pa.chunked_array([pa.array([None, 2.0])]),
-    pa.array([0.5, 2.0], pa.float16()),
+    pa.array(np.array([0.5, 2.0], np.float16)),
 ]
 
 

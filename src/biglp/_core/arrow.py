@@ -1,7 +1,7 @@
 """Columns of numbers from Arrow to NumPy and back, as they lie in memory.
 
-pyarrow's own ways, ``to_numpy`` and ``pyarrow.array``, load pandas wherever it is installed, which
-takes longer than a small fit.
+pyarrow's own ways, ``to_numpy``, ``pyarrow.array`` and ``to_pandas_dtype``, load
+pandas wherever it is installed, which takes longer than a small fit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def as_numpy(column: Any) -> np.ndarray:
 
 
 def _view(column: Any) -> np.ndarray:
-    values = np.frombuffer(column.buffers()[1], column.type.to_pandas_dtype())
+    types, kind = sys.modules["pyarrow"].types, column.type
+    letter = "f" if types.is_floating(kind) else "u" if types.is_unsigned_integer(kind) else "i"
+    values = np.frombuffer(column.buffers()[1], f"{letter}{kind.bit_width // 8}")
     return values[column.offset : column.offset + len(column)]
 
 
