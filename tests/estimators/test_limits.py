@@ -113,3 +113,18 @@ class TestNewRows:
         X, y, _ = blobs(60)
         shares = classifier(factor="linear").fit(X, y).predict_proba(X[:3] * -1e250)
         np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("largest", [1e308, -1e308, 1e160, 1e-308])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_words_of_any_size(largest, form):
+    """Their weights made numbers of them that are none, and no directions were found."""
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random((60, 4)) < 0.2, rng.normal(size=(60, 4)), 0.0)
+    rows[23, 1] = largest
+    if abs(largest) < 1:
+        rows *= largest
+    labels = np.where(np.arange(60) < 6, np.arange(60) % 2, -1)
+    model = LowRankLabelPropagation(scaling="text").fit(form(rows), labels)
+    assert np.isfinite(model.label_distributions_).all()
+    assert np.isfinite(model.predict_proba(form(rows))).all()

@@ -73,6 +73,12 @@ def widened(rows: Rows) -> Rows:
     return rows.float() if is_torch(rows) and rows.element_size() == 2 else rows
 
 
+def largest_size(rows: Rows) -> float:
+    """Size of the largest entry, with either sign."""
+    entries = rows.data if sparse.issparse(rows) else rows
+    return float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+
+
 def column_sums(array: Array) -> Array:
     """Sum of every column.  (b, r) → (r,)."""
     if sparse.issparse(array):

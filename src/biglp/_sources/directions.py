@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
+from biglp._core.arrays import Rows, largest_size
 
 PROJECT_ABOVE = 200
 PROJECT_TO = 40
@@ -52,8 +52,7 @@ def _of_usual_size(sample: Rows) -> Rows:
 
     Directions and shares remain what they are, to the last bit.
     """
-    entries = sample.data if sparse.issparse(sample) else sample
-    largest = float(max(entries.max(initial=0.0), -entries.min(initial=0.0)))
+    largest = largest_size(sample)
     limits = np.finfo(sample.dtype)
     if largest == 0.0 or float(limits.tiny) ** 0.2 < largest < float(limits.max) ** 0.2:
         return sample

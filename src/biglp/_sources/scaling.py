@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows, is_torch, like, namespace
+from biglp._core.arrays import Rows, is_torch, largest_size, like, namespace
 from biglp._core.errors import ParameterError
 from biglp._sources.directions import (
     PROJECT_ABOVE,
@@ -215,6 +215,9 @@ class Scaling:
         """
         if kind == "text" or (kind == "auto" and is_text(sample)):
             words, weights, counts = word_weights(sample)
+            if not counts:
+                size = largest_size(sample) * weights.max(initial=1.0)
+                weights = weights * _into_range(size, len(weights), sample.dtype)
             scales = {"final": weights} if counts else {"factor": weights}
             return cls("text", used=words, unit=True, **scales)
         dense = not sparse.issparse(sample)
@@ -281,11 +284,17 @@ def _kept_in_range(
     far = np.abs(mean) > CENTRING_RATIO * spread
     # Centring is a translation: distances do not change, only their rounding does.
     offset = np.where(far, mean, 0.0) if dense and far.any() else None
-    # Outside these sizes squared distances would overflow, or vanish; one common factor keeps
-    # their ratios.
-    size = float(max(np.abs(low).max(), np.abs(high).max()))
+    factor = _into_range(float(max(np.abs(low).max(), np.abs(high).max())), len(low), dtype)
+    return offset, None if factor == 1.0 else np.full(len(low), factor)
+
+
+def _into_range(size: float, n_features: int, dtype: np.dtype[Any]) -> float:
+    """What numbers up to a size are to be multiplied by: 1 but for very large and small ones.
+
+    Their squared distances would overflow, or vanish; one common factor keeps their ratios.
+    """
     limits = np.finfo(dtype)
-    largest = np.sqrt(limits.max) / (4.0 * len(low))
+    largest = np.sqrt(limits.max) / (4.0 * n_features)
     smallest = SMALLEST_DIFFERENCE * np.sqrt(limits.tiny)
     in_range = size == 0 or smallest <= size <= largest
-    return offset, None if in_range else np.full(len(low), 1.0 / max(size, float(limits.tiny)))
+    return 1.0 if in_range else 1.0 / min(max(size, float(limits.tiny)), float(limits.max))
