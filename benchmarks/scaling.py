@@ -17,6 +17,7 @@ say more than those on the clock; both are printed.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -91,7 +92,10 @@ def beside_dask(given: argparse.Namespace, folder: Path) -> None:
 
     (count,) = given.ranks or [2]
     print(f"{hardware()} before it began")
+    environment = dict(os.environ)
     cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
+    os.environ.clear()  # Dask leaves settings of its workers there, which would slow the ranks down
+    os.environ.update(environment)
     with cluster, Client(cluster) as client:
         for method in given.methods:
             files = write_rows(folder, given.rows or ("1M" if method == "glnp" else "10M"))

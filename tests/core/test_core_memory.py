@@ -1,6 +1,5 @@
 """Amounts of memory: read from text, written for people, measured."""
 
-import ctypes
 import subprocess
 import sys
 
@@ -13,7 +12,6 @@ from biglp._core.memory import (
     available_memory,
     card_memory,
     format_bytes,
-    give_back,
     parse_memory,
     private_memory,
 )
@@ -139,15 +137,3 @@ def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "torch", Torch)
     assert card_memory("cuda:1") == card_memory("torch:cuda") == 8 * GB
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is handed back on Linux")
-def test_what_was_freed_is_handed_back():
-    if not hasattr(ctypes.CDLL(None), "malloc_trim"):
-        pytest.skip("needs the GNU C library")
-    pieces = [bytes(100_000) + bytes([i % 256]) for i in range(1500)]
-    del pieces[:-1]  # the last one lies above the others, and keeps them from going by themselves
-    before = private_memory()
-    give_back()
-    assert before - private_memory() > 50 << 20
-    assert len(pieces) == 1

@@ -166,10 +166,11 @@ def test_two_ranks_share_one_card(tmp_path):
 @needs_card
 def test_tf32_is_near():
     X, y, _ = blobs(n=20_000, dtype="float32")
-    found = [
+    found, near = [
         LowRankLabelPropagation(factor="nystrom", n_landmarks=20, device="cuda", precision=each)
         .fit(X, y)
         .label_distributions_
         for each in ("float32", "tf32")
     ]
-    np.testing.assert_allclose(*found, atol=2e-2)
+    assert np.abs(found - near).mean() < 0.005
+    assert (found.argmax(axis=1) != near.argmax(axis=1)).mean() < 0.01

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import sys
 import threading
@@ -50,20 +49,6 @@ def format_bytes(amount: float) -> str:
             return f"{amount:{digits}} {unit}"
         amount /= 1024
     return f"{amount:.3g} TB" if amount < 1000 else f"{amount:.0f} TB"
-
-
-def give_back() -> None:
-    """Hand back to the system what Arrow and the C library keep of freed memory.
-
-    They keep it for the next one who asks; between two steps of a run that need memory in other
-    places it would count twice.
-    """
-    if "pyarrow" in sys.modules:
-        sys.modules["pyarrow"].default_memory_pool().release_unused()
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # not in every C library
-        if trim is not None:
-            trim(0)
 
 
 def available_memory() -> int:

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.allocator import give_back
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
-from biglp._core.memory import PeakMemory, give_back, parse_memory
+from biglp._core.memory import PeakMemory, parse_memory
 from biglp._core.places import StorePath, as_place
 from biglp._core.progress import Progress
 from biglp._core.version import __version__

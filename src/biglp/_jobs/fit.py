@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from biglp._core.allocator import give_back
 from biglp._core.checkpoint import RunFolder
 from biglp._core.checks import one_of
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
-from biglp._core.memory import give_back
 from biglp._core.shape import Shape
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained

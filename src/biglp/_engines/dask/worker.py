@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from biglp._core.allocator import freed_is_kept
 from biglp._core.blocks import Block, Plan
 from biglp._core.errors import BadRowsError, BigLPError, EngineError
 from biglp._core.version import __version__
@@ -147,7 +148,7 @@ def do_batch(batch: Batch, function: bytes, source: bytes, worker: str) -> Outco
             f"worker {worker} ({socket.gethostname()}) has biglp {__version__}, but the client has "
             f"{sweep.version}; install the same version everywhere."
         )
-    with _at_most(sweep.most_at_once):
+    with _at_most(sweep.most_at_once), freed_is_kept():
         return _work_on(batch, function, source, worker)
 
 
