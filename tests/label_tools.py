@@ -88,6 +88,15 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.01)
 
 
+def fitted(session):
+    """Wait for the model to know all answers and all rows; no other follows until one is given."""
+    loop, answers = session.loop, session.answers
+    wait_for(lambda: loop.fit is not None and loop.fit.version == answers.version)
+    wait_for(lambda: loop.state == "ready" and not loop.fit.stale)
+    assert loop.problem is None
+    return loop.fit
+
+
 def opened(want):
     """A session whose graph is there."""
     session = Session(want)

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,11 @@ if not MPIEXEC.exists():
 
 
 def launch(n_ranks, *command, through_mpi4py=True, **environment):
-    """Run a program under mpiexec; return how it ended, and seconds since its first failure."""
+    """Run a program under mpiexec; return how it ended. Ranks left behind by a failure would wait
+    and work for longer than it is given.
+    """
     prefix = [MPIEXEC, "-n", str(n_ranks), sys.executable]
-    done = subprocess.run(
+    return subprocess.run(
         [*prefix, *(["-m", "mpi4py"] if through_mpi4py else []), *map(str, command)],
         capture_output=True,
         text=True,
@@ -32,8 +33,6 @@ def launch(n_ranks, *command, through_mpi4py=True, **environment):
         env={**os.environ, **environment},
         check=False,
     )
-    failures = [float(when) for when in re.findall(r"failing at ([\d.]+)\.\n", done.stderr)]
-    return done, time.time() - min(failures, default=time.time())
 
 
 @pytest.mark.parametrize("n_ranks", [2, 5])
@@ -46,13 +45,13 @@ def test_contract_under_mpiexec(n_ranks):
         "-q",
         "--timeout=50",
     )
-    done, _ = launch(n_ranks, "-m", "pytest", *contract, BIGLP_TEST_ENGINE="mpi")
+    done = launch(n_ranks, "-m", "pytest", *contract, BIGLP_TEST_ENGINE="mpi")
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"\d+ passed, \d+ deselected in", done.stdout)) == n_ranks
 
 
 def test_bytes_are_those_of_the_formula_and_progress_is_drawn_once():
-    done, _ = launch(3, PROGRAM, "all-well")
+    done = launch(3, PROGRAM, "all-well")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     k, m, each = 5, 4, 25  # a number travels as three slices and the level of the highest
@@ -66,7 +65,7 @@ def test_bytes_are_those_of_the_formula_and_progress_is_drawn_once():
 
 
 def test_ranks_that_do_not_agree_all_get_the_error_and_may_go_on():
-    done, _ = launch(2, PROGRAM, "disagree")
+    done = launch(2, PROGRAM, "disagree")
     assert done.returncode == 0, done.stderr
     shorter, other, step, bad = done.stdout.splitlines()
     assert "sees 600 of 600 rows in 60 blocks of array, rank 1 (" in shorter
@@ -81,38 +80,36 @@ class TestBadEnds:
 
     @pytest.mark.parametrize("through_mpi4py", [True, False])
     def test_a_block_fails_on_one_rank(self, through_mpi4py):
-        done, seconds = launch(3, PROGRAM, "fail-in-block", through_mpi4py=through_mpi4py)
+        done = launch(3, PROGRAM, "fail-in-block", through_mpi4py=through_mpi4py)
         assert done.returncode != 0
         assert (
             done.stderr.count("\nbiglp._core.errors.BadRowsError: row 7 is NaN\nThis happened") == 1
         )
         assert "This happened on rank 1 of 3" in done.stderr
         assert "in bad" in done.stderr  # the traceback of the rank that failed
-        assert seconds < 10  # the others had 10 s of work left
+        assert done.stderr.count("a block\n") < 20  # of the 40 of the other ranks
 
     def test_one_rank_fails_outside_a_sweep(self):
-        done, seconds = launch(2, PROGRAM, "fail-alone", through_mpi4py=False)
+        done = launch(2, PROGRAM, "fail-alone", through_mpi4py=False)
         assert done.returncode != 0
         assert done.stderr.count("BadRowsError: this rank has no such file") == 1
-        assert seconds < 10
 
     def test_a_command_line_ends_with_its_own_message(self):
-        done, seconds = launch(2, PROGRAM, "fail-as-command", through_mpi4py=False)
+        done = launch(2, PROGRAM, "fail-as-command", through_mpi4py=False)
         assert done.returncode != 0
         assert done.stderr.count("Error: row 7 is NaN") == 1
+        assert done.stderr.count("a block\n") < 20  # of the 30 of the other rank
         assert "Traceback" not in done.stderr
-        assert seconds < 10
 
     def test_a_rank_is_killed(self):
-        done, seconds = launch(2, PROGRAM, "killed")
+        done = launch(2, PROGRAM, "killed")
         assert done.returncode != 0
         assert "BAD TERMINATION" in done.stdout
-        assert seconds < 10
 
     @pytest.mark.parametrize(("moment", "number"), [("before", "SIGINT"), ("after", "SIGTERM")])
     def test_a_rank_is_told_to_end_while_it_starts(self, moment, number, tmp_path):
         """Before or after it has loaded MPI; the others wait for it there."""
-        done, _ = launch(2, PROGRAM, f"told-{moment}", number, tmp_path, through_mpi4py=False)
+        done = launch(2, PROGRAM, f"told-{moment}", number, tmp_path, through_mpi4py=False)
         assert done.returncode != 0
         assert "BAD TERMINATION" in done.stdout
 

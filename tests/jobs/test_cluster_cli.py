@@ -6,7 +6,6 @@ Everything is started by the real launchers, and ended by the test that started 
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -123,9 +122,7 @@ def test_a_killed_rank_ends_the_job_and_another_number_of_ranks_resumes_it(folde
     job = (*LONG, "-o", "killed", "--engine", "mpi")
     launched = start(folder, MPIEXEC, "-n", "3", BIGLP, *job)
     os.kill(ranks_of(launched.pid)[1], 9)
-    began = time.monotonic()
-    printed, _ = launched.communicate(timeout=30)
-    assert time.monotonic() - began < 10
+    printed, _ = launched.communicate(timeout=60)
     assert launched.returncode != 0
     assert printed.count("BAD TERMINATION") == 1
     assert (folder / "killed" / ".biglp-run" / "factor.npz").exists()

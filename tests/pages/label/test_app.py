@@ -10,7 +10,7 @@ import pytest
 
 from biglp._pages.label.app import Page
 from biglp._sources.labels.input import LabelInput
-from label_tools import client_of, made_rows, opened, post, wait_for, wanted
+from label_tools import client_of, fitted, made_rows, opened, post, wait_for, wanted
 
 EVIL = "<script>alert(1)</script>"
 
@@ -41,14 +41,6 @@ def untouched(tmp_path_factory, rows):
 @pytest.fixture
 def client(session):
     return client_of(session)
-
-
-def fitted(session):
-    """Wait for the model to know all answers."""
-    wait_for(lambda: session.loop.state == "ready" and session.loop.fit is not None)
-    wait_for(lambda: session.loop.fit.version == session.answers.version)
-    assert session.loop.problem is None
-    return session.loop.fit
 
 
 def label_next(client, truth, n):

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from biglp._core.errors import InputError, LabelError
 from biglp._pages.label import pool as pools
 from biglp._pages.label.session import Session
-from label_tools import client_of, made_rows, opened, post, wait_for, wanted
+from label_tools import client_of, fitted, made_rows, opened, post, wait_for, wanted
 
 EVIL = '<img src=x onerror="alert(1)">'
 WORDS = ("the ball was thrown far into the goal", "the shares fell after a bad year for the bank")
@@ -79,7 +79,7 @@ def test_text_ids_and_columns_beside(tmp_path, table, begin):
             [f"m-005{EVIL}", "money"],
             ["m-004", "sport"],
         ]
-    wait_for(lambda: session.loop.fit is not None)
+    fitted(session)
     card = client.get("/api/row/8").json()
     assert card["guess"]["label"] == "sport"
     assert {each["id"] for each in card["nearest"]} <= {"m-001", "m-003", f"m-005{EVIL}", "m-004"}
@@ -110,10 +110,9 @@ def test_a_table_beside_class_means(tmp_path, table, begin):
     client = client_of(session)
     for row in range(8):
         post(client, "/api/answer", row=row, label=f"c{row % 2}")
-    wait_for(lambda: session.loop.fit is not None)
+    fit = fitted(session)
     values = {each["name"]: each for each in client.get("/api/row/9").json()["values"]}
     assert values["from"] == {"name": "from", "value": "person 2", "means": {}}
-    fit = session.loop.fit
     sizes = np.array([float(entry["size"]) for entry in session.view.entries(range(120))])
     members = sizes[fit.probabilities.argmax(axis=1) == fit.classes.index("c1")]
     assert float(values["size"]["means"]["c1"]) == pytest.approx(members.mean(), rel=1e-3)
@@ -200,8 +199,7 @@ class TestSmallPool:
             rows = [row for row in some if self.truth[row] == code]
             post(client, "/api/answers", rows=rows, label=f"c{code}")
         post(client, "/api/undo")
-        wait_for(lambda: session.loop.fit and session.loop.fit.version == session.answers.version)
-        fit = session.loop.fit
+        fit = fitted(session)
         assert fit.n_labels == len(session.answers.labelled())
         assert session.loop.learner.pool.n_rows >= 200 + fit.n_labels - 2
         card = client.get(f"/api/row/{outside[-1]}").json()
