@@ -38,9 +38,10 @@ document.addEventListener("DOMContentLoaded", () => {
   const all = (where) => document.querySelectorAll(where);
   all("article.bd-article h1, nav.bd-links a, nav.page-toc a").forEach((name) => breakNames(name));
   for (const code of all("article.bd-article code"))
-    if (/^-\S{1,24}$/.test(code.textContent)) code.classList.add("option"); // no break at its hyphens
+    if (/^(?=.{2,25}$)-\S+( [^\s-]\S*)?$/.test(code.textContent)) code.classList.add("option"); // no break at its hyphens
   for (const code of all("article.bd-article table code"))
-    breakNames(code, /(?<=[a-z])(?=[A-Z])|(?<=[/(,=])(?=\w)/, 2);
+    if (code.textContent.length > 12 && !code.closest(".autosummary")) // numbers, dates, the reference stay whole
+      breakNames(code, /(?<=[a-z])(?=[A-Z])|(?<=[/(,=])(?=\w)/, 2);
   all("article.bd-article table").forEach(stack);
   for (const table of all("article.bd-article .highlight pre"))
     if (table.textContent.includes("┏")) table.classList.add("drawn");
