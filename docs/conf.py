@@ -59,6 +59,7 @@ numpydoc_xref_ignore = {
     "sequence", "iterable", "mapping",
 }  # fmt: skip
 numpydoc_xref_aliases = {
+    "None": "None",  # numpydoc's own link leads to a name that our inventory lacks
     "ndarray": "numpy.ndarray",
     "array": "numpy.ndarray",
     "RandomState": "numpy.random.RandomState",
