@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from biglp._propagate.cholesky import COLUMNS, Cholesky
+from biglp._propagate.cholesky import COLUMNS, GROUP, Cholesky
 
 
 def anchor_system(rank, alpha=0.99, parts=1, seed=0):
@@ -17,7 +17,7 @@ def anchor_system(rank, alpha=0.99, parts=1, seed=0):
     return np.eye(rank) - alpha * ties / np.outer(sizes, sizes)
 
 
-@pytest.mark.parametrize("rank", [1, 5, COLUMNS, COLUMNS + 1, 3 * COLUMNS, 333])
+@pytest.mark.parametrize("rank", [1, 5, COLUMNS, COLUMNS + 1, 3 * COLUMNS, 333, GROUP + 70])
 def test_it_solves_as_lapack_does(rank):
     system = anchor_system(rank)
     right = np.random.default_rng(1).normal(size=(rank, 7))
@@ -29,6 +29,9 @@ def test_it_solves_as_lapack_does(rank):
     half = factor.half(right)
     np.testing.assert_allclose(half.T @ half, right.T @ linalg.solve(system, right), rtol=1e-8)
     np.testing.assert_array_equal(factor.solve(right[:, 0]).shape, (rank,))
+    inverse = factor.inverse()
+    np.testing.assert_array_equal(inverse, np.triu(inverse))
+    np.testing.assert_allclose(inverse.T @ np.tril(factor.lower), np.eye(rank), atol=1e-12)
 
 
 def test_nothing_cancels_and_no_label_leaks_into_other_parts():

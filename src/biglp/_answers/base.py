@@ -61,6 +61,11 @@ class AnswerSettings:
     seed: int
     effort: str = DEFAULT_EFFORT
 
+    @property
+    def few_alphas(self) -> bool:
+        """Whether no more than a few α are tried: where one is given, and by a committee."""
+        return self.alpha is not None or self.method != "spreading"
+
     def balances(self, *names: str) -> bool:
         """Whether the class balance is one of some names."""
         return isinstance(self.class_balance, str) and self.class_balance in names
@@ -90,7 +95,8 @@ class Problem(Generic[AnyLabels]):
         if isinstance(self.sums, OwnGraphSums):
             return OwnGraphSystem(1.0, self.sums)
         device, n_threads = self.graph.source.device, self.graph.engine.n_threads
-        return take_apart(self.sums, len(self.labels.rows), device, n_threads)
+        few = self.settings.few_alphas
+        return take_apart(self.sums, len(self.labels.rows), device, n_threads, few_alphas=few)
 
     @cached_property
     def sample_features(self) -> Any:

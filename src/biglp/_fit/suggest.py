@@ -31,8 +31,8 @@ from biglp._labels.labels import Labels
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.sampling import row_noise, sample_indices
+from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.posterior import Posterior, choose_batch
-from biglp._propagate.systems import MOST_LABELLED
 
 SAMPLE = 4000
 """Rows behind the graph; its leading eigenvectors are known well from so many."""

@@ -21,8 +21,8 @@ from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
+from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import MOST_LABELLED
 from biglp._sources.text import text_bytes
 
 ROWS_PER_LANDMARK = 100

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._propagate.systems import DenseSystem
+from biglp._propagate.dense_system import DenseSystem
 
 
 @dataclass(frozen=True)

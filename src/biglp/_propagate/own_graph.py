@@ -31,9 +31,10 @@ from scipy import sparse
 
 from biglp._labels.labels import Labels
 from biglp._propagate.conjugate import conjugate_gradients, energies, solve_in_layers
+from biglp._propagate.dense_system import MOST_SOLVED
 from biglp._propagate.poisson import SMALLEST_GAP, centred
 from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import COLUMNS_AT_ONCE, MOST_SOLVED, SparseSystem
+from biglp._propagate.systems import COLUMNS_AT_ONCE, SparseSystem
 
 MOST_NUMBERS = 1 << 22
 """Numbers in an array of several columns that are solved for at once."""

@@ -6,10 +6,10 @@ Notation: H = F̄ᵀF̄ = U·diag(λ)·Uᵀ (r × r), B = F̄ᵀY (r × c), S = 
     g(λ) = α(1−α) / (1 − αλ).
 
 Four classes answer the same questions. :class:`Spectrum` decomposes a dense H once, O(r³), and
-every α is then cheap. :class:`DenseSystem` factorises it for each of a few α, which is quicker.
-:class:`.card_system.CardSystem` does that on a card. :class:`SparseSystem` solves with a sparse H
-by conjugate gradients for each α: with thousands of landmarks that takes a second where the
-decomposition takes minutes.
+every α is then cheap. :class:`.dense_system.DenseSystem` factorises it for each of a few α, which
+is quicker. :class:`.card_system.CardSystem` does that on a card. :class:`SparseSystem` solves with
+a sparse H by conjugate gradients for each α, where labels are few: with thousands of landmarks that
+takes a second where the decomposition takes minutes.
 
 The second form is the matrix inversion lemma: only r × r numbers are solved for. Forming H costs
 O(nr²), which the paper's O(k³ + nk) leaves out.
@@ -28,26 +28,31 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from biglp._propagate.cholesky import Cholesky
 from biglp._propagate.closed_form import solve
-from biglp._propagate.conjugate import energies, solve_in_layers
+from biglp._propagate.conjugate import LAYERS_BY_STEPS, energies, solve_in_layers
+from biglp._propagate.dense_system import (
+    MOST_LABELLED,
+    MOST_SOLVED,
+    DenseSystem,
+    keep_latest,
+)
 from biglp._propagate.sums import GramSums
 
 DENSE_RANK = 2000
 """Rank up to which the decomposition is quick whatever else is asked."""
 DENSE_WORK = 10_000
 """And up to √(this · ℓ): solving for each of many labelled rows would take longer."""
-MOST_LABELLED, MOST_SOLVED = 5000, 1000
-"""Labelled rows that leave-one-out looks at; and where each of them has to be solved for. More
-change nothing and cost time."""
 COLUMNS_EACH, COLUMNS_AT_ONCE = 32, 64
 """Labelled rows that a thread solves for at once, which its cache can hold, and all threads."""
-KEPT_FACTORS = 2
-"""Factors that are kept: those of the α that a committee asks for, side by side."""
 ROUNDING = 1e-4
 """Rows of an anchor graph add up to 1 but for float32's rounding, and so does this bound."""
 FACTOR_RANK = 200
 """Rank from which on factors for a few α are quicker than all eigenvectors."""
+MOST_FACTORED = 5000
+"""Rank up to which a sparse H may be factorised: a factor takes 200 MB there."""
+STEP_PASSES, PRODUCTS_A_STEP = 144, 260
+"""What all steps of a solve take for an entry of H beside r³ of a factor, as measured on MNIST,
+KDD Cup 99 and simulated rows with 2,500 to 4,000 landmarks (docs/benchmarks.md)."""
 MOST_ON_CARD = 8192
 """Rank up to which H is dense on a card, where that takes three times half a gigabyte."""
 
@@ -144,7 +149,7 @@ class SparseSystem:
             share = alpha / self.radius
             solved = solve_in_layers(self.sums.gram, share, self.sums.targets)
             found = (1.0 - alpha) * share * solved
-            _keep(self._latest, alpha, found)
+            keep_latest(self._latest, alpha, found)
             return found
         return self._latest[alpha]
 
@@ -170,80 +175,17 @@ class SparseSystem:
             return (1.0 - alpha) * share * np.concatenate([np.empty(0), *pool.map(part, starts)])
 
 
-@dataclass(frozen=True)
-class DenseSystem:
-    """The Gram matrix H of an anchor graph, dense, factorised for each α that is asked for.
-
-    A Cholesky factor costs a thirtieth of all eigenvectors, and a committee asks for few α.
-
-    Attributes
-    ----------
-    radius : float
-        max(1, a bound on the largest eigenvalue of H): what S is divided by.
-    sums : GramSums
-        The sums behind it.
-    """
-
-    radius: float
-    sums: GramSums
-    most_labelled: ClassVar[int] = MOST_LABELLED
-    _latest: dict[float, Any] = field(default_factory=dict, repr=False, compare=False)
-    _found: dict[float, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
-
-    def coefficients(self, alpha: float) -> np.ndarray:
-        """C, so that F = (1−α)Y + F̄·C.  (r, c)."""
-        found = self._found.get(alpha)
-        if found is None:  # the answer asks for it, and leave-one-out again
-            found = self._solved(alpha, self.sums.targets)
-            _keep(self._found, alpha, found)
-        return found
-
-    solved = coefficients
-
-    def towards_all(self, alpha: float) -> np.ndarray:
-        """What a row with features f gives to all rows is f times this.  (r,)."""
-        return self._solved(alpha, self.sums.totals)
-
-    def returns(self, features: Any, alpha: float) -> np.ndarray:
-        """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
-        columns = features.toarray() if sparse.issparse(features) else features
-        half = self._factor(alpha).half(columns.T)
-        return (1.0 - alpha) * alpha / self.radius * np.einsum("ij,ij->j", half, half)
-
-    def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:
-        solved = self._factor(alpha).solve(right)
-        return np.asarray((1.0 - alpha) * alpha / self.radius * solved)
-
-    def _factor(self, alpha: float) -> Any:
-        found = self._latest.get(alpha)
-        if found is None:
-            _keep(self._latest, alpha, None)  # room first: r × r numbers each
-            found = self._latest[alpha] = self._made(alpha)
-        return found
-
-    def _made(self, alpha: float) -> Any:
-        """The Cholesky factor of I − αH."""
-        system = self.sums.gram * (-alpha / self.radius)
-        system.flat[:: len(system) + 1] += 1.0
-        return Cholesky.of(system)
-
-
-def _keep(latest: dict[float, Any], alpha: float, found: Any) -> None:
-    """Keep what was found for an α, and of the others only the latest; threads may do so at once.
-
-    Each α is asked for by one thread.
-    """
-    for other in list(latest)[: max(len(latest) + 1 - KEPT_FACTORS, 0)]:
-        latest.pop(other, None)
-    latest[alpha] = found
-
-
 System = Spectrum | SparseSystem | DenseSystem
 """What propagation asks: ``solved``, ``coefficients``, ``towards_all``, ``returns``."""
 
 
 def take_apart(
-    sums: GramSums, n_labelled: int | None = None, device: str = "cpu", n_threads: int = 1
+    sums: GramSums,
+    n_labelled: int | None = None,
+    device: str = "cpu",
+    n_threads: int = 1,
+    *,
+    few_alphas: bool = False,
 ) -> System:
     """Prepare the Gram matrix for any α.
 
@@ -251,16 +193,24 @@ def take_apart(
     ----------
     sums : GramSums
     n_labelled : int, optional
-        Labelled rows that leave-one-out will look at; without it all eigenvectors are taken.
+        Labelled rows that leave-one-out will look at; without it all eigenvectors are taken, or a
+        sparse matrix is left sparse.
     device : str
         Where the rows are: a large matrix is factorised there.
     n_threads : int
         Threads that may solve for labelled rows side by side; the numbers are the same.
+    few_alphas : bool
+        Whether no more than a few α will be asked for: factors are quicker however many labels
+        there are.
     """
     rank, is_sparse = sums.gram.shape[0], sparse.issparse(sums.gram)
-    few_labels = n_labelled is not None and n_labelled <= rank
-    on_card = device != "cpu" and FACTOR_RANK <= rank <= MOST_ON_CARD
-    if few_labels and (on_card or (rank >= FACTOR_RANK and not is_sparse)):
+    on_card = device != "cpu" and rank <= MOST_ON_CARD
+    labels = n_labelled or 0
+    if is_sparse:
+        factored = on_card or is_factored(rank, labels, sums.targets.shape[1], sums.gram.nnz)
+    else:
+        factored = few_alphas or labels <= rank
+    if n_labelled is not None and rank >= FACTOR_RANK and factored:
         bound = _largest_eigenvalue(sums)
         if bound <= 1.0 + ROUNDING:
             radius = max(1.0, bound)
@@ -273,8 +223,19 @@ def take_apart(
 
 
 def is_sparse_rank(rank: int, n_labelled: int) -> bool:
-    """Whether solving with a sparse Gram matrix is faster than its decomposition."""
+    """Whether the Gram matrix is summed as a sparse one."""
     return rank > DENSE_RANK and rank**2 > DENSE_WORK * min(n_labelled, MOST_SOLVED)
+
+
+def is_factored(rank: int, n_labelled: int, n_classes: int, n_entries: int) -> bool:
+    """Whether a factor of a sparse Gram matrix is made in less time than all is solved for.
+
+    Conjugate gradients take a step for each labelled row and, in layers, some for each class, and a
+    step as long as a pass over the entries of H and over STEP_PASSES numbers for each of its rows.
+    """
+    columns = min(n_labelled, MOST_SOLVED) + LAYERS_BY_STEPS * n_classes
+    steps = columns * (n_entries + STEP_PASSES * rank)
+    return rank <= MOST_FACTORED and steps * PRODUCTS_A_STEP > rank**3
 
 
 def _largest_eigenvalue(sums: GramSums) -> float:

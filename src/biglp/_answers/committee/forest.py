@@ -38,7 +38,7 @@ from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.jit import COMPILER_BYTES, has_compiler
 from biglp._core.shape import Shape
-from biglp._propagate.systems import MOST_LABELLED
+from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._sources.directions import PROJECT_ABOVE
 
 BLUR = 0.02

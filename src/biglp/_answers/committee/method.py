@@ -21,8 +21,9 @@ from biglp._engines.local import threads_of_one
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
+from biglp._propagate.dense_system import KEPT_FACTORS, MOST_LABELLED, DenseSystem
 from biglp._propagate.poisson import mean_label
-from biglp._propagate.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
+from biglp._propagate.systems import SparseSystem
 from biglp._sources.directions import PROJECT_ABOVE
 from biglp._sources.kept import KEPT_BYTES
 

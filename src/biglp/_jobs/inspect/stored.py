@@ -28,14 +28,16 @@ from biglp._engines.local import one_blas_thread
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
-from biglp._propagate.systems import FACTOR_RANK, MOST_LABELLED, MOST_SOLVED
+from biglp._propagate.dense_system import MOST_LABELLED, MOST_SOLVED
+from biglp._propagate.systems import FACTOR_RANK, is_factored
 
 SKLEARN, OPTIMIZE, COMPILER = 1.0, 0.2, 0.1
 """Loading scikit-learn, what the weights of the members are found by, and compiled walks."""
 REFERENCE = 0.0055
 """What :func:`_work` took where the constants were found."""
-EIGEN, FACTOR, SOLVE = 2.9e-10, 2.2e-11, 3.2e-11
-"""Eigenvectors and Cholesky factor of r × r numbers for r³, and solving for a label for r²."""
+EIGEN, FACTOR, INVERSE, SOLVE = 2.9e-10, 2.2e-11, 3.3e-11, 3.2e-11
+"""Eigenvectors, Cholesky factor and its inverse, of r × r numbers for r³, and solving for a label
+for r²."""
 STEPS, ENTRY, VECTOR = 3.5, 1.2e-9, 1.2e-8
 """Conjugate gradients: steps for √(1/(1−α)), between the 1.5 of graphs in one piece and the 5 of
 tables with many equal rows, and what one takes of each column for an entry of the Gram matrix and
@@ -82,18 +84,24 @@ class Learning:
         given = () if alpha is None else (alpha,)
         if settings.answer.method == "spreading":
             few = self.shape.n_labelled < LABELS_TO_CHOOSE * self.shape.n_classes
-            return 0.01 + self._graph(given or ((DEFAULT_ALPHA,) if few else ALPHAS))
-        return self._graph(given or tuple(STARTS)) + self._models()
+            alphas = given or ((DEFAULT_ALPHA,) if few else ALPHAS)
+            return 0.01 + self._graph(alphas, few=settings.answer.few_alphas)
+        return self._graph(given or tuple(STARTS), few=True) + self._models()
 
-    def _graph(self, alphas: tuple[float, ...]) -> float:
+    def _graph(self, alphas: tuple[float, ...], *, few: bool) -> float:
         rank, labels, classes = self.rank, self.shape.n_labelled, self.shape.n_classes
-        if self.entries:
+        entries = int(self.entries)
+        if entries and is_factored(rank, labels, classes, entries):
+            solved = min(labels, MOST_SOLVED)
+            return len(alphas) * (FACTOR * rank**3 + SOLVE * solved * rank**2)
+        if entries:
             columns = min(labels, MOST_SOLVED) + LAYERS * 3 * (classes + 1)
             steps = STEPS * sum((1.0 - alpha) ** -0.5 for alpha in alphas)
-            return steps * columns * (ENTRY * self.entries + VECTOR * rank)
+            return steps * columns * (ENTRY * entries + VECTOR * rank)
+        if rank >= FACTOR_RANK and (few or labels <= rank):
+            energies = min(SOLVE * labels * rank**2, INVERSE * rank**3)
+            return len(alphas) * (FACTOR * rank**3 + energies)
         labels = min(labels, MOST_LABELLED)
-        if rank >= FACTOR_RANK and labels <= rank:
-            return len(alphas) * (FACTOR * rank**3 + SOLVE * labels * rank**2)
         return EIGEN * rank**3 + len(alphas) * SOLVE * labels * rank**2
 
     def _models(self) -> float:

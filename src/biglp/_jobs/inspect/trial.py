@@ -32,7 +32,7 @@ from biglp._lowrank.base import Rehearsal
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.rows import SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import MemoryStore
-from biglp._propagate.systems import MOST_LABELLED
+from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._sinks import NoSink
 from biglp._sources.directions import PROJECT_ABOVE
 
