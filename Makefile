@@ -32,7 +32,7 @@ docs: $(READY_DOCS)
 bench: $(READY_TESTS)
 	$(BIN)/biglp reproduce all --quick -o bench-out
 	$(BIN)/python benchmarks/speed.py --keep
-	$(BIN)/python benchmarks/sizes.py shapes,small
+	$(BIN)/python benchmarks/sizes.py shapes,labels,small
 	test -z "$$BIGLP_DATA" || $(BIN)/python benchmarks/sizes.py line
 	$(BIN)/python benchmarks/files.py 1M --memory 150MB --methods random,kmeans,anchors --keep
 	$(BIN)/python benchmarks/files.py 10M --memory 150MB --methods random,kmeans,anchors --keep

@@ -5,13 +5,15 @@ same 20 labelled rows a class at every size. Accuracy and balanced accuracy on t
 seconds, all and for a million rows.
 ``shapes``: the table of scikit-learn issue 6555, and simulated rows × 100, each beside the same fit
 with ``factor="anchors"`` on the same landmarks, turn by turn.
+``labels``: simulated rows × 20 with ever more of them labelled.
 ``small``: digits and, with BIGLP_DATA, MNIST beside scikit-learn's LabelSpreading(kernel="knn").
 
 Seconds are those on the clock and, in brackets, those of the processor: where other programs run,
 only the latter mean something. Each line is added to ``--history`` with date, commit and processor.
 
-Run with:  BIGLP_DATA=folder python benchmarks/sizes.py line,shapes,small
-           [--rows 500000,900000,1100000,2000000] [--shapes 1000000] [--small 1000,20000,70000]
+Run with:  BIGLP_DATA=folder python benchmarks/sizes.py line,shapes,labels,small
+           [--rows 500000,900000,1100000,2000000] [--shapes 1000000] [--labels 100,1000,10000]
+           [--small 1000,20000,70000]
            [--effort balanced]
            [--history bench-out/sizes.csv]
 """
@@ -158,6 +160,26 @@ def shapes(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         }
 
 
+def labels(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The same rows with ever more labels."""
+    n_rows = 200_000
+    rows, _, truth = simulated(n_rows, 20)
+    order = np.random.default_rng(1).permutation(n_rows)
+    for n_labelled in options.labels:
+        given = np.full(n_rows, -1)
+        given[order[:n_labelled]] = truth[order[:n_labelled]]
+        fit = timed(LowRankLabelPropagation(effort=options.effort), rows, given)
+        plain, balanced = accuracies(fit.model.transduction_[given < 0], truth[given < 0])
+        print(f"{n_rows:,} x 20, {n_labelled:,} labels: {fit}; {plain:.2f} %")
+        yield {
+            "what": f"{n_labelled} labels",
+            "seconds": fit.clock,
+            "processor": fit.processor,
+            "accuracy": plain,
+            "balanced": balanced,
+        }
+
+
 def mnist(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of MNIST, and 10 labels a class."""
     with np.load(Path(os.environ["BIGLP_DATA"]) / "mnist.npz") as data:
@@ -215,7 +237,7 @@ def small(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 COLUMNS = ("date", "commit", "machine", "effort", "what", "seconds", "processor", "ratio")
 COLUMNS += ("accuracy", "balanced")
-PARTS = {"line": line, "shapes": shapes, "small": small}
+PARTS = {"line": line, "shapes": shapes, "labels": labels, "small": small}
 
 
 def kept(path: Path, found: dict[str, Any], effort: str) -> None:
@@ -241,9 +263,12 @@ def main() -> None:
     """Measure the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     sizes = lambda text: [int(part) for part in text.split(",")]  # noqa: E731
-    parser.add_argument("parts", nargs="?", default="line,shapes,small")
+    parser.add_argument("parts", nargs="?", default="line,shapes,labels,small")
     parser.add_argument("--rows", type=sizes, default=[500_000, 900_000, 1_100_000, 2_000_000])
     parser.add_argument("--shapes", type=sizes, default=[1_000_000])
+    parser.add_argument(
+        "--labels", type=sizes, default=[100, 300, 1000, 3000, 10_000, 30_000, 100_000]
+    )
     parser.add_argument("--small", type=sizes, default=[1000, 20_000, 70_000])
     parser.add_argument("--effort", default="balanced")
     parser.add_argument("--history", type=Path, default=Path("bench-out/sizes.csv"))

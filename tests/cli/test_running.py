@@ -32,6 +32,24 @@ def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
     done(*advised)
 
 
+def test_more_likeliest_classes_than_there_are(here, rows, monkeypatch):
+    values, shown, truth = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+    given = ("--top", str(len(set(truth)) + 1))
+    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments), *given])
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", None)  # refused before any work
+        message = failed(2, *arguments, *given)
+    assert "--top" in message
+    assert "--resume" not in message
+    assert "corrected command with --overwrite" in message
+    done(*arguments, "--overwrite")
+    asked = ("predict", "out/model.biglp", *arguments[1:2], "-o", "new.csv")
+    message = failed(2, *asked, *given)
+    assert "Kept" not in message  # refused before rows were converted
+    done(*asked)
+
+
 def test_first_hour_5_the_linear_kernel_is_not_advised_fewer_landmarks(here):
     message = failed(4, "fit", "sim:2Kx500", "-o", "out", "--factor", "linear", "--memory", "40MB")
     assert "use fewer features" in message

@@ -44,6 +44,7 @@ from biglp._jobs.showing import (
 )
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._sinks import FileSink, RowIds
+from biglp._sinks.base import check_top
 from biglp._sources import Source
 from biglp._sources.decoding import table_bytes
 from biglp._sources.formats import without_pyarrow
@@ -122,6 +123,7 @@ class FitJob(Job):
         source = self.open_source(engine, run, **engine.once(lambda: self.label_input.not_features))
         gathered = engine.once(lambda: self.label_input.gather(source.n_rows))
         labels = gathered.labels
+        check_top(self.top, len(labels.classes))  # before anything is fitted
         if engine.shares_memory:  # of several processes only the first one reads labels
             source.decoding_bytes = max(source.decoding_bytes, self.label_input.decoding_bytes)
         for suspicion in gathered.suspicions():

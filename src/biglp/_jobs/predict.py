@@ -19,6 +19,7 @@ from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL
+from biglp._sinks.base import check_top
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class PredictJob(Job):
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open the rows as the model's were, score them, and stage the answers."""
         model = Model.load(self.model)
+        check_top(self.top, len(model.classes))  # before rows are converted
         no_features = engine.once(lambda: self.label_input.not_features)
         encoding = model.encoding_for_new_rows()
         source = self.open_source(engine, run, **no_features, encoding=encoding)
@@ -76,7 +78,8 @@ class PredictJob(Job):
             answered = graph.answer(model.answer, sink, checkpoint=run)
             drift = engine.once(lambda: drift_of(graph, source, model.report))
         engine.once(sink.commit)
-        for warning in drift_warnings(drift, " (drift in summary.json)"):
+        where = "" if self.destination.is_file else " (drift in summary.json)"
+        for warning in drift_warnings(drift, where):
             warnings.warn(warning, stacklevel=2)
         facts = {
             "rows": source.n_rows,

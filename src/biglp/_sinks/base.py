@@ -71,6 +71,12 @@ class NoSink(Sink):
         """Drop."""
 
 
+def check_top(top: int | None, n_classes: int) -> None:
+    """Refuse to keep the likeliest of more classes than there are."""
+    if top is not None and not 1 <= top <= n_classes:
+        raise ParameterError(f"top={top} must be between 1 and the {n_classes} classes.")
+
+
 class FileSink(Sink):
     """Writes answers to files, also from other processes.
 
@@ -112,8 +118,7 @@ class FileSink(Sink):
         unknown = [name for name in outputs if name not in OUTPUTS]
         if unknown or not outputs:
             raise ParameterError(f"outputs={list(outputs)!r}: use some of {', '.join(OUTPUTS)}.")
-        if top is not None and not 1 <= top <= len(classes):
-            raise ParameterError(f"top={top} must be between 1 and the {len(classes)} classes.")
+        check_top(top, len(classes))
         self.n_rows = n_rows
         self.classes = np.asarray(classes)
         if self.classes.dtype.kind not in "biufU":  # files hold numbers or text, never objects
