@@ -25,6 +25,7 @@ ROWS, FEATURES = 100_000, 40
 PROGRAM = Path(__file__).parents[1] / "memory_program.py"
 METHODS = {
     "default": {"n_landmarks": 500},
+    "fine": {"n_landmarks": 2500},  # a sparse graph that is factorised
     "anchors": {"factor": "anchors", "n_landmarks": 150},
     "nystrom": {"factor": "nystrom", "landmarks": "random", "n_landmarks": 20},
 }
@@ -53,6 +54,7 @@ def watched(*command: object) -> tuple[dict, int]:
     ("engine", "method", "rows", "features"),
     [
         ("threads", "default", ROWS, FEATURES),
+        ("threads", "fine", ROWS, FEATURES),
         ("threads", "nystrom", ROWS, FEATURES),
         ("mpi", "anchors", ROWS, FEATURES),
         ("mpi", "nystrom", 15 * ROWS, 5),  # answers of many rows are sent from rank to rank

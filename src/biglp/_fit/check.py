@@ -13,7 +13,8 @@ import numpy as np
 from biglp._answers.base import Answer, HeldOut, Problem
 from biglp._core.arrays import to_numpy
 from biglp._fit.bad_rows import explained
-from biglp._fit.pipeline import Pipeline, learn
+from biglp._fit.learning import learn
+from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared
 from biglp._fit.relabel import ROWS_AT_ONCE, with_only
 from biglp._labels.doubt import LabelDoubts, find_doubts

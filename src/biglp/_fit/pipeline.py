@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem
@@ -28,6 +27,7 @@ from biglp._fit.bad_rows import explained
 from biglp._fit.beside import tasks_beside
 from biglp._fit.device import Stopwatch, is_card_full
 from biglp._fit.drift import usual_distance
+from biglp._fit.learning import learn
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model
 from biglp._fit.outline import expected_steps
@@ -268,14 +268,6 @@ class Pipeline:
             self.checkpoint,
             clamp=self.settings.answer.clamp,
         )
-
-
-def learn(problem: Problem[Any]) -> Learnt:
-    """Learn the answer to a problem; no sweep over all rows."""
-    # Beside a sparse system all algebra is small, however many landmarks there are.
-    gram = problem.sums.gram
-    with blas_threads_for(0 if sparse.issparse(gram) else problem.graph.factor.rank):
-        return METHODS[problem.settings.method].learn(problem)
 
 
 def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:

@@ -96,9 +96,12 @@ class DenseSystem:
 
     def _made(self, alpha: float) -> Any:
         """The Cholesky factor of I − αH."""
-        system = self.sums.gram * (-alpha / self.radius)
-        if sparse.issparse(system):
-            system = system.toarray()
+        gram, share = self.sums.gram, alpha / self.radius
+        if sparse.issparse(gram):
+            system = gram.toarray()
+            system *= -share
+        else:
+            system = gram * -share
         system.flat[:: len(system) + 1] += 1.0
         return Cholesky.of(system)
 

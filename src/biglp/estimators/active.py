@@ -16,8 +16,9 @@ from biglp._core.checks import positive_integer
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
+from biglp._fit.learning import learn
 from biglp._fit.model import Model
-from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
+from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
 from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
