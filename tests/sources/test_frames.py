@@ -204,3 +204,19 @@ class TestTensors:
             as_source(Array())
         with pytest.raises(InputError, match=r"y is an array on a GPU .* give y.get\(\)"):
             model().fit(ROWS, Array())
+
+
+def test_views_of_text_as_polars_has(tmp_path):
+    """pyarrow takes no rows of them by number."""
+    if int(pa.__version__.partition(".")[0]) < 20:
+        pytest.skip("this pyarrow makes no views of text")
+    texts = pa.array(["x", None, "yy", "a text of more than twelve letters"] * 3)
+    plain = pa.table({"n": np.arange(12.0), "t": texts})
+    views = plain.set_column(1, "t", texts.cast(pa.string_view()))
+    path = tmp_path / "x.arrow"
+    with pa.ipc.new_file(path, views.schema) as file:
+        file.write_table(views)
+    some = np.array([1, 2, 7])
+    expected = as_source(plain).take(some)
+    for rows in (views, path):
+        np.testing.assert_array_equal(as_source(rows).take(some), expected)

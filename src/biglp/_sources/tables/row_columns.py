@@ -14,7 +14,7 @@ from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.naming import Named
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import some
-from biglp._sources.tables.table import TableFile, stream
+from biglp._sources.tables.table import TableFile, stream, take_rows
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class RowColumns:
             first, last = np.searchsorted(wanted, [start, start + size])
             if last > first:
                 piece = read()
-                found.append(piece.take(pa.array(wanted[first:last] - start)))
+                found.append(take_rows(piece, pa.array(wanted[first:last] - start)))
             start += size
             if last == len(wanted):
                 break

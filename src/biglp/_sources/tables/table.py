@@ -173,3 +173,14 @@ def pieces(batch: Any) -> Iterator[Any]:
     """Cut a batch into slices of bounded size that share its memory."""
     for start in range(0, batch.num_rows, BATCH_ROWS):
         yield batch.slice(start, BATCH_ROWS)
+
+
+def take_rows(table: Any, places: Any) -> Any:
+    """Rows of a table or batch by number; pyarrow takes none of views of text, as polars has."""
+    if any(str(kind) == "string_view" for kind in table.schema.types):
+        arrays = [
+            column.cast(pa.large_string()) if str(column.type) == "string_view" else column
+            for column in table.columns
+        ]
+        table = type(table).from_arrays(arrays, names=table.schema.names)
+    return table.take(places)

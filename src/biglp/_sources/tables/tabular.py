@@ -23,7 +23,7 @@ from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.embedding import Embedding
 from biglp._sources.tables.missing import MissingValues
-from biglp._sources.tables.table import TableFile, page_bytes_of
+from biglp._sources.tables.table import TableFile, page_bytes_of, take_rows
 
 
 class TabularSource(FileSource):
@@ -103,7 +103,7 @@ class TabularSource(FileSource):
         cuts = np.searchsorted(indices, self._bounds)
         for part in np.flatnonzero(np.diff(cuts)):
             low, high = int(cuts[part]), int(cuts[part + 1])
-            batch = self._part(int(part)).take(indices[low:high] - self._bounds[part])
+            batch = take_rows(self._part(int(part)), indices[low:high] - self._bounds[part])
             encode(self.encoding, batch, out[:, low:high], indices[low:high], missing)
             del batch
         if missing.counts:
@@ -124,7 +124,7 @@ class TabularSource(FileSource):
         cuts = np.searchsorted(indices, self._bounds)
         for part in np.flatnonzero(np.diff(cuts)):
             chosen = indices[int(cuts[part]) : int(cuts[part + 1])]
-            batch = self._part(int(part)).take(chosen - self._bounds[part])
+            batch = take_rows(self._part(int(part)), chosen - self._bounds[part])
             parts.append(encode_sparse(self.encoding, batch, chosen, missing))
             del batch
         return self._stacked(parts, missing)
