@@ -102,3 +102,9 @@ def test_masked_labels_are_missing(values):
     found = label_array(np.ma.array(values, mask=[False, True, False]))
     assert unlabelled(found).tolist() == [False, True, False]
     assert found[[0, 2]].tolist() == [values[0], values[2]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_of_one_column_is_that_column(library):
+    frame = pytest.importorskip(library).DataFrame({"y": ["a", "b", "", "a"]})
+    assert label_array(frame).ravel().tolist() == ["a", "b", "", "a"]

@@ -46,7 +46,7 @@ def _whole_column(y: Any) -> np.ndarray | None:
     library = type(y).__module__.partition(".")[0]
     dtype: Any = getattr(y, "dtype", None)
     if library == "pandas" and not isinstance(dtype, np.dtype):
-        whole = getattr(dtype, "kind", "") in "iu" and y.isna().any()
+        whole = getattr(dtype, "kind", None) in ("i", "u") and y.isna().any()
         return np.asarray(y.to_numpy(dtype=np.int64, na_value=-1)) if whole else None
     if library == "polars" and hasattr(dtype, "is_integer"):
         whole = dtype.is_integer() and y.null_count()
