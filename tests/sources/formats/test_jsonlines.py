@@ -87,3 +87,15 @@ def test_what_is_wrong_is_named(tmp_path, lines, message):
     path = write(tmp_path / "x.jsonl", lines)
     with pytest.raises(BadRowsError, match=message):
         as_source(path, drop=["b"] if "no list" in message else [])
+
+
+def test_a_field_of_several_kinds_is_refused_until_it_is_left_out(tmp_path):
+    lines = [
+        {"title": title, "x": i % 7} for i, title in enumerate(["Alien", 1776, None, "Big"] * 5)
+    ]
+    path = write(tmp_path / "x.jsonl", lines)
+    with pytest.raises(BadRowsError, match=r"line 2: 1776 in field 'title' is numbers.*--drop"):
+        as_source(path, columns=["title", "x"])
+    assert as_source(path, drop=["title"]).read(0, 20).ravel().tolist() == [
+        i % 7 for i in range(20)
+    ]

@@ -60,7 +60,7 @@ class JsonLinesTable(TableFile):
         if not first[1].strip():
             raise BadRowsError(f"{path} is empty; a table needs at least one row.")
         _check_depth(first, path)
-        self._found = check_names(self._parse(first, None).schema, path)
+        self._found = check_names(self._first_table(first).schema, path)
         self.schema = pa.schema([(field.name, _general(field.type)) for field in self._found])
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -95,6 +95,19 @@ class JsonLinesTable(TableFile):
             raise self.unreadable(error) from error
         if rest:
             yield line, rest
+
+    def _first_table(self, text: tuple[int, bytes]) -> Any:
+        """The first lines; a field of several kinds has the first one until it is read.
+
+        So that it can be left out, and is refused where it is not.
+        """
+        try:
+            return self._parse(text, None)
+        except BadRowsError:
+            alike = _of_one_kind(text[1])
+            if alike is None:
+                raise
+            return self._parse((text[0], alike), None)
 
     def _parse(self, text: tuple[int, bytes], schema: Any) -> Any:
         """Parse lines; without a schema the types are found."""
@@ -165,6 +178,28 @@ def _check_depth(text: tuple[int, bytes], path: str) -> None:
                 f"{path}, line {number}: values are nested more than {MOST_LEVELS} levels deep. "
                 "Fields must be numbers, text, or lists of numbers; repair or delete that line."
             )
+
+
+def _of_one_kind(text: bytes) -> bytes | None:
+    """Lines without the values that are of another kind than the first of their field.
+
+    None where a line is no object, or there are no such values.
+    """
+    kinds: dict[str, str] = {}
+    lines, changed = [], False
+    for line in text.splitlines():
+        try:
+            found = json.loads(line) if line.strip() else {}
+        except ValueError:
+            return None
+        if not isinstance(found, dict):
+            return None
+        for name, value in found.items():
+            kind = _kind(value)
+            if kind is not None and kinds.setdefault(name, kind) != kind:
+                found[name], changed = None, True
+        lines.append(json.dumps(found).encode())
+    return b"\n".join(lines) if changed else None
 
 
 def _general(kind: Any) -> Any:
