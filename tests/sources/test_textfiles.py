@@ -169,3 +169,14 @@ def test_a_header_longer_than_the_first_look(tmp_path):
     rows = "\n".join(",".join(["1.5"] * len(names)) for _ in range(2))
     path = write(tmp_path / "x.csv", ",".join(names) + "\n" + rows + "\n")
     assert look_at(str(path)).names == tuple(names)
+
+
+def test_a_row_that_is_too_long_for_the_parser(tmp_path):
+    rows = [f"{i},{'word ' * (500_000 if i == 3 else 1)}" for i in range(9)]
+    path = write(tmp_path / "x.csv", "a,b\n" + "\n".join(rows) + "\n")
+    with pytest.raises(
+        BadRowsError, match=r"line 5: the row has 2\.\d+ MB.*may have 1 MB"
+    ) as error:
+        as_source(path)
+    assert "damaged" not in str(error.value)
+    assert "Parquet" in str(error.value)

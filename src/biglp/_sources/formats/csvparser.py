@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow.csv
 
+from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
+from biglp._core.memory import format_bytes
 from biglp._sources.formats.charset import PLAIN
 from biglp._sources.formats.numerals import MISSING_TEXTS
-from biglp._sources.formats.textfiles import Layout, open_text
+from biglp._sources.formats.textfiles import Layout, numbered_lines, open_text
 from biglp._sources.formats.textproblems import with_commas
 from biglp._sources.tables.arrow_columns import content_of
 
@@ -18,6 +20,11 @@ BLOCK_BYTES = 1 << 20
 """Text that is parsed at once; pyarrow holds some 35 such pieces, whatever it is asked."""
 COLUMN_BYTES = 512
 """The same for each column of a wide table: a batch of a few lines costs as much as one of many."""
+
+
+def block_bytes(layout: Layout) -> int:
+    """Text of these columns that is parsed at once, which no row may be longer than."""
+    return max(BLOCK_BYTES, COLUMN_BYTES * len(layout.names))
 
 
 def open_reader(
@@ -35,7 +42,7 @@ def open_reader(
     return pyarrow.csv.open_csv(
         file,
         read_options=pyarrow.csv.ReadOptions(
-            block_size=max(BLOCK_BYTES, COLUMN_BYTES * len(layout.names)),
+            block_size=block_bytes(layout),
             column_names=list(layout.names),
             skip_rows=0,
             skip_rows_after_names=int(layout.header),
@@ -48,6 +55,21 @@ def open_reader(
             ignore_empty_lines=len(layout.names) > 1,
         ),
         convert_options=convert,
+    )
+
+
+def row_too_long(name: str, layout: Layout) -> BadRowsError:
+    """Explain that a row is longer than the text that is parsed at once."""
+    sizes = (
+        (sum(len(cell.encode()) for cell in row), line)
+        for line, row in numbered_lines(name, layout)
+    )
+    size, line = max(sizes)
+    most = block_bytes(layout)
+    return BadRowsError(
+        f"{name}, line {line}: the row has {format_bytes(size)}, and one of delimited text may "
+        f"have {format_bytes(most)} at most. Shorten its texts, leave such a column out of the "
+        "file, or write the table as Parquet or JSON lines, whose rows may be longer."
     )
 
 

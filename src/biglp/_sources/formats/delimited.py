@@ -14,7 +14,7 @@ import pyarrow as pa
 from biglp._core.errors import BadRowsError, InputWarning, warn_caller
 from biglp._core.files import FileStamp
 from biglp._sources.formats.base import LabelColumns
-from biglp._sources.formats.csvparser import first_types, open_reader
+from biglp._sources.formats.csvparser import first_types, open_reader, row_too_long
 from biglp._sources.formats.lines import append_lines
 from biglp._sources.formats.numerals import MISSING_TEXTS, has_comma, is_number_text
 from biglp._sources.formats.quotes import Watched, swallowed_lines
@@ -203,6 +203,8 @@ class DelimitedTable(TableFile):
                         "leave the column out (drop=, --drop).",
                         name,
                     )
+        if "straddling" in str(error):
+            return row_too_long(self.name, self._layout)
         return self.unreadable(error)
 
     def _fits(self, cell: str, kind: Any) -> bool:
