@@ -42,3 +42,14 @@ def test_model_files(here, rows):
     done("predict", "out/model.biglp", *predict)
     assert "already holds results" in failed(2, "predict", "out/model.biglp", *predict)
     done("predict", "out/model.biglp", *predict, "--overwrite")
+
+
+def test_new_rows_whose_numbers_are_written_in_another_way(here):
+    """The first line is at fault as much as the others: the model knows the column as numbers."""
+    lines = [f"{i % 7},{i % 5},{'ab'[i % 2] if i < 40 else ''}" for i in range(200)]
+    Path("rows.csv").write_text("\n".join(["x,z,y", *lines]) + "\n")
+    done("fit", "rows.csv", "--label-column", "y", "-o", "out")
+    Path("new.csv").write_text("x,z\n3 kg,1\n4 kg,2\n")
+    message = failed(3, "predict", "out/model.biglp", "new.csv", "-o", "n.csv")
+    assert "line 2: '3 kg' in column 'x' is not a number, as that column was in the rows" in message
+    assert "--drop" not in message  # predict has no such option

@@ -65,6 +65,7 @@ class DelimitedTable(TableFile):
         self.stamp = FileStamp.of(path)
         self._layout = layout = look_at(self.name, options)
         self._checked_quotes = False
+        self._encoding = options.encoding
         self.words = layout.words
         if layout.charset.guessed:
             self.remarks = (not_utf8(path, layout.charset.name),)
@@ -199,13 +200,24 @@ class DelimitedTable(TableFile):
                 if cell not in MISSING_TEXTS and not self._fits(cell, types[name]):
                     return MixedColumnError(
                         f"{self.name}, line {line}: {shortened(cell)!r} in column {name!r} is not "
-                        f"{wanted}, as the first rows of that column are. Repair that line, or "
-                        "leave the column out (drop=, --drop).",
+                        f"{wanted}, {self._expected(name)}",
                         name,
                     )
         if "straddling" in str(error):
             return row_too_long(self.name, self._layout)
         return self.unreadable(error)
+
+    def _expected(self, name: str) -> str:
+        """Why a column should be of its type, and what to do."""
+        if self._encoding is not None and self._encoding.column(name) is not None:
+            return (
+                "as that column was in the rows that the model was fitted on. Repair that line, "
+                "or the column where all of it is written in another way."
+            )
+        return (
+            "as the first rows of that column are. Repair that line, or leave the column out "
+            "(drop=, --drop)."
+        )
 
     def _fits(self, cell: str, kind: Any) -> bool:
         """Whether the parser reads an entry as this type."""
