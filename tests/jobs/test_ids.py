@@ -99,3 +99,12 @@ def test_errors_name_ids(truth):
     np.save("y.npy", np.array([0, 1, -1]))
     named = ("rows.npy", "--labels", "y.npy", "--id-column", "key", "-o", "out")
     assert "--id-column 'key' means nothing" in failed(2, "fit", *named)
+
+
+def test_too_few_classes_because_of_ids_that_no_row_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("id,x\n" + "".join(f"P{i},{i % 7}\n" for i in range(60)))
+    Path("labels.csv").write_text("id,label\nP1,a\nQ2,b\nQ3,b\n")
+    message = failed(3, "fit", "rows.csv", "--id-column", "id", "--labels", "labels.csv", "-o", "o")
+    assert "only one class" in message
+    assert "'Q2'" in message

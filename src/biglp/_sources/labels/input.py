@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biglp._core.errors import LabelWarning, ParameterError
+from biglp._core.errors import LabelError, LabelWarning, ParameterError
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._labels.markers import nothing_to_label, suspicions
 from biglp._sources.decoding import DECODED_BYTES
@@ -189,7 +189,12 @@ class LabelInput:
         Without ``n_rows`` there are as many rows as labels, given or not.
         """
         merged, n_rows, warnings = self.pairs(n_rows)
-        labels = labels_from_pairs(merged.rows, merged.values, n_rows, merged.weights)
+        try:
+            labels = labels_from_pairs(merged.rows, merged.values, n_rows, merged.weights)
+        except LabelError as error:  # too few classes: perhaps for the labels that were left out
+            for warning in warnings:
+                error.add_note(str(warning))
+            raise
         if labels.classes.dtype.kind == "i":
             kind = np.promote_types(smallest_integers(labels.classes), np.int16)
             labels = replace(labels, classes=labels.classes.astype(kind))
