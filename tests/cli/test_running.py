@@ -1,6 +1,7 @@
 """Going on after a run that failed."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +80,29 @@ def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(here, row
     assert "--resume" not in message
     message = failed(5, "fit", path, *options, "-o", "out", "--resume")
     assert "Kept" not in message
+
+
+def test_wrong_labels_leave_nothing_that_hinders_the_corrected_command(here, rows):
+    values, shown, _ = rows
+    path, *options = write("csv", values, shown)
+    Path("wrong.csv").write_text("row,label\n0,a\n1,a\n")
+    message = failed(3, "fit", path, "--drop", "y", "--labels", "wrong.csv", "-o", "out")
+    assert "only one class" in message
+    assert "Kept" not in message
+    assert not Path("out").exists()
+    done("fit", path, *options, "-o", "out")
+
+
+def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(here, rows, monkeypatch):
+    def refuse(*args, **options):
+        raise MemoryBudgetError("too little")
+
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+        failed(4, *arguments)
+    message = failed(2, *arguments, "-k", "9")
+    assert "unfinished run of other options or files (converted rows). Start afresh" in message
+    assert "--resume" not in message
+    assert "Go on with it by --resume" in failed(2, *arguments)

@@ -16,7 +16,7 @@ import numpy as np
 
 from biglp._core.allocator import give_back
 from biglp._core.checkpoint import RunFolder
-from biglp._core.errors import BigLPWarning, ParameterError
+from biglp._core.errors import BigLPWarning, LabelError, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
 from biglp._core.memory import PeakMemory, parse_memory
@@ -144,9 +144,10 @@ class Job(RowIdsMixin, ABC):
                 clock.say(f"unfinished work is in {folder}; results go to {place.path} at the end")
             try:
                 return self._run(engine, run, clock, identity)
-            except BaseException:
+            except BaseException as error:
                 if engine.is_root:
-                    place.tidy(run.lock)
+                    wrong = isinstance(error, LabelError | ParameterError)
+                    place.tidy(run.lock, again=not wrong)
                 raise
             finally:
                 run.close()

@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from biglp._core.checkpoint import HEADER, LOCK, RunFolder, differences, journal_entries
+from biglp._core.checkpoint import (
+    HEADER,
+    LOCK,
+    RunFolder,
+    differences,
+    journal_entries,
+    read_identity,
+)
 from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
 from biglp._core.files import atomic_write, explained_writing, sync_folder
 from biglp._core.held import hold, remove_held
@@ -28,6 +35,7 @@ RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"
 SUMMARY, MODEL, REPORT = "summary.json", "model.biglp", "report.html"
 COLUMNS = ("labels", "confidence", "probabilities", "top_classes", "top_probabilities")
+CONVERTED = "converted rows"
 STEP_WORDS = {
     "factor": "landmarks",
     "degrees": "degrees",
@@ -123,15 +131,23 @@ class Destination:
             )
         kept = describe_kept(self.run_folder)
         if kept and not resume:
+            other = differences(read_identity(self.run_folder), json.loads(json.dumps(identity)))
+            what = " of other options or files" if other else ""
+            advice = "Start" if other else "Go on with it by --resume, or start"
             raise ParameterError(
-                f"{self._unfinished} holds an unfinished run ({kept}). Go on with it by "
-                "--resume, or start afresh with --overwrite."
+                f"{self._unfinished} holds an unfinished run{what} ({kept}). "
+                f"{advice} afresh with --overwrite."
             )
         return None
 
-    def tidy(self, held: IO[bytes] | None) -> None:
-        """After an error, remove a run folder in which nothing is finished, and its held lock."""
-        if held is not None and describe_kept(self.run_folder) is None:
+    def tidy(self, held: IO[bytes] | None, *, again: bool = True) -> None:
+        """After an error, remove a run folder in which nothing is finished, and its held lock.
+
+        Where the same command cannot succeed ``again``, as its labels or options are wrong,
+        converted rows go too: a corrected command is another run, which cannot go on with them.
+        """
+        useless = (None,) if again else (None, CONVERTED)
+        if held is not None and describe_kept(self.run_folder) in useless:
             remove_held(self.run_folder / LOCK, held, first=HEADER)
             if not (self.is_file or isinstance(self.path, StorePath)):
                 with suppress(OSError):
@@ -234,7 +250,7 @@ def describe_kept(folder: Path) -> str | None:
         return None
     done = []
     if any(folder.glob(f"{CACHE}/*/meta.json")):
-        done.append("converted rows")
+        done.append(CONVERTED)
     done += [word for name, word in STEP_WORDS.items() if (folder / f"{name}.npz").exists()]
     rows = sum(sum(counts.values()) for _, (_, counts) in journal_entries(folder))
     if rows:
