@@ -42,9 +42,8 @@ def test_more_likeliest_classes_than_there_are(here, rows, monkeypatch):
         patch.setattr("biglp._jobs.fit.Pipeline.prepare", None)  # refused before any work
         message = failed(2, *arguments, *given)
     assert "--top" in message
-    assert "--resume" not in message
-    assert "corrected command with --overwrite" in message
-    done(*arguments, "--overwrite")
+    assert "Kept" not in message
+    done(*arguments)
     asked = ("predict", "out/model.biglp", *arguments[1:2], "-o", "new.csv")
     message = failed(2, *asked, *given)
     assert "Kept" not in message  # refused before rows were converted

@@ -11,7 +11,7 @@ from typing import Any
 
 from biglp._core.arrays import unflagged
 from biglp._core.checkpoint import differences, read_identity
-from biglp._core.errors import CheckpointError, MemoryBudgetError, ParameterError, StoreError
+from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
 from biglp._jobs.results import describe_kept
@@ -74,7 +74,7 @@ def run_resumable(job: Job, printing: Printing) -> None:
         run_job(job, printing, show_summary)
     except (Exception, KeyboardInterrupt) as error:
         if _prints(job) and not isinstance(error, CheckpointError):
-            _say_what_is_kept(job, error)
+            _say_what_is_kept(job, _least_memory(error))
         raise
 
 
@@ -105,7 +105,7 @@ def _changed(job: Job) -> list[str]:
         return [str(error)]
 
 
-def _say_what_is_kept(job: Job, error: BaseException) -> None:
+def _say_what_is_kept(job: Job, memory: str | None) -> None:
     """Name what is kept, and the command that goes on; with more memory where it was too little."""
     folder = job.destination.run_folder
     kept = describe_kept(folder)
@@ -119,15 +119,7 @@ def _say_what_is_kept(job: Job, error: BaseException) -> None:
             soft_wrap=True,
         )
         return
-    if isinstance(error, ParameterError):  # the same command would end in the same way
-        errors_console().print(
-            f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. Give the corrected command with "
-            f"--overwrite.",
-            soft_wrap=True,
-        )
-        return
     words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
-    memory = _least_memory(error)
     if memory is not None:
         words = shlex.split(re.sub(r"--memory[= ]\S+", "", shlex.join(words)))
         words += ["--memory", memory]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
@@ -176,11 +177,19 @@ def pieces(batch: Any) -> Iterator[Any]:
 
 
 def take_rows(table: Any, places: Any) -> Any:
-    """Rows of a table or batch by number; pyarrow takes none of views of text, as polars has."""
-    if any(str(kind) == "string_view" for kind in table.schema.types):
+    """Rows of a table or batch by increasing numbers.
+
+    pyarrow takes none of views of text, as polars has; these become plain text first, of the rows
+    from the first to the last that are wanted.
+    """
+    if len(places) and any(str(kind) == "string_view" for kind in table.schema.types):
+        numbers = np.asarray(places)
+        first = int(numbers[0])
+        table = table.slice(first, int(numbers[-1]) + 1 - first)
         arrays = [
             column.cast(pa.large_string()) if str(column.type) == "string_view" else column
             for column in table.columns
         ]
         table = type(table).from_arrays(arrays, names=table.schema.names)
+        places = numbers - first
     return table.take(places)
