@@ -13,6 +13,7 @@ from biglp._answers.committee.forest import (
     ForestMember,
     blurred_logits,
     grow_forest,
+    lost_shares,
 )
 from biglp._core.effort import EFFORTS
 from biglp._core.shape import Shape
@@ -119,3 +120,10 @@ def test_trees_that_are_deeper_than_they_have_nodes_are_refused():
     depths[3] = 1 << 40
     with pytest.raises(ValueError, match="deeper than it has nodes"):
         replace(forest, depths=depths)
+
+
+def test_what_a_held_out_label_lacks_of_its_class():
+    targets = np.array([[1.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    found = lost_shares(targets)
+    np.testing.assert_allclose(found[:, 0], [np.log(4 / 3), np.log(4 / 3), np.log(2), 0.0])
+    np.testing.assert_array_equal(found[:, 1], 0.0)  # the only label of a class is left out at all

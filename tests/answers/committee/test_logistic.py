@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
+from biglp import LowRankLabelPropagation
 from biglp._answers.committee import logistic
-from biglp._answers.committee.logistic import STRENGTH, fit_logistic, folds
+from biglp._answers.committee.logistic import STRENGTH, fit_logistic, folds, held_out_loss
 from biglp._answers.standard import centre_and_spread
 from helpers import threshold_table
 
@@ -59,3 +60,35 @@ def test_a_class_that_one_fit_does_not_see():
     assert every.intercepts[4] < every.intercepts[:4].min()
     assert some.intercepts[3] == some.intercepts[4] < some.intercepts[:3].min()
     assert not some.slopes[:, 3:].any()
+
+
+def nearly_the_same_columns(n=600):
+    """Columns that are nearly copies of each other; what differs between them is the class."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(rng.normal(size=(n, 4)), 2, axis=1) + 0.3 * rng.normal(size=(n, 8))
+    return rows, (rows[:, 0] - rows[:, 1] + rows[:, 2] - rows[:, 3] > 0).astype(int)
+
+
+def test_many_labels_loosen_the_pull_where_slopes_must_be_steep(monkeypatch):
+    rows, truth = nearly_the_same_columns()
+    labels = np.where(np.arange(len(truth)) < 80, truth, -1)
+
+    def accuracy():
+        model = LowRankLabelPropagation(random_state=0).fit(rows, labels)
+        return (model.transduction_ == truth)[labels < 0].mean()
+
+    found = accuracy()
+    monkeypatch.setattr(logistic, "ENOUGH", 41)  # 40 labels a class are too few then
+    assert found > accuracy() + 0.1
+
+
+def test_the_loss_of_held_out_labels_does_not_depend_on_the_size_of_logits():
+    rng = np.random.default_rng(0)
+    targets = np.eye(3)[rng.integers(3, size=50)]
+    logits = targets + rng.normal(size=targets.shape)
+    loss = held_out_loss(logits, targets)
+    assert held_out_loss(4.0 * logits, targets) == pytest.approx(loss)
+    assert loss <= 50 * np.log(3)
+    logits[:10] = np.nan  # labels that could not be held out
+    assert np.isfinite(held_out_loss(logits, targets))
+    assert held_out_loss(np.full((2, 3), np.nan), targets[:2]) == 0.0

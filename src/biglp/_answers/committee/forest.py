@@ -219,7 +219,20 @@ class ForestMember(Member):
                 EFFORTS[settings.effort].trees,
             )
         held_out[evidence.lone] = np.nan
+        held_out += lost_shares(evidence.targets)
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
+
+
+def lost_shares(targets: np.ndarray) -> np.ndarray:
+    """What the logit of a row's own class lacks because its own label was held out.  (l, c).
+
+    Trees that did not see a row saw n_c − w labels of its class, and the shares of the classes are
+    taken off with all n_c of them counted (``Trained.log_shares``).
+    """
+    counts = targets.sum(axis=0)
+    left = counts - targets
+    known = (targets > 0) & (left > 1e-9 * counts)
+    return np.asarray(np.log(np.where(known, counts, 1.0) / np.where(known, left, 1.0)))
 
 
 def _tree_bytes(trees: int, n_labelled: int, n_classes: int) -> int:

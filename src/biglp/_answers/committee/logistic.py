@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
+from scipy.special import logsumexp
 
 from biglp._answers.committee.member import Evidence, LinearOpinion, Member, MemberFit
 from biglp._answers.standard import Standard, to_float64
@@ -24,6 +25,11 @@ FOLDS = 5
 STRENGTH = 0.1
 """C above: hundreds of features and tens of labels are usual."""
 ITERATIONS, TOLERANCE = 200, 1e-3
+WEAKER, LEAST_BETTER, ENOUGH = (1.0, 10.0, 100.0), 2.0, 15
+"""Weaker pulls, tried in this order while each lowers the log-loss of all held-out labels together
+by so much; with fewer labels a class than ENOUGH, these do not tell."""
+SIZES = 2.0 ** np.arange(-4, 5)
+"""Sizes of logits that are tried for that: the committee scales them anyway."""
 LEAST_GAIN = 64 * float(np.finfo(np.float64).eps)
 TOGETHER = 1 << 16
 """Labels times classes times fits up to which all fits are found together."""
@@ -48,15 +54,47 @@ class LogisticMember(Member):
         rows, targets = to_float64(evidence.rows), evidence.targets
         asked = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
         nobody = np.empty(0, dtype=np.int64)
-        opinion, *others = fit_logistic(rows, targets, evidence.standard, [nobody, *asked])
-        held_out = np.full(targets.shape, np.nan)
-        for other, left in zip(others, asked, strict=True):
-            held_out[left] = other.of(rows[left])
+
+        def fitted(strength: float) -> tuple[LinearOpinion, np.ndarray]:
+            own, *others = fit_logistic(
+                rows, targets, evidence.standard, [nobody, *asked], strength
+            )
+            held_out = np.full(targets.shape, np.nan)
+            for other, left in zip(others, asked, strict=True):
+                held_out[left] = other.of(rows[left])
+            return own, held_out
+
+        opinion, held_out = fitted(STRENGTH)
+        if len(targets) >= ENOUGH * targets.shape[1]:
+            loss = held_out_loss(held_out, targets)
+            for strength in WEAKER:
+                other, left_out = fitted(strength)
+                less = held_out_loss(left_out, targets)
+                if less > loss - LEAST_BETTER:
+                    break
+                opinion, held_out, loss = other, left_out, less
         return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
 
 
+def held_out_loss(held_out: np.ndarray, targets: np.ndarray) -> float:
+    """Log-loss of held-out labels, with logits of the size that suits them best."""
+    known = np.isfinite(held_out).all(axis=1)
+    logits, truth = held_out[known], targets[known]
+    sizes = truth.sum(axis=1)
+
+    def loss(size: float) -> float:
+        levels = logsumexp(size * logits, axis=1)
+        return float((sizes * levels).sum() - size * (truth * logits).sum())
+
+    return min(loss(size) for size in SIZES)
+
+
 def fit_logistic(
-    rows: Rows, targets: np.ndarray, standard: Standard, left_out: list[np.ndarray]
+    rows: Rows,
+    targets: np.ndarray,
+    standard: Standard,
+    left_out: list[np.ndarray],
+    strength: float = STRENGTH,
 ) -> list[LinearOpinion]:
     """Fit logistic regression to labelled rows; classes without a row get a low logit.
 
@@ -83,9 +121,9 @@ def fit_logistic(
         shown = np.stack([_without(targets, left) for left in left_out])
         seen = np.asarray(shown.any(axis=1))
         if (seen == seen[0]).all():
-            found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])])
+            found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])], strength)
             return [_opinion(*one, seen[0], standard) for one in found]
-    return [_fit_alone(scaled, _without(targets, left), standard) for left in left_out]
+    return [_fit_alone(scaled, _without(targets, left), standard, strength) for left in left_out]
 
 
 def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -94,10 +132,12 @@ def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
     return shown
 
 
-def _fit_alone(scaled: Rows, targets: np.ndarray, standard: Standard) -> LinearOpinion:
+def _fit_alone(
+    scaled: Rows, targets: np.ndarray, standard: Standard, strength: float = STRENGTH
+) -> LinearOpinion:
     """One fit, without the rows and classes that it does not see."""
     own, seen = np.flatnonzero(targets.any(axis=1)), np.asarray(targets.any(axis=0))
-    (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)])
+    (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)], strength)
     return _opinion(*found, seen, standard)
 
 
@@ -117,7 +157,9 @@ def _opinion(
     return LinearOpinion(every, levels)
 
 
-def minimise_loss(rows: Rows, shown: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def minimise_loss(
+    rows: Rows, shown: np.ndarray, strength: float = STRENGTH
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Slopes and intercepts of least regularised loss of each fit.  (m, c) and (c,).
 
     ``shown`` (f, l, c) is w·Y; the function that is minimised is the sum of the fits' own. Two
@@ -131,7 +173,7 @@ def minimise_loss(rows: Rows, shown: np.ndarray) -> list[tuple[np.ndarray, np.nd
     sizes = targets.sum(axis=2, keepdims=True)
     totals = sizes.sum(axis=0)
     targets, sizes = targets / totals, sizes / totals
-    penalty = 1.0 / (STRENGTH * totals)
+    penalty = 1.0 / (strength * totals)
     width = 1 if two else n_classes
 
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:

@@ -7,11 +7,12 @@ Leave-one-out is exact and free (:mod:`biglp._propagate.leave_one_out`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
 
+from biglp._answers.committee.columns import row_maxima
 from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion, Starts
 from biglp._core.arrays import Array, namespace
 from biglp._propagate.class_balance import class_mass
@@ -35,6 +36,10 @@ STARTS: dict[float, Starts] = {
     },
 }
 """The α that are asked, and their starting weights (see :mod:`.weights`)."""
+DEPTH = 10.0
+"""The graph calls no class less likely than e^−DEPTH times the likeliest. In a graph of parts that
+are hardly tied, logarithms go down to that of FLOOR: their usual size would be that of "not
+reached", and dividing by it would leave nothing of what is said among the classes that are."""
 FLOOR = 1e-30
 """Density below which the graph knows nothing of a class, within what float32 can hold."""
 
@@ -47,13 +52,16 @@ class GraphOpinion(Opinion):
     ----------
     coefficients : ndarray of shape (p, c)
         Features times this are class densities.
+    depth : ndarray of shape ()
+        How far a logit may be below the largest of its row; 0: any, as in models of release 0.1.
     """
 
     coefficients: np.ndarray
+    depth: np.ndarray = field(default_factory=lambda: np.zeros(()))
 
     def logits(self, asked: Asked) -> Array:
         """Logarithm of the densities that are ready."""
-        return graph_logits(next(asked.densities))
+        return graph_logits(next(asked.densities), float(self.depth))
 
 
 @dataclass(frozen=True)
@@ -84,15 +92,16 @@ class SpreadMember(Member):
         problem = evidence.problem
         coefficients, n_iter = problem.spread(self.alpha)
         density = density_coefficients(problem.system, coefficients, self.alpha)
-        opinion = GraphOpinion(problem.sums.unmix(density))
+        opinion = GraphOpinion(problem.sums.unmix(density), np.array(DEPTH))
         sample = graph_logits(np.asarray(evidence.sample_features @ opinion.coefficients))
         held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
         return MemberFit(opinion, held_out, sample, n_iter)
 
 
-def graph_logits(densities: Array) -> Array:
+def graph_logits(densities: Array, depth: float = DEPTH) -> Array:
     """Logarithm of class densities; where the graph knows nothing they are all the same."""
-    return namespace(densities).log(densities.clip(min=FLOOR))
+    logits = namespace(densities).log(densities.clip(min=FLOOR))
+    return logits.clip(min=row_maxima(logits)[:, None] - depth) if depth else logits
 
 
 def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:

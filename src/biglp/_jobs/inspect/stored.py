@@ -17,6 +17,7 @@ import numpy as np
 
 from biglp._answers.base import SAMPLE
 from biglp._answers.committee.forest import SIDE_BY_SIDE
+from biglp._answers.committee.logistic import ENOUGH
 from biglp._answers.committee.nearest import count_voters
 from biglp._answers.committee.spread import STARTS
 from biglp._answers.committee.walks import FEW
@@ -108,7 +109,8 @@ class Learning:
         """Logistic regression, trees, weights of the members and the estimate of accuracy."""
         m, c = self.width, self.shape.n_classes
         labels = min(self.shape.n_labelled, MOST_LABELLED if not self.entries else MOST_SOLVED)
-        logistic = 0.01 + labels * c * (5e-7 + 3.5e-8 * m)
+        tried = 2 if labels >= ENOUGH * c else 1  # strengths of the pull towards zero
+        logistic = 0.01 + tried * labels * c * (5e-7 + 3.5e-8 * m)
         weights = 0.08 + 2.5e-6 * labels * c
         return logistic + weights + self._grown(labels, m, c)
 
