@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 OWN_NAMES = ("row", "label", "current_label", "suggested_label", "confidence", "doubt")
 """Columns of results, which IDs stand beside."""
+LABELS_BY_NAME = ("label", "labels", "target")
+"""Columns of a table that hold labels, by their names."""
 
 
 @dataclass(frozen=True)
@@ -219,9 +221,29 @@ class LabelInput:
             parts.append(Part.of(codes, joined.rows, joined.codes, joined.weights))
             told = told_of_ids(codes.name, joined.unknown, joined.repeated)
             warnings += [LabelWarning(line) for line in told]
+        warnings += self._labels_among_features()
         merged = merge(parts)
         assert n_rows is not None
         return merged, n_rows, warnings
+
+    def _labels_among_features(self) -> list[LabelWarning]:
+        """Columns of the rows' table that look like labels, where labels are those of files."""
+        if not self.labels or self.label_column or self.metadata is not None:
+            return []
+        if self.named_table is None or self.reading.get("columns"):
+            return []
+        left_out = {self.id_column, *self.reading.get("drop", ())}
+        names = [name for name in LABELS_BY_NAME if name in self.beside.names]
+        return [
+            LabelWarning(
+                f"The table of the rows has a column {name!r}, which is taken as a feature, since "
+                f"labels are read from {os.fspath(self.labels[0])}. If it holds labels too, give "
+                f"--label-column {name} (those of the file count more); if not, --drop {name} "
+                "leaves it out."
+            )
+            for name in names
+            if name not in left_out
+        ]
 
     def _read_all(self, n_rows: int | None) -> Iterator[LabelCodes]:
         """Labels of each place, in the order in which they count."""
