@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from cli_tools import done, failed
+from cli_tools import done, failed, run
 from row_files import write
 
 
@@ -53,3 +53,20 @@ def test_new_rows_whose_numbers_are_written_in_another_way(here):
     message = failed(3, "predict", "out/model.biglp", "new.csv", "-o", "n.csv")
     assert "line 2: '3 kg' in column 'x' is not a number, as that column was in the rows" in message
     assert "--drop" not in message  # predict has no such option
+
+
+def test_drift_is_told_where_it_is_written(here):
+    """A file of answers has no summary beside it; more columns drift than are named."""
+    names = [f"x{i}" for i in range(8)]
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(200, 8)).round(3)
+    lines = [",".join(map(str, row)) for row in known]
+    shown = [f"{line},{'ab'[i % 2] if i < 40 else ''}" for i, line in enumerate(lines)]
+    Path("rows.csv").write_text("\n".join([",".join([*names, "y"]), *shown]) + "\n")
+    done("fit", "rows.csv", "--label-column", "y", "-o", "out")
+    moved = [",".join(map(str, row)) for row in known + 1000.0]
+    Path("new.csv").write_text("\n".join([",".join(names), *moved]) + "\n")
+    to_folder = run("predict", "out/model.biglp", "new.csv", "-o", "found").stderr
+    to_file = run("predict", "out/model.biglp", "new.csv", "-o", "found.csv").stderr
+    assert "more (drift in summary.json)" in to_folder
+    assert "more. Labels of such rows" in to_file

@@ -70,7 +70,7 @@ class DenseSystem:
         """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
         factor, (n_rows, rank) = self._factor(alpha), features.shape
         is_sparse = sparse.issparse(features)
-        # L⁻¹ takes 2r³/3 products and each row with few features hardly any; a solve r² a row.
+        # L⁻¹ takes as long as solves for two thirds of r rows; each row then takes hardly any.
         inverse = factor.inverse() if is_sparse and 3 * n_rows > 2 * rank else None
         energies = np.empty(n_rows)
         for start in range(0, n_rows, ROWS_AT_ONCE):
