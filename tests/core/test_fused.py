@@ -11,12 +11,12 @@ import pytest
 
 from biglp._answers.spreading import SpreadingAnswer
 from biglp._core import fused
-from biglp._core.arrays import gram_matrix, to_numpy
-from biglp._core.errors import CardKernelWarning
+from biglp._core.arrays import to_numpy
+from biglp._core.errors import CardKernelWarning, NonFiniteRowsError
 from biglp._core.fused import trial
 from biglp._core.fused.trial import Shape, launched
+from biglp._core.products import gram_matrix
 from biglp._labels.labels import OwnLabels
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian, nearest_landmarks
 from biglp._lowrank.kmeans import assign_block
 from biglp._propagate.normalise import Normalisation

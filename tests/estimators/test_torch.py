@@ -11,7 +11,6 @@ from scipy import sparse
 from biglp import LowRankLabelPropagation
 from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.arrays import (
-    column_sums,
     is_torch,
     like,
     namespace,
@@ -21,12 +20,12 @@ from biglp._core.arrays import (
     to_device,
     to_numpy,
 )
-from biglp._core.errors import MissingExtraError, ParameterError
+from biglp._core.errors import MissingExtraError, NonFiniteRowsError, ParameterError
+from biglp._core.products import column_sums
 from biglp._core.ties import Ties
 from biglp._engines import SerialEngine
 from biglp._labels.labels import OwnLabels
 from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian, relative_distances, scatter
 from biglp._lowrank.kmeans import Lloyd
 from biglp._lowrank.linear import LinearFactor

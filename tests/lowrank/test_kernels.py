@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import reference as ref
-from biglp._core.arrays import smallest
-from biglp._core.errors import ParameterError
+from biglp._core.arrays import smallest, squared_norms
+from biglp._core.errors import NonFiniteRowsError, ParameterError
 from biglp._lowrank import kernels
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import (
     check_bandwidth,
     gaussian,
     gaussian_matrix,
     relative_distances,
     scatter,
-    squared_norms,
 )
 from helpers import blobs
 

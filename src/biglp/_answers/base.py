@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, is_torch, largest_column, namespace, to_numpy
+from biglp._core.arrays import Array, Rows, is_torch, namespace, to_numpy
 from biglp._core.effort import DEFAULT_EFFORT
+from biglp._core.products import largest_column
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets

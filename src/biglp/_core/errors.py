@@ -48,6 +48,10 @@ class InputError(BigLPError, ValueError):
     """The rows, labels or parameters cannot be used."""
 
 
+class NonFiniteRowsError(Exception):
+    """A block holds NaN, infinity or values too large to square; caught and explained in fit."""
+
+
 class BadRowsError(InputError):
     """The feature rows cannot be used.
 

@@ -7,29 +7,22 @@ element-wise steps too, where BLAS threads would be idle.
 
 from __future__ import annotations
 
-import os
-import sys
-import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from functools import lru_cache, partial
+from contextlib import closing
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
-from biglp._core.arrays import unflagged
 from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
+from biglp._core.threads import available_cores, begin_thread, one_blas_thread
 from biglp._engines.base import BlockFunction, Engine, T, cut_runs, sum_run
 from biglp._engines.exact import ExactSum
-
-MODERATE_RANK = 2000
-"""Up to this rank one BLAS thread is quick enough."""
 
 
 class LocalEngine(Engine):
@@ -107,7 +100,7 @@ class ThreadEngine(LocalEngine):
         if n_threads == 1 or len(items) == 1:
             yield from SerialEngine().results(func, items)
             return
-        pool = ThreadPoolExecutor(n_threads, initializer=_begin_thread)
+        pool = ThreadPoolExecutor(n_threads, initializer=begin_thread)
         with one_blas_thread(), pool:
             try:
                 for item in items:
@@ -121,84 +114,7 @@ class ThreadEngine(LocalEngine):
                     future.cancel()
 
 
-@contextmanager
-def threads_of_one(n_threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for pieces of work beside the sweeps, each with one BLAS thread."""
-    with one_blas_thread(), ThreadPoolExecutor(n_threads, initializer=_begin_thread) as pool:
-        yield pool
-
-
-def _begin_thread() -> None:
-    """Set up a thread: NumPy and some builds of BLAS have a setting for each, CUDA a context."""
-    unflagged().__enter__()  # for as long as the thread is there
-    _set_blas_threads({})
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.set_device(torch.cuda.current_device())
-
-
 def all_finite(arrays: tuple[Any, ...]) -> bool:
     """Whether arrays and sparse matrices hold finite numbers only."""
     entries = (array.data if sparse.issparse(array) else array for array in arrays)
     return all(bool(np.isfinite(part).all()) for part in entries)
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_lock = threading.Lock()
-_users = 0  # of one_blas_thread, at the moment
-_before: dict[str, int] = {}  # threads that each BLAS library had, by its path
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread, whatever thread asks for it.
-
-    The setting belongs to the process, so it is put back when the last caller leaves.
-    """
-    global _users
-    with _lock:
-        _users += 1
-        for library in _blas_libraries(len(sys.modules)):
-            _before.setdefault(library.filepath, library.num_threads)
-        _set_blas_threads({})
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _set_blas_threads(_before)
-                _before.clear()
-
-
-def _set_blas_threads(n_threads: Mapping[str, int]) -> None:
-    """Set the threads of BLAS libraries by their path; those that are not named get one."""
-    for library in _blas_libraries(len(sys.modules)):
-        wanted = n_threads.get(library.filepath, 1)
-        if library.num_threads == wanted:
-            continue
-        # Where a library has one setting for the process, threadpoolctl 3.8 lets only the first
-        # thread that has set it change it again, and ignores all others until that is cleared.
-        if hasattr(library, "clear_controlling_thread"):
-            library.clear_controlling_thread(force=True)
-        library.set_num_threads(wanted)
-
-
-@lru_cache(maxsize=1)
-def _blas_libraries(n_modules: int) -> list[Any]:
-    """BLAS libraries in this process; looked for again after each import, which may bring one."""
-    libraries = ThreadpoolController().lib_controllers
-    return [library for library in libraries if library.user_api == "blas"]
-
-
-def blas_threads_for(rank: int) -> AbstractContextManager[None]:
-    """Keep BLAS to one thread for dense algebra of moderate size.
-
-    Where other programs are at work too, BLAS threads wait for each other: the eigenvectors of a
-    1,000 × 1,000 matrix took 0.4 s with one thread and 7 to 9 s with two on two busy cores.
-    """
-    return one_blas_thread() if rank <= MODERATE_RANK else nullcontext()

@@ -9,11 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows, to_numpy
+from biglp._core.arrays import Rows, squared_norms, to_numpy
 from biglp._core.blocks import cut_rows
-from biglp._core.errors import BadRowsError, BigLPError, ModelFileError
-from biglp._lowrank.base import NonFiniteRowsError
-from biglp._lowrank.kernels import squared_norms
+from biglp._core.errors import BadRowsError, BigLPError, ModelFileError, NonFiniteRowsError
 from biglp._sources import Source, working_dtype
 
 ROWS_AT_ONCE = 10_000

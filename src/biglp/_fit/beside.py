@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from biglp._answers.base import SAMPLE
+from biglp._core.threads import threads_of_one
 from biglp._engines import Engine
-from biglp._engines.local import threads_of_one
 from biglp._sources import PreparedSource
 
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows, is_torch, namespace, to_numpy
+from biglp._core.arrays import Rows, is_torch, namespace, squared_norms, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
-from biglp._engines.local import one_blas_thread
+from biglp._core.threads import one_blas_thread
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks, searchable, squared_norms
+from biglp._lowrank.kernels import nearest_landmarks, searchable
 from biglp._sources import PreparedSource, Source
 
 PLACES, ROWS_EACH = 16, 128

@@ -14,7 +14,7 @@ import numpy as np
 
 from biglp._answers.base import Answer
 from biglp._core.arrays import to_numpy
-from biglp._engines.local import one_blas_thread
+from biglp._core.threads import one_blas_thread
 from biglp._fit.examples import Examples, Sampled, choose_examples
 from biglp._fit.pipeline import Fitted
 from biglp._fit.row_map import SAMPLE as MAP_SAMPLE

@@ -20,11 +20,12 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
+from biglp._core.place import Place
 from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._fit.class_names import classes_from_json, classes_to_json
-from biglp._fit.device import Place, chosen_device
+from biglp._fit.device import chosen_device
 from biglp._fit.memory import plan_scoring
 from biglp._fit.report import Report
 from biglp._lowrank import FACTORS

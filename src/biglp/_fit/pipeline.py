@@ -21,8 +21,8 @@ from biglp._core.errors import (
     LabelRegionWarning,
     UnreachedRowsWarning,
 )
+from biglp._core.threads import blas_threads_for, one_blas_thread
 from biglp._engines import Engine
-from biglp._engines.local import blas_threads_for, one_blas_thread
 from biglp._fit.bad_rows import explained
 from biglp._fit.beside import tasks_beside
 from biglp._fit.device import Stopwatch, is_card_full

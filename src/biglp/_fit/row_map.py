@@ -19,7 +19,7 @@ import numpy as np
 
 from biglp._answers.base import Answer
 from biglp._core.arrays import Array, Rows, like, to_numpy
-from biglp._engines.local import one_blas_thread
+from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import RANK, ROWS_PER_GROUP, Sample
 from biglp._labels.labels import OwnLabels
 from biglp._lowrank.graph import Graph

@@ -19,7 +19,7 @@ from biglp._core.checks import (
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
-from biglp._fit.device import Place
+from biglp._core.place import Place
 from biglp._lowrank import FACTORS
 from biglp._lowrank.settings import GraphSettings
 from biglp._sources.scaling import SCALINGS

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from biglp._answers.base import Answer
-from biglp._core.arrays import largest_column, to_numpy
+from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.checks import positive_integer
-from biglp._engines.local import one_blas_thread
+from biglp._core.products import largest_column
+from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Spectrum
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import Features

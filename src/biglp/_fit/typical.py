@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import to_numpy
+from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.checks import positive_integer
-from biglp._engines.local import one_blas_thread
+from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import squared_norms
 from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.posterior import ALPHA
 

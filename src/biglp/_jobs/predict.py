@@ -10,9 +10,9 @@ from typing import Any
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
+from biglp._core.place import Place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained, explained_model
-from biglp._fit.device import Place
 from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._jobs.base import Job

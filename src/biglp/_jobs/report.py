@@ -16,10 +16,10 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPError, MissingExtraError, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.memory import parse_memory
+from biglp._core.place import Place
 from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
-from biglp._fit.device import Place
 from biglp._fit.evidence import MEMORY, Look
 from biglp._fit.model import Model
 from biglp._jobs.earlier import EarlierFit

@@ -13,10 +13,10 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.checks import one_of
 from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
+from biglp._core.place import Place
 from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained, explained_model
-from biglp._fit.device import Place
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit

@@ -14,9 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, column_sums, namespace
+from biglp._core.arrays import Array, Rows, namespace
 from biglp._core.blocks import Block
 from biglp._core.effort import DEFAULT_EFFORT
+from biglp._core.errors import NonFiniteRowsError
+from biglp._core.products import column_sums
 from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.settings import GraphSettings
@@ -31,10 +33,6 @@ DEVICE_ANSWERS = 16
 """Numbers for each class that a row has on a device while it is answered."""
 DENSE_COLUMNS = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
-
-
-class NonFiniteRowsError(Exception):
-    """A block holds NaN, infinity or values too large to square; caught and explained in fit."""
 
 
 @dataclass(frozen=True)

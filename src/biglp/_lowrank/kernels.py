@@ -13,9 +13,18 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core import fused
-from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, widened
-from biglp._core.errors import ParameterError
-from biglp._lowrank.base import NonFiniteRowsError, check_finite
+from biglp._core.arrays import (
+    Array,
+    Rows,
+    is_torch,
+    like,
+    namespace,
+    smallest,
+    squared_norms,
+    widened,
+)
+from biglp._core.errors import NonFiniteRowsError, ParameterError
+from biglp._lowrank.base import check_finite
 
 SPARSE_LANDMARKS = 0.1
 """Share of the entries of landmarks, up to which those of sparse rows are taken sparse too."""
@@ -26,13 +35,6 @@ DEVICE_CELLS = 1 << 24
 """Distances that are held at once on a card, by plain torch."""
 WIDEST = 1e150
 """Widest bandwidth: its square is still a number."""
-
-
-def squared_norms(rows: Rows) -> Array:
-    """‖x‖² of every row.  (b, m) → (b,)."""
-    if sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return namespace(rows).einsum("ij,ij->i", rows, rows)
 
 
 def products(rows: Rows, matrix: np.ndarray) -> Array:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, is_torch, namespace, to_dense
+from biglp._core.arrays import Array, Rows, is_torch, namespace, squared_norms, to_dense
 from biglp._core.blocks import Block
+from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines import Engine
-from biglp._engines.local import one_blas_thread, threads_of_one
 from biglp._lowrank.base import check_finite
 from biglp._lowrank.compiled import compiled_search
 from biglp._lowrank.kernels import (
@@ -29,7 +29,6 @@ from biglp._lowrank.kernels import (
     nearest_landmarks,
     scatter,
     searchable,
-    squared_norms,
 )
 
 START_ROWS, START_NUMBERS = (5, 10), 200

@@ -10,7 +10,7 @@ from collections import deque
 import numpy as np
 
 from biglp._core.arrays import Rows
-from biglp._engines.local import threads_of_one
+from biglp._core.threads import threads_of_one
 from biglp._sources import Source
 
 NOISE_CHUNK = 1024

@@ -56,7 +56,7 @@ def simulate(
     from biglp._core.errors import OutputError, ParameterError
     from biglp._core.files import free_space
     from biglp._core.memory import format_bytes
-    from biglp._engines.local import available_cores
+    from biglp._core.threads import available_cores
     from biglp._sources.formats.simulated import write_simulation
     from biglp._sources.formats.simulation import Simulation
     from biglp.cli.console import progress_bars, results_console, seconds

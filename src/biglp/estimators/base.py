@@ -16,9 +16,9 @@ from biglp._core.arrays import unflagged
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.notebook import shown_progress
+from biglp._core.place import Place
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
-from biglp._fit.device import Place
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._lowrank import FACTORS

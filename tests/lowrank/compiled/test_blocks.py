@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from biglp._core.arrays import column_sums
 from biglp._core.blocks import cut_rows
+from biglp._core.errors import NonFiniteRowsError
 from biglp._core.jit import Compiled
+from biglp._core.products import column_sums
 from biglp._lowrank import compiled
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import gaussian
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.stores import MemoryStore

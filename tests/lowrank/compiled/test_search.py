@@ -5,10 +5,9 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import jit
-from biglp._core.errors import MissingExtraError
+from biglp._core.errors import MissingExtraError, NonFiniteRowsError
 from biglp._lowrank import compiled
 from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import nearest_landmarks
 from helpers import blobs
 

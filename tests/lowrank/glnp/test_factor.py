@@ -10,9 +10,13 @@ from scipy.optimize import nnls
 
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import cut_rows
-from biglp._core.errors import LandmarkWarning, ParameterError, StoppedShortWarning
+from biglp._core.errors import (
+    LandmarkWarning,
+    NonFiniteRowsError,
+    ParameterError,
+    StoppedShortWarning,
+)
 from biglp._engines import SerialEngine
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.glnp.factor import GlnpFactor
 from biglp._lowrank.rows import TrainingRows
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows

@@ -17,7 +17,7 @@ from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, fin
 from biglp._core.arrays import to_numpy
 from biglp._core.effort import EFFORTS, left_out
 from biglp._core.shape import Shape
-from biglp._engines.local import threads_of_one
+from biglp._core.threads import threads_of_one
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets

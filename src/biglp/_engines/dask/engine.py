@@ -25,11 +25,11 @@ from uuid import uuid4
 from biglp._core.blocks import Block, Plan
 from biglp._core.errors import EngineError, ParameterError
 from biglp._core.progress import Task
+from biglp._core.threads import available_cores
 from biglp._engines.base import BlockFunction, Engine, cut_runs
 from biglp._engines.dask.cluster import connect, explained, load_distributed
 from biglp._engines.dask.owners import PlanState
 from biglp._engines.dask.worker import Batch, Outcome, Sweep, do_batch, dumps, forget, merge
-from biglp._engines.local import available_cores
 
 WORKER_SECONDS = 30
 """How long a sweep waits for a worker when there is none."""

@@ -27,9 +27,10 @@ from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.errors import EngineError
 from biglp._core.progress import Progress, Task
+from biglp._core.threads import available_cores
 from biglp._engines.base import BlockFunction, Engine, T, cut_runs, sum_run
 from biglp._engines.exact import ExactSum, Layout
-from biglp._engines.local import ThreadEngine, available_cores
+from biglp._engines.local import ThreadEngine
 from biglp._engines.mpi.agreement import Report, Watch, pack
 from biglp._engines.mpi.launcher import (
     check_launcher,

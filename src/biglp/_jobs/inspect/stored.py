@@ -25,7 +25,7 @@ from biglp._answers.spreading import ALPHAS, DEFAULT_ALPHA, LABELS_TO_CHOOSE
 from biglp._core.effort import EFFORTS, PLAIN_STEPS, TREE_STEP, pair_seconds
 from biglp._core.jit import has_compiler
 from biglp._core.shape import Shape
-from biglp._engines.local import one_blas_thread
+from biglp._core.threads import one_blas_thread
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS

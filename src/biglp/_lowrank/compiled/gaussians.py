@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 
+from biglp._core.errors import NonFiniteRowsError
 from biglp._core.instructions import DOUBLE, LONG
 from biglp._core.jit import Compiled, compiled_once
-from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.compiled.vectors import VECTOR_BYTES, Vectors, registers
 
 TERMS = 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -18,7 +18,9 @@ from llvmlite import ir
 from biglp._core.instructions import DOUBLE, LONG
 from biglp._core.jit import Compiled, compiled_once
 from biglp._lowrank.compiled.vectors import VECTOR_BYTES, Vectors, registers
-from biglp._propagate.normalise import Normalisation
+
+if TYPE_CHECKING:
+    from biglp._propagate.normalise import Normalisation
 
 ROWS_AT_ONCE = 64
 """Rows of a tile: the second cache holds it, and each is worth a float64 addition of the matrix."""

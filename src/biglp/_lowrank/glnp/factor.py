@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._core.arrays import Array, Rows, like, namespace, squared_norms
 from biglp._core.blocks import Block
 from biglp._core.checks import anything, not_negative, not_negative_integer
 from biglp._core.errors import ParameterError
@@ -43,7 +43,7 @@ from biglp._lowrank.glnp.iterate import Iterate
 from biglp._lowrank.glnp.multiplicative import descend_multiplicative
 from biglp._lowrank.glnp.nnls import nonnegative_least_squares
 from biglp._lowrank.glnp.starting import check_start, choose_start
-from biglp._lowrank.kernels import products, squared_norms
+from biglp._lowrank.kernels import products
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
