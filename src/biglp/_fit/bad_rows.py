@@ -14,7 +14,7 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, BigLPError, ModelFileError
 from biglp._lowrank.base import NonFiniteRowsError
 from biglp._lowrank.kernels import squared_norms
-from biglp._sources import Source, working_dtype
+from biglp._sources.base import Source, working_dtype
 
 ROWS_AT_ONCE = 10_000
 

@@ -16,7 +16,6 @@ from biglp._core.files import FileStamp
 from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
 from biglp._sources.files import FileSource
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.base import (
     Format,
@@ -27,8 +26,9 @@ from biglp._sources.formats.base import (
 )
 from biglp._sources.formats.inside import Facts, choose, named
 from biglp._sources.formats.shards import ShardedSource
+from biglp._sources.kept import PartCache
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.tabular import PartCache
+from biglp._sources.prepared import fill_missing
 
 PART_BYTES = 1 << 20
 """Chunks are unpacked so many bytes at a time at least: small ones several together."""

@@ -11,7 +11,6 @@ from biglp._core.arrays import Rows
 from biglp._sources.base import Source
 from biglp._sources.cache.rawfile import RawFile
 from biglp._sources.files import FileSource
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.base import (
     Format,
@@ -22,6 +21,7 @@ from biglp._sources.formats.base import (
 )
 from biglp._sources.formats.shards import ShardedSource
 from biglp._sources.options import ReadOptions
+from biglp._sources.prepared import fill_missing
 
 
 class NpySource(FileSource):

@@ -21,7 +21,6 @@ from biglp._sources.base import Source
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.csrfile import write_width
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.formats.base import (
     Format,
@@ -34,6 +33,7 @@ from biglp._sources.formats.inside import choose, named
 from biglp._sources.formats.npzfile import NpzFile, load_matrix, matrix_shape
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
+from biglp._sources.prepared import fill_missing
 from biglp._sources.probe import Probe, probe_rows
 from biglp._sources.tables.encoding import Encoding
 
