@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core import handles
+from biglp._core import handles, temporary
 from biglp._core.files import lock_file, sync_files, sync_folder
 from biglp._core.handles import lock_handle, open_handle, read_at, write_at
 from biglp._core.held import hold, remove_held
-from biglp._sources.cache import folder
 from cli_tools import run
 from helpers import blobs
 from windows_rules import keep_windows_rules
@@ -74,11 +73,11 @@ LABELS: dict[str, np.ndarray] = {}
 
 
 def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(system, tmp_path):
-    left = tmp_path / f"{folder.PREFIX}old"
+    left = tmp_path / f"{temporary.TEMPORARY_PREFIX}old"
     left.mkdir()
-    (left / folder.LOCK).touch()
+    (left / temporary.IN_USE).touch()
     os.utime(left, (0, 0))
-    folder.remove_abandoned(tmp_path)
+    temporary.remove_abandoned(tmp_path)
     assert not left.exists()
 
 
@@ -131,9 +130,9 @@ class TestLocks:
         )
         with open(tmp_path / "lock", "wb") as file:
             assert handles.lock_handle(file.fileno()) is None
-        left = tmp_path / f"{folder.PREFIX}old"
+        left = tmp_path / f"{temporary.TEMPORARY_PREFIX}old"
         left.mkdir()
-        (left / folder.LOCK).touch()
+        (left / temporary.IN_USE).touch()
         os.utime(left, (0, 0))
-        folder.remove_abandoned(tmp_path)
+        temporary.remove_abandoned(tmp_path)
         assert left.exists(), "nobody can say whether its owner is alive"

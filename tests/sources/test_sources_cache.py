@@ -19,6 +19,7 @@ import pytest
 import biglp._sources.cache.folder as store
 from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.progress import Progress, Task
+from biglp._core.temporary import IN_USE
 from biglp._sources import as_source
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.options import ReadOptions
@@ -79,7 +80,7 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet, monke
     dead, young = temporary / "biglp-dead", temporary / "biglp-young"
     for folder in (dead, young):
         (folder / "x-0").mkdir(parents=True)
-        (folder / store.LOCK).touch()
+        (folder / IN_USE).touch()
     mine = alive.folder.parent
     for folder in (dead, mine):
         os.utime(folder, (1, 1))

@@ -10,7 +10,7 @@ import pytest
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._sources import as_source
-from biglp._sources.labels import arrays as _arrays  # noqa: F401  before PIECE_ROWS is patched
+from biglp._sources.formats.base import LabelPiece
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.labels.files import read_labels
 
@@ -25,7 +25,7 @@ def same(labels: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.fixture(params=[2, 1 << 20])
 def _pieces(request, monkeypatch):
-    monkeypatch.setattr("biglp._sources.labels.codes.PIECE_ROWS", request.param)
+    monkeypatch.setattr("biglp._sources.formats.base.PIECE_ROWS", request.param)
 
 
 @pytest.mark.usefixtures("_pieces")
@@ -171,7 +171,7 @@ def test_what_are_no_labels(tmp_path):
 def test_classes_are_counted_over_all_pieces(monkeypatch):
     monkeypatch.setattr("biglp._sources.labels.codes.MAX_CLASSES", 10)
     codes = LabelCodes(None, "y")
-    codes.append(np.arange(6))
-    codes.append(np.arange(4, 10))
+    codes.append(LabelPiece(np.arange(6)))
+    codes.append(LabelPiece(np.arange(4, 10)))
     with pytest.raises(LabelError, match=r"y has more than 10 different labels .* measurements"):
-        codes.append(np.arange(9, 12))
+        codes.append(LabelPiece(np.arange(9, 12)))

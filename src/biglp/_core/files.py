@@ -31,6 +31,9 @@ PART = ".part"
 
 NPY_HEADER_BYTES = 128
 
+RESERVE_BYTES = 256 << 20
+"""Disk space that a conversion leaves to others."""
+
 
 @dataclass(frozen=True)
 class FileStamp:

@@ -12,7 +12,7 @@ from scipy import sparse
 from biglp._core.arrays import Rows, squared_norms, to_numpy
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, BigLPError, ModelFileError, NonFiniteRowsError
-from biglp._sources import Source, working_dtype
+from biglp._sources.base import Source, working_dtype
 
 ROWS_AT_ONCE = 10_000
 

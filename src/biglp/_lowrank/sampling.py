@@ -11,7 +11,7 @@ import numpy as np
 
 from biglp._core.arrays import Rows
 from biglp._core.threads import threads_of_one
-from biglp._sources import Source
+from biglp._sources.base import Source
 
 NOISE_CHUNK = 1024
 FETCH_BYTES, MOST_FETCHING = 2 << 20, 4

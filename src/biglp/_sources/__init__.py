@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from biglp._sources.base import Source
+from biglp._sources.base import Source, working_dtype
 from biglp._sources.opening import as_source
 from biglp._sources.options import ReadOptions
-from biglp._sources.prepared import PreparedSource, working_dtype
+from biglp._sources.prepared import PreparedSource
 from biglp._sources.scaling import Scaling
 from biglp._sources.tables.encoding import Encoding
 

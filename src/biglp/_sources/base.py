@@ -129,3 +129,8 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.n_rows:,} rows × {self.n_features:,} features, {self.dtype}>"
+
+
+def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Float type for the arithmetic: float32 where it holds the input exactly, else float64."""
+    return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)

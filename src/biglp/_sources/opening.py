@@ -13,12 +13,12 @@ from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.base import Source
 from biglp._sources.damaged import explained_reading
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.formats.tensors import TensorSource
 from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
+from biglp._sources.prepared import fill_missing
 from biglp._sources.stores.copies import copying_to, keep_alive, origin
 
 _NAMED = ("columns", "label_column", "drop", "categorical", "text")

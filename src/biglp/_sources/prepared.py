@@ -1,4 +1,4 @@
-"""Rows made ready for arithmetic: one floating type, scaled features, on the chosen device."""
+"""Rows made ready for arithmetic: without gaps, of one floating type, scaled, on the device."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import Rows, is_torch, to_device, to_numpy
+from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.transfer import upload
 from biglp._sources.base import Source
+from biglp._sources.filled import fill, means_of
 from biglp._sources.formats.tensors import torch_type
 from biglp._sources.kept import KeptRows
+from biglp._sources.options import ReadOptions
 from biglp._sources.scaling import Scaling
+from biglp._sources.tables.encoding import Encoding
 
 HALVES = ("torch.float16", "torch.bfloat16")
+_PASS_BYTES = 8 << 20
 
 
 class PreparedSource(Source):
@@ -139,6 +144,71 @@ class PreparedSource(Source):
         return self.scaling.apply(rows.to(torch_type(self.dtype)))
 
 
-def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Float type for the arithmetic: float32 where it holds the input exactly, else float64."""
-    return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
+class FilledSource(Source):
+    """Another source's rows, with NaN replaced by means.
+
+    Parameters
+    ----------
+    inner : Source
+    means : ndarray of shape (m,)
+    """
+
+    encoding: Encoding
+
+    def __init__(self, inner: Source, means: np.ndarray) -> None:
+        self.inner = inner
+        self.n_rows, self.n_features, self.dtype = inner.n_rows, inner.n_features, inner.dtype
+        self.name, self.stamps = inner.name, inner.stamps
+        self.feature_names = inner.feature_names
+        self.part_bytes, self.decoding_bytes = inner.part_bytes, inner.decoding_bytes
+        self._means = means.astype(inner.dtype)
+        self.encoding = Encoding(
+            None, inner.n_features, self.dtype.str, means=tuple(means.tolist())
+        )
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return rows without missing values."""
+        return fill(self.inner.read(start, stop), self._means)
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return rows without missing values."""
+        return fill(self.inner.take(indices), self._means)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """As the inner source's, with the means."""
+        return {**self.inner.fingerprint(), "encoding": self.encoding.to_json()}
+
+
+def fill_missing(source: Source, options: ReadOptions) -> Source:
+    """Fill missing values as the options or an earlier encoding say; else return the source."""
+    known = options.encoding
+    if known is not None:
+        if known.n_features != source.n_features or not known.takes_arrays:
+            raise BadRowsError(
+                f"{source.name} has {source.n_features} features without names, but the model was "
+                f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table "
+                "with the same columns."
+            )
+        # What sparse rows leave out is 0, not missing.
+        plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
+        if known.fillings is None or not plain:
+            return source
+        return FilledSource(source, np.array(known.fillings, dtype=np.float64))
+    if options.missing != "mean" or source.dtype.kind != "f":
+        return source
+    if source.device != "cpu":
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name} on {source.device}: missing values "
+            "are filled in the computer's memory; give X.cpu(), or fill them on the GPU first."
+        )
+    if source.is_sparse:
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name}: what a sparse matrix leaves out "
+            "is 0, not missing."
+        )
+    each = max(_PASS_BYTES // (source.n_features * source.dtype.itemsize), 1)
+    pieces = (
+        source.read(start, min(start + each, source.n_rows))
+        for start in range(0, source.n_rows, each)
+    )
+    return FilledSource(source, means_of(pieces, source.n_features, source.name))

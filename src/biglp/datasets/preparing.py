@@ -18,10 +18,17 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError, OutputError
-from biglp._core.files import PART, explained_writing, free_space, sync_files, sync_folder
+from biglp._core.files import (
+    PART,
+    RESERVE_BYTES,
+    explained_writing,
+    free_space,
+    sync_files,
+    sync_folder,
+)
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
-from biglp._sources.cache.folder import RESERVE_BYTES, NpyWriter
+from biglp._sources.cache.folder import NpyWriter
 from biglp.datasets.places import LABELS, META, ROWS
 from biglp.datasets.registry import Entry
 

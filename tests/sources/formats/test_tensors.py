@@ -13,9 +13,9 @@ from biglp._core.errors import BadRowsError, LabelError, ParameterError
 from biglp._labels import labels as labelling
 from biglp._labels.labels import encode_labels
 from biglp._sources import PreparedSource, Scaling, as_source
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.tensors import TensorSource
 from biglp._sources.options import ReadOptions
+from biglp._sources.prepared import fill_missing
 from helpers import blobs
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

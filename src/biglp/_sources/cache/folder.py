@@ -13,11 +13,9 @@ import logging
 import os
 import secrets
 import shutil
-import tempfile
 import time
-import weakref
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,15 +26,16 @@ from biglp._core.errors import OutputError
 from biglp._core.files import (
     NPY_HEADER_BYTES,
     PART,
+    RESERVE_BYTES,
     FileStamp,
     explained_writing,
     free_space,
     npy_header,
     sync_files,
 )
-from biglp._core.handles import lock_handle, open_handle
 from biglp._core.held import hold, let_go
 from biglp._core.memory import format_bytes
+from biglp._core.temporary import temporary_folder
 from biglp._sources.cache.sums import ENDING, META, RunningSums, write_sums
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import Encoding
@@ -44,12 +43,7 @@ from biglp._sources.tables.encoding import Encoding
 logger = logging.getLogger("biglp")
 
 VERSION = 2
-PREFIX = "biglp-"
-LOCK = "in-use"
-YOUNG_SECONDS = 60.0
 WAIT_SECONDS = 0.1
-RESERVE_BYTES = 256 << 20
-"""Disk space that a conversion leaves to others."""
 
 
 class CacheStore:
@@ -238,46 +232,3 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
                     self._sums.write(self._path, header)
         finally:
             self._file.close()
-
-
-def temporary_folder(owner: object) -> Path:
-    """Make a folder that is removed when its owner is gone, or when Python ends."""
-    remove_abandoned(Path(tempfile.gettempdir()))
-    with explained_writing(tempfile.gettempdir()):
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        lock = _lock(folder)
-    weakref.finalize(owner, _remove, folder, lock, os.getpid())
-    return folder
-
-
-def remove_abandoned(place: Path) -> None:
-    """Remove temporary folders of processes that were killed before they could do it.
-
-    A living process holds a lock on a file in its folder; the system releases it however the
-    process ends. Young folders are left alone: theirs may not be locked yet.
-    """
-    for folder in place.glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            facts = folder.stat()
-            owner = os.getuid() if hasattr(os, "getuid") else facts.st_uid  # Windows has none
-            if facts.st_uid != owner or time.time() - facts.st_mtime < YOUNG_SECONDS:
-                continue
-            handle = open_handle(folder / LOCK, os.O_RDWR)
-            abandoned = lock_handle(handle)
-            os.close(handle)  # Windows removes no file that is open
-            if abandoned:
-                logger.info("removing %s, left behind by a run that was killed", folder)
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lock(folder: Path) -> int:
-    handle = open_handle(folder / LOCK, os.O_RDWR | os.O_CREAT)
-    lock_handle(handle)  # where there are no locks, the folder is never taken for abandoned
-    return handle
-
-
-def _remove(folder: Path, lock: int, owner: int) -> None:
-    with suppress(OSError):
-        os.close(lock)  # before the folder goes: Windows removes no file that is open
-    if os.getpid() == owner:  # a forked child must not take the folder from its parent
-        shutil.rmtree(folder, ignore_errors=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from biglp._core.errors import LabelError
 from biglp._core.files import FileStamp
 from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
@@ -13,8 +16,83 @@ from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe, probe_rows
 
-if TYPE_CHECKING:
-    from biglp._sources.labels.codes import LabelCodes
+LABEL_NAMES = ("label", "labels", "y", "class", "target")
+"""Names of a column that holds labels."""
+PIECE_ROWS = 1 << 20
+"""Labels that are read at once."""
+
+
+class LabelPiece(NamedTuple):
+    """Some of the labels in files, as a format reads them.
+
+    Attributes
+    ----------
+    labels : array or list of str
+        A NumPy or Arrow array, or a list of texts.
+    rows : ndarray, optional
+        Their rows, in any order; the next rows by default. A row may have several.
+    ids : Arrow array, optional
+        The IDs of their rows, instead.
+    text : bool
+        Whether the labels are as they were written in a text file.
+    weights : ndarray, optional
+    total : int, optional
+        Labels of all pieces, one a row, where that is known before they are read.
+    skipped : int
+        Entries of a labelling tool that nobody has answered.
+    """
+
+    labels: Any
+    rows: np.ndarray | None = None
+    ids: Any = None
+    text: bool = False
+    weights: np.ndarray | None = None
+    total: int | None = None
+    skipped: int = 0
+
+
+class LabelArray(NamedTuple):
+    """One label a row.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    shape : tuple of int
+    dtype : numpy.dtype
+    read : callable
+        Returns the labels from row to row.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[int, int], np.ndarray]
+
+
+def labels_in_arrays(arrays: Sequence[LabelArray]) -> Iterator[LabelPiece]:
+    """Yield the labels of arrays, one after the other, a piece at a time."""
+    for array in arrays:
+        if len(array.shape) != 1:
+            raise LabelError(
+                f"{array.name} has shape {array.shape}; labels need one dimension, one a row."
+            )
+        if array.dtype.kind not in "iufbUSOT":
+            raise LabelError(f"{array.name} holds {array.dtype}; labels must be integers or text.")
+    total = sum(array.shape[0] for array in arrays)
+    yield LabelPiece([], total=total)  # a wrong number is told before anything is read
+    for array in arrays:
+        for start in range(0, array.shape[0], PIECE_ROWS):
+            piece = array.read(start, min(start + PIECE_ROWS, array.shape[0]))
+            yield LabelPiece(_texts(piece) if array.dtype.kind in "OT" else piece)
+
+
+def _texts(piece: np.ndarray) -> list[str]:
+    """Texts of any length, as HDF5 and Zarr store them."""
+    return [
+        value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+        for value in piece.tolist()
+    ]
 
 
 class LabelColumns(NamedTuple):
@@ -60,6 +138,8 @@ class Format:
         Whether the rows are in files, and not made from a description.
     names_labels : bool
         Whether labels in a file have a name, as columns of a table do, so that one can be chosen.
+    has_minus_one : bool
+        Whether its labels are often 1 and -1, which is a class then and does not mean unlabelled.
     """
 
     name: str
@@ -67,6 +147,7 @@ class Format:
     holds_arrays: bool = False
     in_files: bool = True
     names_labels: bool = False
+    has_minus_one: bool = False
 
     def open(self, files: Sequence[str], options: ReadOptions) -> Source:
         """Open files as one source of rows."""
@@ -97,6 +178,8 @@ class Format:
         """Count the rows of each file."""
         return [self.peek([file], ReadOptions()).n_rows for file in files]
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the labels in files to ``codes``."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the labels in files; ``n_rows`` says how many rows there are, where it is known."""
         raise cannot_read_labels(files)

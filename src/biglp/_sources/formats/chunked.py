@@ -16,15 +16,19 @@ from biglp._core.files import FileStamp
 from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
 from biglp._sources.files import FileSource
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import check_shape
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import (
+    Format,
+    LabelArray,
+    LabelColumns,
+    LabelPiece,
+    labels_in_arrays,
+)
 from biglp._sources.formats.inside import Facts, choose, named
 from biglp._sources.formats.shards import ShardedSource
-from biglp._sources.labels.arrays import LabelArray, append_arrays
-from biglp._sources.labels.codes import LabelCodes
+from biglp._sources.kept import PartCache
 from biglp._sources.options import ReadOptions
-from biglp._sources.tables.tabular import PartCache
+from biglp._sources.prepared import fill_missing
 
 PART_BYTES = 1 << 20
 """Chunks are unpacked so many bytes at a time at least: small ones several together."""
@@ -201,9 +205,11 @@ class ChunkedFormat(Format):
         """Count the rows of each file, which its array says."""
         return [ChunkedSource(file, self.file, may_be_empty=True).n_rows for file in files]
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the labels in an array of each file, which must be named."""
-        append_arrays(codes, [self._labels(file) for file in files])
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the labels in an array of each file, which must be named."""
+        return labels_in_arrays([self._labels(file) for file in files])
 
     def _labels(self, path: str) -> LabelArray:
         file = self.file(split_inside(path)[0])

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, InputWarning, warn_caller
 from biglp._core.files import FileStamp
-from biglp._sources.formats.base import LabelColumns
+from biglp._sources.formats.base import LabelColumns, LabelPiece
 from biglp._sources.formats.csvparser import first_types, open_reader, row_too_long
-from biglp._sources.formats.lines import append_lines
+from biglp._sources.formats.lines import labels_in_lines
 from biglp._sources.formats.numerals import MISSING_TEXTS, has_comma, is_number_text
 from biglp._sources.formats.quotes import Watched, swallowed_lines
 from biglp._sources.formats.textfiles import (
@@ -32,7 +32,6 @@ from biglp._sources.formats.textproblems import (
     shortened,
     unclosed_quote,
 )
-from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.encoding import Encoding
@@ -243,12 +242,13 @@ class DelimitedFormat(TableFormat):
     name = DelimitedTable.kind
     table = DelimitedTable
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append a column of labels, or the lines of a file that has one column."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield a column of labels, or the lines of a file that has one column."""
         if columns.label is None and len(look_at(files[0]).names) == 1:
-            append_lines(codes, files[0])
-        else:
-            super().read_labels(codes, files, columns)
+            return labels_in_lines(files[0], n_rows)
+        return super().read_labels(files, columns, n_rows)
 
 
 def _wanted(kind: Any) -> str:

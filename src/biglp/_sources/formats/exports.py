@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._core.errors import LabelError
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import LABEL_NAMES, Format, LabelColumns, LabelPiece
 from biglp._sources.formats.textfiles import open_text
-from biglp._sources.labels.codes import LABEL_NAMES, LabelCodes
 from biglp._sources.tables.encoding import some
 
 ANSWERED = ("submitted", None)
@@ -56,21 +55,24 @@ class ExportsFormat(Format):
     name = "JSON"
     names_labels = True
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the answers of the first file."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the answers of the first file."""
         labels: list[str] = []
         rows: list[Any] = []
         ids: list[Any] = []
+        skipped = 0
         for entry in objects(files[0]):
             found = read_entry(entry, columns.label, files[0])
-            codes.skipped += found.skipped
+            skipped += found.skipped
             labels += found.answers
             row, key = _known_by(found.about, columns.id)
             rows += [row] * len(found.answers)
             ids += [key] * len(found.answers)
         if not labels:
             raise LabelError(
-                f"{files[0]} holds no answer ({codes.skipped:,} entries without one); it must be "
+                f"{files[0]} holds no answer ({skipped:,} entries without one); it must be "
                 "an export of Label Studio (JSON or JSON-MIN) or Argilla (records), or lines such "
                 'as {"row": 7, "label": "cat"}. Labels that are not called \'label\' are named '
                 "with column= (--label-column)."
@@ -78,7 +80,8 @@ class ExportsFormat(Format):
         if columns.id is not None and all(key is not None for key in ids):
             import pyarrow as pa  # a table has the IDs: pyarrow is there
 
-            codes.append(labels, ids=pa.array(map(str, ids), type=pa.string()), text=True)
+            keys = pa.array(map(str, ids), type=pa.string())
+            yield LabelPiece(labels, ids=keys, text=True, skipped=skipped)
             return
         missing = sum(row is None for row in rows)
         if missing:
@@ -88,7 +91,8 @@ class ExportsFormat(Format):
                 f"about; each needs a field {known!r} in its data (biglp suggest --format puts it "
                 "there). Rows are counted from 0; for IDs give id_column= (--id-column)."
             )
-        codes.append(labels, rows=np.array(rows, dtype=np.int64), text=True)
+        numbers = np.array(rows, dtype=np.int64)
+        yield LabelPiece(labels, rows=numbers, text=True, skipped=skipped)
 
 
 def objects(path: str) -> Iterator[dict[str, Any]]:

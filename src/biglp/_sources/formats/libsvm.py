@@ -27,7 +27,7 @@ from biglp._sources.cache.sums import ENDING
 from biglp._sources.decoding import SPARSE_BYTES
 from biglp._sources.files import no_rows
 from biglp._sources.formats.arrays import CsrSource
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import Format, LabelColumns, LabelPiece
 from biglp._sources.formats.textfiles import (
     LONGEST_LINE,
     PACKED,
@@ -35,7 +35,6 @@ from biglp._sources.formats.textfiles import (
     line_too_long,
     open_text,
 )
-from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import RAW_BYTES_PER_SECOND, Probe
@@ -52,6 +51,7 @@ class LibsvmFormat(Format):
 
     name = "LIBSVM"
     holds_labels = True
+    has_minus_one = True
 
     def open(self, files: Sequence[str], options: ReadOptions) -> CachedSource:
         """Convert one file to sparse raw rows and open these."""
@@ -108,13 +108,14 @@ class LibsvmFormat(Format):
             decoding=SPARSE_BYTES,
         )
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the first word of each line, without parsing features."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the first word of each line, without parsing features."""
         for chunk, _ in _chunks(files[0]):
             lines = (line.split(b"#", 1)[0].split(None, 1) for line in chunk.splitlines())
             labels = [words[0].decode("ascii", errors="replace") for words in lines if words]
-            codes.append(labels, text=True)
-        codes.refuse_plus_minus_one()
+            yield LabelPiece(labels, text=True)
 
 
 def row_chunks(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from biglp._core.files import FileStamp
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import LABEL_NAMES, Format, LabelColumns, LabelPiece
 from biglp._sources.formats.textfiles import decoded, find_charset_of, open_text
-from biglp._sources.labels.codes import LABEL_NAMES, LabelCodes
 
 PIECE_CHARACTERS = 8 << 20
 
@@ -17,22 +16,24 @@ class LinesFormat(Format):
 
     name = "lines"
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append a label for each line of the first file."""
-        append_lines(codes, files[0])
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield a label for each line of the first file."""
+        return labels_in_lines(files[0], n_rows)
 
 
-def append_lines(codes: LabelCodes, path: str) -> None:
+def labels_in_lines(path: str, n_rows: int | None) -> Iterator[LabelPiece]:
     """One label a line; one line more than there are rows means that the first is a name."""
     stamp = FileStamp.of(path)
     charset = find_charset_of(path).name
     n_lines = sum(map(len, _pieces(path, charset)))
-    skip = codes.n_rows is not None and n_lines == codes.n_rows + 1
-    if codes.n_rows is None:
+    skip = n_rows is not None and n_lines == n_rows + 1
+    if n_rows is None:
         skip = next((piece[0] in LABEL_NAMES for piece in _pieces(path, charset)), False)
-    codes.expect(n_lines - skip)
+    yield LabelPiece([], text=True, total=n_lines - skip)
     for piece in _pieces(path, charset):
-        codes.append(piece[1:] if skip else piece, text=True)
+        yield LabelPiece(piece[1:] if skip else piece, text=True)
         skip = False
     stamp.check()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -11,13 +11,17 @@ from biglp._core.arrays import Rows
 from biglp._sources.base import Source
 from biglp._sources.cache.rawfile import RawFile
 from biglp._sources.files import FileSource
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import check_shape
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import (
+    Format,
+    LabelArray,
+    LabelColumns,
+    LabelPiece,
+    labels_in_arrays,
+)
 from biglp._sources.formats.shards import ShardedSource
-from biglp._sources.labels.arrays import LabelArray, append_arrays
-from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
+from biglp._sources.prepared import fill_missing
 
 
 class NpySource(FileSource):
@@ -71,15 +75,16 @@ class NpyFormat(Format):
         """Count the rows of each file, which are in its header."""
         return [NpySource(file, may_be_empty=True).n_rows for file in files]
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the labels of all files."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the labels of all files."""
         arrays = [RawFile(file) for file in files]
-        append_arrays(
-            codes,
+        return labels_in_arrays(
             [
                 LabelArray(file, array.shape, array.dtype, array.read)
                 for file, array in zip(files, arrays, strict=True)
-            ],
+            ]
         )
 
 

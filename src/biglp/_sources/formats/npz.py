@@ -7,7 +7,7 @@ stored by columns and sparse matrices that are not CSR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,19 @@ from biglp._sources.base import Source
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.csrfile import write_width
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
-from biglp._sources.filled import fill_missing
 from biglp._sources.formats.arrays import ArraySource, CsrSource
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import (
+    Format,
+    LabelArray,
+    LabelColumns,
+    LabelPiece,
+    labels_in_arrays,
+)
 from biglp._sources.formats.inside import choose, named
 from biglp._sources.formats.npzfile import NpzFile, load_matrix, matrix_shape
-from biglp._sources.labels.arrays import LabelArray, append_arrays
-from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
+from biglp._sources.prepared import fill_missing
 from biglp._sources.probe import Probe, probe_rows
 from biglp._sources.tables.encoding import Encoding
 
@@ -91,9 +95,11 @@ class NpzFormat(Format):
         file = NpzFile(name)
         return probe_rows(ArraySource(file.load(choose(name, file.facts())), name), wanted_rows)
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the labels in an array of each file, which must be named."""
-        append_arrays(codes, [_labels(file) for file in files])
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the labels in an array of each file, which must be named."""
+        return labels_in_arrays([_labels(file) for file in files])
 
 
 def _are_sparse(files: Sequence[str]) -> bool:

@@ -10,21 +10,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import IO, NamedTuple
 
-MOST_BYTES = 1 << 26
-"""Text of a field that is looked at; what is longer was never meant to be one."""
-
-
-@contextmanager
-def long_fields() -> Iterator[None]:
-    """Let Python's csv module read long fields, which it refuses by default."""
-    before = csv.field_size_limit(MOST_BYTES)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+from biglp._sources.formats.textfiles import long_fields
 
 
 class Watched(io.RawIOBase):

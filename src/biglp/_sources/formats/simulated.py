@@ -29,9 +29,14 @@ from biglp._core.arrays import Rows
 from biglp._core.files import atomic_write, npy_header
 from biglp._core.progress import Progress
 from biglp._sources.base import Source
-from biglp._sources.formats.base import Format, LabelColumns
+from biglp._sources.formats.base import (
+    Format,
+    LabelArray,
+    LabelColumns,
+    LabelPiece,
+    labels_in_arrays,
+)
 from biglp._sources.formats.simulation import PREFIX, Simulation
-from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.options import ReadOptions
 
 WORDS_PER_COUNT = 16
@@ -230,10 +235,13 @@ class SimulatedFormat(Format):
         options.refuse(files[0], *named)
         return SimulatedSource(Simulation.parse(files[0]))
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append the labels of all rows."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield the labels of all rows."""
         source = SimulatedSource(Simulation.parse(files[0]))
-        codes.append_all(source.n_rows, source.labels)
+        shape, dtype = (source.n_rows,), np.dtype(np.int16)
+        return labels_in_arrays([LabelArray(source.name, shape, dtype, source.labels)])
 
 
 SIMULATED = SimulatedFormat()

@@ -17,7 +17,6 @@ from biglp._core.errors import BadRowsError
 from biglp._core.memory import format_bytes
 from biglp._sources.formats.charset import PLAIN, Charset, find_charset
 from biglp._sources.formats.numerals import MISSING_TEXTS, find_decimal, has_comma, is_number_text
-from biglp._sources.formats.quotes import long_fields
 from biglp._sources.options import ReadOptions
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -56,6 +55,8 @@ _LOOK_BYTES = 1 << 18
 LONGEST_LINE = 1 << 26
 """Bytes of a line, which is parsed as a whole and takes several times its length then."""
 _LOOK_LINES = 50
+LONGEST_FIELD = 1 << 26
+"""Text of a field that is looked at; what is longer was never meant to be one."""
 
 
 def open_text(path: str) -> IO[bytes]:
@@ -68,6 +69,16 @@ def decoded(file: IO[bytes], charset: str) -> io.TextIOWrapper:
     """Read a file as text, with the ends of its lines as they are."""
     name = "utf-8-sig" if charset in PLAIN else charset
     return io.TextIOWrapper(file, encoding=name, errors="replace", newline="")
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """Let Python's csv module read long fields, which it refuses by default."""
+    before = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def guess_rows(path: str, size: int) -> int:

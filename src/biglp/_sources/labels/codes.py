@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from biglp._core.errors import LabelError
+from biglp._sources.formats.base import LabelPiece
 from biglp._sources.formats.numerals import MISSING_TEXTS
 from biglp._sources.labels.distinct import (
     MAX_CLASSES,
@@ -17,11 +18,6 @@ from biglp._sources.labels.distinct import (
     smallest_integers,
     whole_number,
 )
-
-LABEL_NAMES = ("label", "labels", "y", "class", "target")
-"""Names of a column that holds labels."""
-PIECE_ROWS = 1 << 20
-"""Labels that are read at once."""
 
 Marks = int | str | Sequence[int | str] | None
 """What marks a row without a label, beside empty, null and NaN. None: -1 and what programs write
@@ -78,29 +74,17 @@ class LabelCodes:
                 "label a row (-1 or empty where it is unknown), or 'row,label' pairs."
             )
 
-    def append(
-        self,
-        column: Any,
-        *,
-        rows: np.ndarray | None = None,
-        ids: Any = None,
-        text: bool = False,
-        weights: np.ndarray | None = None,
-    ) -> None:
-        """Add labels.
+    def gather(self, pieces: Iterable[LabelPiece]) -> None:
+        """Add the labels of all pieces."""
+        for piece in pieces:
+            self.append(piece)
 
-        Parameters
-        ----------
-        column : array or list of str
-            Labels: a NumPy or Arrow array, or a list of texts.
-        rows : ndarray, optional
-            Their rows, in any order; the next rows by default. A row may have several.
-        ids : Arrow array, optional
-            The IDs of their rows, instead.
-        text : bool
-            Whether the labels are as they were written in a text file.
-        weights : ndarray, optional
-        """
+    def append(self, piece: LabelPiece) -> None:
+        """Add labels."""
+        column, rows, ids, text, weights, total, skipped = piece
+        if total is not None:
+            self.expect(total)
+        self.skipped += skipped
         self._text |= text
         if rows is not None:
             outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
@@ -132,12 +116,6 @@ class LabelCodes:
             codes = codes[known]
         self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
         self._length += len(codes)
-
-    def append_all(self, n_rows: int, read: Callable[[int, int], np.ndarray]) -> None:
-        """Add the labels of all rows, read from row to row a piece at a time."""
-        self.expect(n_rows)
-        for start in range(0, n_rows, PIECE_ROWS):
-            self.append(read(start, min(start + PIECE_ROWS, n_rows)))
 
     @property
     def by_line(self) -> bool:

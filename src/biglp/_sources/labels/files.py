@@ -120,5 +120,7 @@ def gather_labels(
                 f"{option}={value!r} means nothing for {named.files[0]}, which is no table."
             )
     with explained_reading(files[0]):
-        named.format.read_labels(codes, files, columns)
+        codes.gather(named.format.read_labels(files, columns, n_rows))
+    if named.format.has_minus_one:
+        codes.refuse_plus_minus_one()
     return codes

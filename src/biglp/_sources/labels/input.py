@@ -248,12 +248,12 @@ class LabelInput:
     def _read_all(self, n_rows: int | None) -> Iterator[LabelCodes]:
         """Labels of each place, in the order in which they count."""
         if self.in_rows:
-            from biglp._sources.labels.table import append_columns  # needs pyarrow
+            from biglp._sources.tables.label_columns import labels_in_columns  # needs pyarrow
 
             name = f"column {self.label_column!r}"
             codes = LabelCodes(n_rows, name, self.unlabelled)
             columns = LabelColumns(self.label_column, self.weight_column, by_line=True)
-            append_columns(codes, self.beside.tables(), columns)
+            codes.gather(labels_in_columns(self.beside.tables(), columns))
             yield codes
         elif not self.labels:
             array = self.label_column if self.in_array else None

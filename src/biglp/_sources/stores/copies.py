@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from biglp._core.errors import BadRowsError, BigLPError, OutputError, StoreError
-from biglp._core.files import free_space
+from biglp._core.files import RESERVE_BYTES, free_space
 from biglp._core.memory import available_memory, format_bytes
 from biglp._core.places import StorePath, as_place, is_uri, stamps_of
 from biglp._core.progress import Progress, Task
 from biglp._core.stores import Stamp
+from biglp._core.temporary import temporary_folder
 from biglp._sources.array_names import split_inside
-from biglp._sources.cache.folder import RESERVE_BYTES, temporary_folder
 from biglp._sources.stores.fetching import PARTS_AT_ONCE, Copy, Parts
 
 LEAST_PART, MOST_PART = 8 << 20, 128 << 20

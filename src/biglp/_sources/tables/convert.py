@@ -18,7 +18,7 @@ from biglp._core.progress import Progress, Task
 from biglp._sources.cache.csrfile import CsrWriter
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
 from biglp._sources.files import no_rows
-from biglp._sources.tables.arrow_columns import encode, encode_sparse, ready_rows
+from biglp._sources.tables.encode import encode, encode_sparse, ready_rows
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile, stream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from biglp._core.errors import InputWarning, ParameterError, warn_caller
@@ -12,9 +12,7 @@ from biglp._sources.cache.folder import CacheStore
 from biglp._sources.damaged import explained_reading
 from biglp._sources.decoding import table_bytes
 from biglp._sources.files import FileSource, no_rows
-from biglp._sources.formats.base import Format, LabelColumns
-from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.labels.table import append_columns
+from biglp._sources.formats.base import Format, LabelColumns, LabelPiece
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe
@@ -23,6 +21,7 @@ from biglp._sources.tables.convert import convert
 from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.head import probe_table
+from biglp._sources.tables.label_columns import labels_in_columns
 from biglp._sources.tables.partitions import with_partitions
 from biglp._sources.tables.table import MixedColumnError, TableFile, page_bytes_of, stream
 from biglp._sources.tables.tabular import TabularSource
@@ -89,11 +88,13 @@ class TableFormat(Format):
             for table in tables
         ]
 
-    def read_labels(self, codes: LabelCodes, files: Sequence[str], columns: LabelColumns) -> None:
-        """Append a column of labels, of which only this column is read."""
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield a column of labels, of which only this column is read."""
         named = (columns.label, columns.weight, columns.id)
         asked = ReadOptions(drop=tuple(name for name in named if name is not None))
-        append_columns(codes, self.open_files(files, asked), columns)
+        return labels_in_columns(self.open_files(files, asked), columns)
 
 
 def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:

@@ -16,9 +16,10 @@ from biglp._sources.decoding import SPARSE_BYTES, table_bytes
 from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.options import ReadOptions
 from biglp._sources.probe import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
-from biglp._sources.tables.arrow_columns import encode, encode_sparse, missing_in
+from biglp._sources.tables.arrow_columns import missing_in
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import row_bytes
+from biglp._sources.tables.encode import encode, encode_sparse
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, page_bytes_of, stream

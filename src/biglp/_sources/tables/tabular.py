@@ -7,10 +7,8 @@ the same sums to the last bit, as those of a ``.npy`` file. Embeddings lie in ro
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 from scipy import sparse
@@ -18,8 +16,9 @@ from scipy import sparse
 from biglp._core.arrays import Rows
 from biglp._sources.decoding import table_bytes
 from biglp._sources.files import FileSource
-from biglp._sources.tables.arrow_columns import encode, encode_sparse, ready_rows
+from biglp._sources.kept import PartCache
 from biglp._sources.tables.drift import compare_columns
+from biglp._sources.tables.encode import encode, encode_sparse, ready_rows
 from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.embedding import Embedding
 from biglp._sources.tables.missing import MissingValues
@@ -146,42 +145,6 @@ class TabularSource(FileSource):
         number, part = self._parts[index]
         columns = self.encoding.names
         return self._held.get(index, lambda: self._files[number].read_part(part, columns))
-
-
-class PartCache:
-    """The part that each thread read last, shared between threads that read the same one.
-
-    Memory is bounded by one part a thread, and neighbouring blocks of one row group, worked on by
-    different threads, decode it once.
-    """
-
-    N_LOCKS = 16
-
-    def __init__(self) -> None:
-        self._own = threading.local()
-        self._alive: WeakValueDictionary[int, Any] = WeakValueDictionary()
-        self._locks = [threading.Lock() for _ in range(self.N_LOCKS)]
-
-    def get(self, key: int, load: Callable[[], Any]) -> Any:
-        """Return the part ``key``, loading it where no thread holds it."""
-        held = self._own.__dict__.get("held")  # nothing yet in a thread that has not read
-        if held is not None and held[0] == key:
-            return held[1]
-        self._own.held = held = None
-        with self._locks[key % self.N_LOCKS]:
-            part = self._alive.get(key)
-            if part is None:
-                self._alive[key] = part = load()
-        self._own.held = (key, part)
-        return part
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Parts stay where they were read."""
-        return {}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin empty."""
-        PartCache.__init__(self)
 
 
 def feature_buffer(encoding: Encoding, n_rows: int) -> np.ndarray:

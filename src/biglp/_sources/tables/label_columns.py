@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._sources.formats.base import LabelColumns
-from biglp._sources.labels.codes import LABEL_NAMES, LabelCodes
+from biglp._sources.formats.base import LABEL_NAMES, LabelColumns, LabelPiece
 from biglp._sources.tables.encoding import some
 from biglp._sources.tables.table import TableFile, stream
 
@@ -20,12 +19,11 @@ ID_NAMES = ("id", "ids", "external_id")
 WEIGHT_NAMES = ("weight", "weights", "confidence", "sample_weight")
 
 
-def append_columns(codes: LabelCodes, tables: Sequence[TableFile], columns: LabelColumns) -> None:
-    """Append the labels in columns of a table.
+def labels_in_columns(tables: Sequence[TableFile], columns: LabelColumns) -> Iterator[LabelPiece]:
+    """Yield the labels in columns of a table.
 
     Parameters
     ----------
-    codes : LabelCodes
     tables : sequence of TableFile
     columns : LabelColumns
         What the user named; the rest is found by names and places.
@@ -47,7 +45,7 @@ def append_columns(codes: LabelCodes, tables: Sequence[TableFile], columns: Labe
         weights = None if found.weight is None else _numbers(batch, found.weight, name)
         rows = None if found.row is None else _row_numbers(batch, found.row, name)
         ids = None if found.id is None else batch.column(found.id)
-        codes.append(batch.column(found.label), rows=rows, ids=ids, text=text, weights=weights)
+        yield LabelPiece(batch.column(found.label), rows, ids, text, weights)
 
 
 @dataclass(frozen=True)
