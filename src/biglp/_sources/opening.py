@@ -11,6 +11,7 @@ from scipy import sparse
 
 from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core.registry import Registry
 from biglp._sources.base import Source
 from biglp._sources.damaged import explained_reading
 from biglp._sources.formats import without_pyarrow
@@ -25,6 +26,10 @@ _NAMED = ("columns", "label_column", "drop", "categorical", "text")
 """Options that mean nothing without named columns."""
 _TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
 """What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
+
+
+FRAMES: Registry[Any] = Registry({"frame": "biglp._sources.formats.frame:open_frame"})
+"""How a data frame is opened: tables, and pyarrow with them, are loaded for the first one."""
 
 
 def as_source(X: Any, **options: Any) -> Source:
@@ -101,7 +106,7 @@ def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
     if plain and len(set(frame.columns)) < len(frame.columns):  # names that tell nothing apart
         return None
     try:
-        from biglp._sources.formats.frame import open_frame
+        open_frame = FRAMES["frame"]
     except ImportError as error:
         if plain:  # an array can be made without pyarrow
             return None
