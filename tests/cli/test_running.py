@@ -1,11 +1,12 @@
 """Going on after a run that failed."""
 
 import re
+import warnings
 from pathlib import Path
 
 import pytest
 
-from biglp._core.errors import BadRowsError, MemoryBudgetError
+from biglp._core.errors import BadRowsError, LabelWarning, MemoryBudgetError
 from cli_tools import done, failed, run
 from row_files import write
 
@@ -105,3 +106,22 @@ def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(here, r
     assert "unfinished run of other options or files (converted rows). Start afresh" in message
     assert "--resume" not in message
     assert "Go on with it by --resume" in failed(2, *arguments)
+
+
+def test_warnings_before_an_error_are_given(here, rows, monkeypatch):
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+
+    def warn_and_fail(*args, **options):
+        warnings.warn("from another library", FutureWarning, stacklevel=2)
+        warnings.warn("labels look odd", LabelWarning, stacklevel=2)
+        raise BadRowsError("no good rows")
+
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline.prepare", warn_and_fail)
+    with pytest.warns(FutureWarning, match="another library"), pytest.warns(LabelWarning):
+        message = failed(3, *arguments)
+    assert "no good rows" in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", LabelWarning)  # the first error is the one that counts
+        assert "no good rows" in failed(3, *arguments, "--overwrite")

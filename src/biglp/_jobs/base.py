@@ -7,7 +7,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -267,15 +267,21 @@ class Job(RowIdsMixin, ABC):
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[str]]:
-    """Collect biglp's warnings as text; others are given as usual."""
+    """Collect biglp's warnings as text; others are given as usual, and after an error all."""
     messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BigLPWarning)
-        yield messages
-    for warning in caught:
-        if isinstance(warning.message, BigLPWarning):
-            messages.append(str(warning.message))
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
+    ended = False
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", BigLPWarning)
+            yield messages
+        ended = True
+    finally:
+        for warning in caught:
+            if ended and isinstance(warning.message, BigLPWarning):
+                messages.append(str(warning.message))
+                continue
+            # Where warnings are made errors, the error that ended the run is still the one raised.
+            with nullcontext() if ended else suppress(Warning):
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
