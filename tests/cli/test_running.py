@@ -1,24 +1,26 @@
 """Going on after a run that failed."""
 
+import pickle
 import re
 import warnings
 from pathlib import Path
 
 import pytest
 
+from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, LabelWarning, MemoryBudgetError
 from cli_tools import done, failed, run
 from row_files import write
 
 
-@pytest.mark.parametrize("memory", [["--memory", "400MB"], ["--memory=400MB"]])
+@pytest.mark.parametrize(
+    "memory", [["--memory", "400MB"], ["--memory=400MB"], ["--memory", "400 MB"]]
+)
 def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
     here, rows, monkeypatch, memory
 ):
     def refuse(*args, **options):
-        raise MemoryBudgetError(
-            "memory=400 MB is too little. Give at least 900 MB (--memory 900MB)."
-        )
+        raise MemoryBudgetError("memory=400 MB is too little, whatever it says.", least=900 << 20)
 
     values, shown, _ = rows
     arguments = ("fit", *write("csv", values, shown), "-o", "out", *memory)
@@ -30,7 +32,7 @@ def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
     advised = re.search(r"^ +biglp (.*)$", message, re.M)[1].split()
     assert advised[-3:] == ["--memory", "900MB", "--resume"]
     assert advised.count("--memory") == 1
-    assert not any("400MB" in word for word in advised)
+    assert not any("400" in word for word in advised)
     done(*advised)
 
 
@@ -125,3 +127,14 @@ def test_warnings_before_an_error_are_given(here, rows, monkeypatch):
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", LabelWarning)  # the first error is the one that counts
         assert "no good rows" in failed(3, *arguments, "--overwrite")
+
+
+def test_the_least_budget_is_known_to_python(rows):
+    values, shown, _ = rows
+    model = LowRankLabelPropagation(memory="40MB")
+    with pytest.raises(MemoryBudgetError) as refused:
+        model.fit(values, shown)
+    least = refused.value.least
+    assert pickle.loads(pickle.dumps(refused.value)).least == least
+    assert f"--memory {-(-least >> 20)}MB" in str(refused.value)
+    model.set_params(memory=least).fit(values, shown)

@@ -73,7 +73,17 @@ class ParameterError(InputError):
 
 
 class MemoryBudgetError(BigLPError, MemoryError):
-    """The work does not fit the memory that was given."""
+    """The work does not fit the memory that was given.
+
+    Attributes
+    ----------
+    least : int or None
+        Bytes of the smallest budget that works, where it is known: that of ``memory``.
+    """
+
+    def __init__(self, message: str, *, least: int | None = None) -> None:
+        super().__init__(message)
+        self.least = least
 
 
 class ModelFileError(BigLPError, ValueError):

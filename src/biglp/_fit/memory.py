@@ -153,7 +153,8 @@ def plan_memory(
     raise MemoryBudgetError(
         f"memory={format_bytes(settings.memory)}{sharing} is too little for {shape.n_rows:,} rows "
         f"× {shape.n_features:,} features with factor={graph.factor!r}{with_landmarks}: {plan}. "
-        f"Give at least {format_bytes(least)} (--memory {-(-least >> 20)}MB), or {advice}."
+        f"Give at least {format_bytes(least)} (--memory {-(-least >> 20)}MB), or {advice}.",
+        least=least,
     )
 
 
@@ -273,7 +274,8 @@ def plan_scoring(
         raise MemoryBudgetError(
             f"memory={format_bytes(memory)} is too little to label {shape.n_rows:,} rows × "
             f"{shape.n_features:,} features; give at least {format_bytes(least)} "
-            f"(--memory {-(-least >> 20)}MB)."
+            f"(--memory {-(-least >> 20)}MB).",
+            least=least,
         )
     budget = (memory - process) // 2
     rows_each = rows_per_block(a_row, budget, device=device)

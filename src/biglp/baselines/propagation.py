@@ -210,7 +210,8 @@ class DensePropagation(Baseline):
                 f"exact label propagation on {n_rows:,} rows needs {format_bytes(needed)} for its "
                 f"{n_rows:,} × {n_rows:,} graph, but memory={format_bytes(budget)} is allowed; use "
                 "fewer rows, allow more memory, or use biglp.LowRankLabelPropagation, whose memory "
-                "does not grow with the square of the rows."
+                "does not grow with the square of the rows.",
+                least=needed,
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +73,8 @@ def run_resumable(job: Job, printing: Printing) -> None:
         run_job(job, printing, show_summary)
     except (Exception, KeyboardInterrupt) as error:
         if _prints(job) and not isinstance(error, CheckpointError):
-            _say_what_is_kept(job, _least_memory(error))
+            least = error.least if isinstance(error, MemoryBudgetError) else None
+            _say_what_is_kept(job, least)
         raise
 
 
@@ -88,12 +88,6 @@ def _prints(job: Job) -> bool:
     return job.engine != "mpi" or speaks_to_user()
 
 
-def _least_memory(error: BaseException) -> str | None:
-    """The budget that a refusal of the memory plan asks for."""
-    asked = re.search(r"\(--memory (\w+)\)", str(error))
-    return asked[1] if isinstance(error, MemoryBudgetError) and asked else None
-
-
 def _changed(job: Job) -> list[str]:
     """What is different now from the run that is kept, such as a file that was written again."""
     try:
@@ -105,7 +99,7 @@ def _changed(job: Job) -> list[str]:
         return [str(error)]
 
 
-def _say_what_is_kept(job: Job, memory: str | None) -> None:
+def _say_what_is_kept(job: Job, memory: int | None) -> None:
     """Name what is kept, and the command that goes on; with more memory where it was too little."""
     folder = job.destination.run_folder
     kept = describe_kept(folder)
@@ -121,8 +115,10 @@ def _say_what_is_kept(job: Job, memory: str | None) -> None:
         return
     words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
     if memory is not None:
-        words = shlex.split(re.sub(r"--memory[= ]\S+", "", shlex.join(words)))
-        words += ["--memory", memory]
+        given = [at for at, word in enumerate(words) if word.partition("=")[0] == "--memory"]
+        for at in reversed(given):
+            del words[at : at + (1 if "=" in words[at] else 2)]
+        words += ["--memory", f"{-(-memory >> 20)}MB"]
     errors_console().print(
         f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. Go on with\n"
         f"  {escape(shlex.join(['biglp', *words, '--resume']))}",
