@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from cli_tools import done
+from cli_tools import done, failed
 from made_tables import articles, some_labels
 
 
@@ -49,3 +50,24 @@ def test_predict_tells_drift(here):
     assert drift["columns"]["size"]["outside"] == 1
     assert drift["far_rows"] == 1
     assert "33% have unknown categories in 'plan' ('gold')" in shown.stderr
+
+
+@pytest.mark.parametrize("header", ["key,y", "y"])
+@pytest.mark.parametrize("kind", ["text", "number"])
+def test_a_table_without_a_feature_is_refused_alike_everywhere(here, header, kind):
+    ids = header.startswith("key")
+    own = "k" if kind == "text" else ""
+    lines = [f"{own}{at}," * ids + "ab"[at % 2] for at in range(50)]
+    Path("x.csv").write_text("\n".join([header, *lines]) + "\n")
+    given = ("x.csv", "--label-column", "y", *(("--id-column", "key") if ids else ()))
+    for command in (
+        ("fit", *given, "-o", "out"),
+        ("fit", *given, "-o", "out", "--dry-run"),
+        ("label", *given, "--no-browser"),
+        ("inspect", *given),
+        ("suggest", *given),
+    ):
+        message = failed(3, *command)
+        assert "x.csv has no column that can be a feature: all it has" in message
+        assert "'y'" in message
+        assert "--drop" in message

@@ -184,6 +184,8 @@ class FitJob(Job):
         others = self.label_input.not_features
         left_out = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
         chosen = {*(self.reading.get("columns") or facts.columns)} - left_out
+        if not chosen:
+            return  # the reader says which columns there are
         least = table_shape(facts, len(chosen))
         plan_memory(settings, least, engine, likely=replace(least, **LIKELY))
 

@@ -87,7 +87,11 @@ def _chosen(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
         return (*options.columns, *(n for n in options.text if n not in options.columns))
     chosen = tuple(name for name in available if name not in left_out)
     if not chosen:
-        raise BadRowsError(f"{file.name} has no feature columns beside {some(sorted(left_out))}.")
+        raise BadRowsError(
+            f"{file.name} has no column that can be a feature: all it has ({some(available)}) are "
+            "labels, IDs or dropped. Give a table with at least one more, or drop fewer (drop=, "
+            "--drop)."
+        )
     return chosen
 
 
