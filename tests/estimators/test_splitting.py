@@ -121,7 +121,7 @@ def test_first_hour_4_score_ignores_unlabelled_rows():
         (np.full(90, -1), "none of the 90 rows has a label in y"),
         (np.full(90, "1"), "y has labels such as '1', but the classes of the model are such as 0"),
         (np.zeros(80, dtype=int), "y has 80 entries but X has 90 rows"),
-        (np.ones((90, 2)), "y has 2 columns, but the model has 3 classes"),
+        (np.full((90, 2), 0.5), "y has 2 columns, but the model has 3 classes"),
     ],
 )
 def test_first_hour_4_what_cannot_be_scored(y, words):

@@ -147,3 +147,20 @@ def test_rows_and_not_weights_tell_whether_leave_one_out_is_asked():
     X, y, _ = blobs(labelled=3 * LABELS_TO_CHOOSE)
     light = model(alpha="auto", class_balance="auto").fit(X, y, sample_weight=np.full(len(X), 0.1))
     assert light.report_["leave_one_out_accuracy"] is not None
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, lambda tags: tags.astype(bool)])
+def test_several_tags_a_row_are_no_distribution(form):
+    X, y, *_ = soft_problem()
+    tags = np.where((y >= 0)[:, None], np.eye(3, dtype=int)[y], 0)
+    row = np.flatnonzero(y >= 0)[2]
+    tags[row] = 1, 1, 0
+    expected = rf"1 of {(y >= 0).sum()} labelled rows have several ones, such as row {row}\."
+    plain = LowRankLabelPropagation(engine="serial")
+    with pytest.raises(LabelError, match=f"{expected}.*divide each row by its sum.*several tags"):
+        plain.fit(X, form(tags))
+    shares = tags / np.maximum(tags.sum(axis=1, keepdims=True), 1)
+    plain.fit(X, shares)
+    with pytest.raises(LabelError, match=expected):
+        plain.score(X, form(tags))
+    plain.fit(X, 2 * tags)  # votes

@@ -138,8 +138,18 @@ def read_distributions(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         known = piece[found]
         rows.append(start + found)
         parts.append(np.asarray(known.toarray() if sparse.issparse(known) else known, np.float64))
-    shares = np.concatenate(parts)
-    return np.concatenate(rows), shares / shares.sum(axis=1, keepdims=True)
+    known_rows, shares = np.concatenate(rows), np.concatenate(parts)
+    sums = shares.sum(axis=1, keepdims=True)
+    # Zeros and ones alone are classes or tags: a table of shares or votes has other numbers too.
+    if (sums > 1).any() and ((shares == 0) | (shares == 1)).all():
+        several = np.flatnonzero(sums > 1)
+        raise LabelError(
+            f"y holds zeros and ones only, and {len(several):,} of {len(known_rows):,} labelled "
+            f"rows have several ones, such as row {known_rows[several[0]]:,}. Give one class a "
+            "row; divide each row by its sum for a distribution; several tags a row are not "
+            "supported yet."
+        )
+    return known_rows, shares / sums
 
 
 def _known_distributions(piece: Any, start: int) -> np.ndarray:

@@ -251,9 +251,10 @@ class LowRankLabelPropagation(
         y : array of shape (n_rows,) or (n_rows, n_classes)
             Labels of any type; -1, None, NaN or "" where unknown. Or label distributions, as an
             array or a sparse matrix: numbers of 0 or more, which are made to add up to 1 in each
-            row; zeros or NaN throughout where unknown. Or files: a path or several, of one label a
-            row, of ``row,label`` or ``id,label``, or what a labelling tool exports; later ones
-            count more, and all of them more than ``label_column``.
+            row (of zeros and ones alone, one 1 a row); zeros or NaN throughout where unknown. Or
+            files: a path or several, of one label a row, of ``row,label`` or ``id,label``, or what
+            a labelling tool exports; later ones count more, and all of them more than
+            ``label_column``.
         sample_weight : array of shape (n_rows,), optional
             Confidence of each label: one of weight 2 is that label twice, one of weight 0 is none.
             Weights of unlabelled rows are ignored: all rows shape the graph alike.

@@ -6,6 +6,7 @@ import pytest
 
 from biglp._core.errors import LabelError
 from biglp._sources.labels.input import LabelInput
+from cli_tools import failed
 
 
 def choice(*labels, name="label"):
@@ -127,3 +128,20 @@ def test_what_cannot_be_read(tmp_path, text, message):
     (tmp_path / "export.json").write_text(text)
     with pytest.raises(LabelError, match=message):
         LabelInput(None, (tmp_path / "export.json",)).gather(4)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"data": {"row": 3}, "annotations": [annotation(choice("cat", "dog"))]},
+        {"row": 3, "label": {"choices": ["cat", "dog"]}},
+        {"row": 3, "label": ["cat", "dog"]},
+        record(3, {"label": [{"value": ["cat", "dog"]}]}),
+    ],
+)
+def test_several_classes_in_one_answer_are_no_votes(tmp_path, entry):
+    answers = tmp_path / "answers.json"
+    answers.write_text(json.dumps([entry, {"row": 4, "label": "dog"}]))
+    message = failed(3, "fit", "sim:1Kx4", "--labels", answers, "-o", tmp_path / "out")
+    assert "answers.json has an answer that names several classes: 'cat', 'dog'" in message
+    assert "several tags a row are not supported yet" in message

@@ -140,7 +140,7 @@ def read_entry(entry: dict[str, Any], wanted: str | None, path: str) -> Entry:
     if any(name in entry for name in MINIMAL):
         plain.pop("id", None)  # the tool's own
     label = next((name for name in (wanted, *LABEL_NAMES) if name in plain), None)
-    answers = [] if label is None else _texts(plain[label])
+    answers = [] if label is None else _texts(plain[label], path)
     return Entry([plain], answers, int(not answers))
 
 
@@ -155,7 +155,7 @@ def _label_studio(
             for item in result
             if isinstance(item.get("value"), dict) and "choices" in item["value"]
         }
-        found = _texts(choices[_chosen(list(choices), wanted, path)]) if choices else []
+        found = _texts(choices[_chosen(list(choices), wanted, path)], path) if choices else []
         answers += found
         skipped += not found
     about = task.get("data") if isinstance(task.get("data"), dict) else {}
@@ -181,7 +181,7 @@ def _argilla(record: dict[str, Any], wanted: str | None, path: str) -> Entry:
     answers, skipped = list[str](), int(not questions)
     if questions:
         for value, status in questions[_chosen(list(questions), wanted, path)]:
-            found = _texts(value) if status in ANSWERED else []
+            found = _texts(value, path) if status in ANSWERED else []
             answers += found
             skipped += not found
     own = {"id": record.get("external_id") or record.get("id")}
@@ -203,14 +203,21 @@ def _chosen(names: list[str], wanted: str | None, path: str) -> str:
     )
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: Any, path: str) -> list[str]:
     """Labels of one answer: a text or number, a list, or an object of choices."""
     if isinstance(value, dict):
         value = value.get("choices", value.get("value"))
     values = value if isinstance(value, list) else [value]
     found = [item.get("choices") if isinstance(item, dict) else item for item in values]
     flat = [one for item in found for one in (item if isinstance(item, list) else [item])]
-    return [str(one) for one in flat if one is not None and str(one) != ""]
+    texts = [str(one) for one in flat if one is not None and str(one) != ""]
+    if len(set(texts)) > 1:
+        raise LabelError(
+            f"{path} has an answer that names several classes: {some(list(dict.fromkeys(texts)))}. "
+            "Give one class an answer (answers of several people are one each); several tags a row "
+            "are not supported yet."
+        )
+    return texts
 
 
 def _known_by(about: list[Mapping[str, Any]], id_column: str | None) -> tuple[int | None, Any]:
