@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from biglp._core.errors import ParameterError
+from biglp._core.errors import ParameterError, option_of
 from biglp._core.files import FileStamp
 from biglp._core.places import StorePath, as_place, plain_name
 from biglp._sources.array_names import split_inside
@@ -19,6 +21,8 @@ from biglp._sources.stores.lakes import lake_version
 
 LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
 """Fields of a job that say where the labels are."""
+STDIN_FOLDER = "biglp-stdin-"
+"""How temporary folders begin into which rows from standard input are put."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,16 @@ class Inputs:
     def paths(self) -> Any:
         """One path or a list, as sources take it."""
         return self.names[0] if len(self.names) == 1 else list(self.names)
+
+    @property
+    def from_stdin(self) -> bool:
+        """Whether rows came through standard input, and are gone after the command."""
+        return any(as_place(name).parent.name.startswith(STDIN_FOLDER) for name in self.names)
+
+    @property
+    def typed(self) -> list[str]:
+        """The names as they were typed."""
+        return ["-"] if self.from_stdin else list(self.names)
 
     @property
     def absolute(self) -> Inputs:
@@ -56,6 +70,19 @@ class Inputs:
     def holds_labels(self) -> bool:
         """Whether the input holds its labels too, in a place that need not be named."""
         return self.named.format.holds_labels
+
+
+def typed_options(parameters: Mapping[str, Any]) -> list[str]:
+    """Options of the command line, as they are typed, for parameters that were given."""
+    words = []
+    for name, value in parameters.items():
+        if isinstance(value, (list, tuple)):
+            listed = io.StringIO()
+            csv.writer(listed, lineterminator="").writerow(value)
+            value = listed.getvalue()
+        if value not in (None, ""):
+            words += [option_of(name), "tab" if value == "\t" else str(value)]
+    return words
 
 
 def require_labels(found: LabelInput) -> LabelInput:

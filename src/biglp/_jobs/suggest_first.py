@@ -13,6 +13,7 @@ from biglp._core.places import StorePath, work_folder
 from biglp._engines import Engine
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import Settings
+from biglp._jobs.inputs import typed_options
 from biglp._jobs.results import RUN_FOLDER
 from biglp._jobs.suggest import SuggestJob
 
@@ -75,21 +76,13 @@ class FirstJob(SuggestJob):
         }
         return self.publish(engine, suggestions), facts
 
-    @property
-    def _column_in_rows(self) -> str | None:
-        """The column of labels, where it is one of the rows' own table."""
-        return self.label_column if self.metadata is None else None
-
     def what_next(self) -> list[str]:
         """Commands that follow when the labels are filled in."""
-        table, reading = str(self.table or "next.csv"), []
-        for name, value in self.reading.items():
-            given = ",".join(value) if isinstance(value, (list, tuple)) else str(value)
-            reading += [f"--{name}", given]
-        if self._column_in_rows is not None:  # what was no feature here is none there
-            dropped = (*self.reading.get("drop", ()), self._column_in_rows)
-            reading += ["--drop", ",".join(dropped)]
-        if self.id_column is not None:
-            reading += ["--id-column", self.id_column]
-        fit = ["biglp", "fit", *self.inputs, "--labels", table, *reading, "-o", "out/"]
-        return [shlex.join(fit), "biglp suggest out/"]
+        table, reading = str(self.table or "next.csv"), dict(self.reading)
+        if self.label_column is not None and self.metadata is None:
+            # What was no feature here is none there.
+            reading["drop"] = (*reading.get("drop", ()), self.label_column)
+        reading |= {"metadata": self.metadata, "id_column": self.id_column}
+        fit = ["biglp", "fit", *self.rows.typed, "--labels", table, *typed_options(reading)]
+        fit += ["-o", "out/"]
+        return [shlex.join(fit), *([] if self.rows.from_stdin else ["biglp suggest out/"])]

@@ -94,8 +94,9 @@ def _standard_input(input_format: str | None) -> Iterator[str]:
     import tempfile
 
     from biglp._core.files import explained_writing
+    from biglp._jobs.inputs import STDIN_FOLDER
 
-    with tempfile.TemporaryDirectory(prefix="biglp-stdin-") as folder:
+    with tempfile.TemporaryDirectory(prefix=STDIN_FOLDER) as folder:
         source = sys.stdin.buffer
         first = source.read(1 << 16)
         if not first:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from biglp._core.places import as_place
-from biglp.cli.errors import explained, option_of
+from biglp.cli.errors import explained
 from biglp.cli.groups import grouped, only
 from biglp.cli.label_options import Labels
 from biglp.cli.options import (
@@ -131,14 +131,14 @@ def suggest(
 
 def _refuse_choices(reading: Reading, method: Method) -> None:
     """Refuse options about features and graph, which are those of the model."""
-    from biglp._core.errors import ParameterError
+    from biglp._core.errors import ParameterError, option_of
     from biglp._sources.options import LAYOUT
 
     given = [name for name in reading.given() if name not in ("drop", *LAYOUT)]
     given += [name for name in GRAPH if getattr(method, name) != getattr(Method(), name)]
     if given:
         raise ParameterError(
-            f"--{option_of(given[0])} means nothing here: how rows become features is known from "
+            f"{option_of(given[0])} means nothing here: how rows become features is known from "
             "the model. Leave it out, or give rows without --model."
         )
 
