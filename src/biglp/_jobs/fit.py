@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -31,7 +32,7 @@ from biglp._fit.outline import REPORT as REPORT_STEP
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.settings import DEFAULTS, Settings
 from biglp._jobs.base import Job
-from biglp._jobs.inputs import label_identity, require_labels
+from biglp._jobs.inputs import label_identity, require_labels, typed_options
 from biglp._jobs.results import MODEL, REPORT, STAGE
 from biglp._jobs.showing import (
     EVIDENCE,
@@ -42,6 +43,7 @@ from biglp._jobs.showing import (
     kept_evidence,
     page,
 )
+from biglp._lowrank import FACTORS
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._sinks import FileSink, RowIds
 from biglp._sinks.base import check_top
@@ -149,6 +151,7 @@ class FitJob(Job):
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": asdict(plan),
+            "label_more": self.label_more(),
         }
         names = [*sink.names, MODEL]
         if self.report:
@@ -157,6 +160,24 @@ class FitJob(Job):
             self._look(run, Look.of(fitted, doubts), source)
             names.append(REPORT)
         return names, facts
+
+    def label_more(self) -> str | None:
+        """The command that opens the page to label more of the same rows, where they can be."""
+        if self.rows.from_stdin or FACTORS[self.settings().graph.factor].is_graph:
+            return None
+        options = dict(self.reading)
+        if self.weight_column in self.label_input.not_features.get("drop", ()):
+            options["drop"] = (*options.get("drop", ()), self.weight_column)
+        names = ("metadata", "label_column", "id_column")
+        options |= {name: getattr(self, name) for name in names}
+        words = ["biglp", "label", *self.rows.typed, *typed_options(options)]
+        marks = self.unlabelled if isinstance(self.unlabelled, (list, tuple)) else [self.unlabelled]
+        for mark in marks:
+            words += typed_options({"unlabelled": mark})
+        # Answers go to the last file, which need not be there yet.
+        for file in (*self.labels, *(["answers.csv"] if self.labels else [])):
+            words += ["--labels", str(file)]
+        return shlex.join(words)
 
     def _look(self, run: RunFolder, look: Look, source: Source) -> None:
         """Look at the rows for the report; a graph has none that could be looked at."""

@@ -15,6 +15,7 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.places import as_place
 from biglp._fit.evidence import Evidence, Look
 from biglp._fit.examples import Examples
+from biglp._jobs.inputs import Inputs
 from biglp._jobs.results import MODEL
 from biglp._labels.doubt import LabelDoubts
 from biglp._labels.labels import Labels
@@ -173,25 +174,21 @@ def page(
 def going_on(summary: Mapping[str, Any], folder: Any) -> list[Step]:
     """Commands that come next."""
     settings, place = summary.get("settings", {}), shlex.quote(str(folder))
-    rows = " ".join(shlex.quote(name) for name in list(summary["run"]["input"])[:3])
     model = shlex.quote(str(as_place(str(folder)) / MODEL))
-    steps = [
-        Step(
-            "Label the rows that would help most: a table of them to fill in, or a page in the "
-            "browser.",
-            f"biglp suggest {place} -n 20 -o next.csv\nbiglp label {rows}",
-        )
-    ]
+    predict = Step("Label new rows.", f"biglp predict {model} new.parquet -o new-labels.parquet")
+    if Inputs(tuple(summary["run"]["input"])).from_stdin:  # the other commands need the rows again
+        return [predict]
+    what, command = "a table of them to fill in", f"biglp suggest {place} -n 20 -o next.csv"
+    if summary.get("label_more"):
+        what, command = f"{what}, or a page in the browser", f"{command}\n{summary['label_more']}"
+    steps = [Step(f"Label the rows that would help most: {what}.", command)]
     if settings.get("probably_wrong_labels") or summary.get("doubtful_labels"):
         steps.append(
             Step(
                 "See which given labels are probably wrong.", f"biglp check {place} -o doubtful.csv"
             )
         )
-    steps.append(
-        Step("Label new rows.", f"biglp predict {model} new.parquet -o new-labels.parquet")
-    )
-    return steps
+    return [*steps, predict]
 
 
 def doubts_again(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> LabelDoubts:
