@@ -110,7 +110,7 @@ class Session:
     def step_back(self) -> None:
         """Undo the last answer, and give it again."""
         last = list(self.given)[-1]
-        self.page.press("u")
+        self.page.press("Control+z")
         self.page.expect("#work-title").to_contain_text(f"Row {last:,}")
         assert str(last) not in self.served.answers()
         del self.given[last]
@@ -119,13 +119,13 @@ class Session:
     def skip(self) -> None:
         """Put a row aside."""
         row = self.page.row
-        self.page.press("s")
+        self.page.press("Alt+s")
         self.page.expect("#saved").to_have_text(f"✓ Skipped row {row:,}")
 
     def rename(self) -> None:
         """Call the class of the last answer something else."""
         before = list(self.given.values())[-1]
-        self.page.press("r")
+        self.page.press("Alt+r")
         self.page.page.locator(f'#class-dialog input[value="{before}"]').focus()
         self.page.press("Control+a")
         self.page.page.keyboard.type(RENAMED)
@@ -142,7 +142,7 @@ class Session:
         button = self.page.page.get_by_role("button", name=f"Change row {self.wrong:,} to {right}")
         if button.count() == 0:
             return
-        self.page.press("d")
+        self.page.press("Alt+d")
         for _ in range(60):
             self.page.press("Tab")
             if button.evaluate("node => node === document.activeElement"):
@@ -155,7 +155,7 @@ class Session:
     def circle(self) -> None:
         """Label the rows in a circle on the map, and take that back."""
         self.page.expect("#map-text").to_contain_text("near ones alike")
-        self.page.press("m")
+        self.page.press("Alt+m")
         self.page.has_focus("#map")
         self.page.press("]", "ArrowRight", "ArrowLeft", "Enter")
         self.page.expect("#work-title").to_contain_text("rows selected")
@@ -164,7 +164,7 @@ class Session:
         self.page.press(str(self.page.key(name)))
         self.page.expect("#saved").to_have_text(f"✓ Saved {n:,} rows as {name}")
         assert len(self.served.answers()) >= n
-        self.page.press("u")
+        self.page.press("Control+z")
         wait_for(self.exact)
 
     def exact(self) -> bool:
@@ -173,7 +173,7 @@ class Session:
 
     def finish(self) -> float:
         """Label all rows; returns the share that is right."""
-        self.page.press("f", "Enter")
+        self.page.press("Alt+f", "Enter")
         wait_for(lambda: "Done." in self.page.text("#finish-dialog"), 600)
         self.page.press("Escape")
         (written,) = (self.served.folder / "answers-out").glob("labels*")

@@ -22,7 +22,7 @@ DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PATIENCE = 120_000
 """Milliseconds until something that must happen counts as missing; machines may be busy."""
 KEY_OF = """(name) => [...document.querySelectorAll("#classes button")]
-  .find((each) => each.title === name)?.querySelector("kbd").textContent.toLowerCase()"""
+  .find((each) => each.title === name)?.querySelector("kbd").textContent"""
 SCRIPT = "<script>window.hacked = 1</script>"
 IMAGE = '"><img src=x onerror="window.hacked = 1">'
 """Text that would act if it were taken for HTML."""
@@ -154,7 +154,7 @@ class Labelling:
         return int(self.text("#work-title").removeprefix("Row ").split(" ")[0].replace(",", ""))
 
     def key(self, name: str) -> str | None:
-        """Key on the button of a class, or None."""
+        """Key on the button of a class, "" where it has none; None where there is no such class."""
         found: str | None = self.page.evaluate(KEY_OF, name)
         return found
 
@@ -166,16 +166,13 @@ class Labelling:
         """Give the row a class, by its key or by typing its name, and wait for "Saved"."""
         row = self.row
         key = self.key(name)
-        if key is not None:
+        if key:
             self.press(key)
         else:
-            if self.page.evaluate("document.activeElement.id") != "other-name":
-                self.press("n")
-            self.has_focus("#other-name")
             self.page.keyboard.type(name)
             self.press("Enter")
         self.expect("#saved").to_have_text(f"✓ Saved row {row:,} as {name}")
-        wait_for(lambda: self.key(name))
+        wait_for(lambda: self.key(name) is not None)
         return row
 
 

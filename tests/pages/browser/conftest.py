@@ -68,6 +68,12 @@ def images(shapes, tmp_path_factory):
     yield from served(tmp_path_factory.mktemp("images"), shapes[0])
 
 
+@pytest.fixture
+def fresh(shapes, tmp_path):
+    """A page with images and no labels, for one test."""
+    yield from served(tmp_path, shapes[0])
+
+
 @pytest.fixture(scope="session")
 def known(shapes, tmp_path_factory):
     """A page with images and labels, one of them wrong."""

@@ -17,8 +17,8 @@ def test_axe_finds_nothing_serious(known, visit, scheme):
         # Nothing is wider than the screen.
         assert page.page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     # Half of the dialogs in light, half in dark: they share their colours.
-    light = {"?": "#help", "r": "#class-dialog"}
-    dialogs = light if scheme == "light" else {"f": "#finish-dialog"}
+    light = {"?": "#help", "Alt+r": "#class-dialog"}
+    dialogs = light if scheme == "light" else {"Alt+f": "#finish-dialog"}
     for key, place in dialogs.items():
         page.press(key)
         page.expect(place).to_be_visible()

@@ -33,7 +33,7 @@ def test_answers_wait_for_a_server_that_is_gone(revived, visit):
         assert not page.text("#saved").startswith("✓")
         rows.append(str(row))
     # The last one is taken back before it was ever sent.
-    page.press("u")
+    page.press("Control+z")
     page.expect("#banner").to_contain_text("1 answer ")
     assert revived.answers() == before
 

@@ -31,19 +31,19 @@ def test_a_session_by_keyboard(images, shapes, visit):
     # Undo shows the row again, and the file forgets it.
     answer()
     last = list(given)[-1]
-    page.press("u")
+    page.press("Control+z")
     page.expect("#work-title").to_have_text(f"Row {last:,}")
     given.pop(last)
     assert images.answers() == {str(row): name for row, name in given.items()}
 
     # Skip goes on without a label.
     row = page.row
-    page.press("s")
+    page.press("Alt+s")
     page.expect("#saved").to_have_text(f"✓ Skipped row {row:,}")
     page.expect("#work-title").not_to_have_text(f"Row {row:,}")
 
     # A class is renamed; its rows follow.
-    page.press("r")
+    page.press("Alt+r")
     page.page.locator('#class-dialog input[value="ring"]').focus()
     page.press("Control+a")
     page.page.keyboard.type("frame")
@@ -74,7 +74,7 @@ def test_a_session_by_keyboard(images, shapes, visit):
     while page.page.get_by_role("button", name=f"Change row {wrong} to").count() == 0:
         assert len(given) < 60
         answer()
-    page.press("d")
+    page.press("Alt+d")
     page.has_focus("#doubts-title")
     button = page.page.get_by_role("button", name=f"Change row {wrong} to {names[wrong]}")
     for _ in range(30):
@@ -87,7 +87,7 @@ def test_a_session_by_keyboard(images, shapes, visit):
     assert images.answers() == {str(row): name for row, name in given.items()}
 
     # The map by keyboard: the circle around the current row, all of it one class, one step back.
-    page.press("m")
+    page.press("Alt+m")
     page.has_focus("#map")
     page.press("]", "ArrowRight", "ArrowLeft", "Enter")
     page.expect("#work-title").to_contain_text("rows selected")
@@ -96,11 +96,11 @@ def test_a_session_by_keyboard(images, shapes, visit):
     page.expect("#saved").to_have_text(f"✓ Saved {n} rows as bar")
     page.expect("#classes button[title=bar] .count").not_to_be_empty()
     assert list(images.answers().values()).count("bar") >= n
-    page.press("u")
+    page.press("Control+z")
     wait_for(lambda: images.answers() == {str(row): name for row, name in given.items()})
 
     # Finish writes the classes of all rows.
-    page.press("f", "Enter")
+    page.press("Alt+f", "Enter")
     page.expect("#finish-dialog").to_contain_text("Done.")
     assert "labels" in page.text("#finish-dialog .files")
     page.press("Escape")

@@ -34,7 +34,7 @@ def test_a_session_on_text_that_looks_like_html(table, topics, visit):
     assert table.answers() == expected
 
     # A lasso with the mouse around the whole map; the page shows how many, and Escape lets go.
-    page.press("l")
+    page.press("Alt+l")
     box = page.page.locator("#map").bounding_box()
     corners = [(0.02, 0.02), (0.85, 0.02), (0.85, 0.5), (0.85, 0.98), (0.02, 0.98), (0.02, 0.5)]
     places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]

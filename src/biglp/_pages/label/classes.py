@@ -10,15 +10,15 @@ from biglp._sources.formats.numerals import MISSING_TEXTS
 from biglp._sources.labels.distinct import whole_number
 
 MOST_LETTERS = 200
-DIGITS, LETTERS = "123456789", "abeghijkopqtvwxyz"
-"""Keys of classes; the other letters mean something else on the page."""
+DIGITS = "123456789"
+"""Keys of classes; letters are names that are typed."""
 
 
 def free_key(name: str, taken: Iterable[str | None]) -> str | None:
-    """The key of a new class: its own name where that is a key, else the first that is free."""
-    free = [key for key in (*DIGITS, *LETTERS) if key not in set(taken)]
-    if name.lower() in free or name == "0":
-        return name.lower()
+    """The digit of a new class: its own name where that is free, else the first that is."""
+    free = [key for key in DIGITS if key not in set(taken)]
+    if name in free or name == "0":
+        return name
     return next(iter(free), None)
 
 

@@ -30,7 +30,7 @@ function drawButtons() {
   classesByKey().forEach(({ name, key, labelled, index }, i) => {
     if (!buttons.has(name)) buttons.set(name, makeButton(name));
     const { button, parts } = buttons.get(name);
-    parts.key.textContent = (key ?? "").toUpperCase();
+    parts.key.textContent = key ?? "";
     parts.key.hidden = !key;
     parts.dot.style.setProperty("--colour", classColour(index));
     parts.count.textContent = number(labelled);
@@ -53,6 +53,19 @@ function mark() {
   byId("skip").disabled = current.mode !== "next";
 }
 
+/** The known class that a typed beginning is completed to: the only one that begins so. */
+function completed(typed) {
+  const begins = (name) => name.toLowerCase().startsWith(typed.toLowerCase());
+  const found = typed ? state.classes.map(({ name }) => name).filter(begins) : [];
+  return found.length === 1 && found[0] !== typed ? found[0] : null;
+}
+
+/** Leave the row for later, and a name that was begun for it. */
+export function skipRow() {
+  byId("other-name").value = "";
+  skip();
+}
+
 /** Put the cursor where a new class is typed. */
 export function typeClass() {
   byId("other-name").focus();
@@ -71,16 +84,21 @@ export function startClasses() {
   byId("other").addEventListener("submit", (event) => {
     event.preventDefault();
     const name = byId("other-name").value.trim();
-    if (!name) return;
+    if (!name || current.rows.length === 0) return; // the name waits for the row
     byId("other-name").value = "";
     answer(name);
     byId("work-title").focus({ preventScroll: true });
   });
   byId("other-name").addEventListener("keydown", (event) => {
+    const known = event.key === "Tab" && !event.shiftKey && completed(event.target.value.trim());
+    if (known) {
+      event.preventDefault();
+      event.target.value = known;
+    }
     if (event.key !== "Escape") return;
     byId("other-name").value = "";
     byId("work-title").focus({ preventScroll: true });
   });
   byId("undo").addEventListener("click", afterPointer(undo));
-  byId("skip").addEventListener("click", afterPointer(skip));
+  byId("skip").addEventListener("click", afterPointer(skipRow));
 }

@@ -4,19 +4,34 @@ import { byId, el } from "./dom.js";
 
 const STORED = "biglp-keys";
 const KEYS = [
-  ["1 – 9, letters", "give the row this class (the key is on the button)"],
+  ["1 – 9", "give the row this class (the digit is on the button)"],
+  ["letters, Enter", "type the name of a class, new or known; Tab completes a known one"],
   ["Enter", "the model's guess is right"],
-  ["N", "type another class, new or known; a key without a class begins one too"],
-  ["S", "skip this row"],
-  ["U", "undo the last answer"],
-  ["R", "rename classes, or add some"],
-  ["M", "map: arrows move a circle, [ ] its size, + − zoom, Enter selects"],
-  ["L", "lasso: draw around rows to label them all"],
-  ["C", "colour the map by class or by doubt"],
-  ["D", "labels in doubt"],
-  ["F", "finish: label all rows and write files"],
+  ["Ctrl Z", "undo the last answer"],
+  ["Alt S", "skip this row"],
+  ["Alt N", "type a name that begins with a digit or a question mark"],
+  ["Alt R", "rename classes, or add some"],
+  ["Alt M", "map: arrows move a circle, [ ] its size, + − zoom, Enter selects"],
+  ["Alt L", "lasso: draw around rows to label them all"],
+  ["Alt C", "colour the map by class or by doubt"],
+  ["Alt D", "labels in doubt"],
+  ["Alt F", "finish: label all rows and write files"],
   ["Esc", "back to the next row"],
 ];
+
+/** On Apple's keyboards Alt writes other letters, and Ctrl is free. */
+export const APPLE = /Mac|iP(ad|hone|od)/.test(navigator.platform);
+const onThisKeyboard = (key) => (APPLE ? key.replace("Ctrl Z", "⌘ Z").replace("Alt", "Ctrl") : key);
+
+/** Show the keys that this keyboard has for the commands. */
+function nameKeys() {
+  for (const hint of document.querySelectorAll("kbd")) hint.textContent = onThisKeyboard(hint.textContent);
+  for (const button of document.querySelectorAll("[aria-keyshortcuts]")) {
+    const keys = button.getAttribute("aria-keyshortcuts");
+    button.setAttribute("aria-keyshortcuts", APPLE
+      ? keys.replace("Control+Z", "Meta+Z").replace("Alt", "Control") : keys);
+  }
+}
 
 let on = true;
 try {
@@ -40,7 +55,7 @@ function change(event) {
 export function openHelp() {
   const dialog = byId("help");
   const rows = KEYS.flatMap(([key, text]) => [
-    el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)]);
+    el("dt", {}, el("kbd", {}, onThisKeyboard(key))), el("dd", {}, text)]);
   dialog.replaceChildren(
     el("h2", { id: "help-title" }, "How to label"),
     el("p", {}, "Say what the row is. The page picks rows from which the model learns most; "
@@ -56,5 +71,6 @@ export function openHelp() {
 }
 
 export function startHelp() {
+  nameKeys();
   byId("open-help").addEventListener("click", openHelp);
 }

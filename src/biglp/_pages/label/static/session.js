@@ -78,7 +78,7 @@ export function answer(label) {
 /** Take the model's guess as the answer. */
 export function accept() {
   if (current.card?.guess) answer(current.card.guess.label);
-  else emit("problem", "The model has no guess to accept; press the key of a class.");
+  else emit("problem", "The model has no guess to accept; press the digit of a class, or type its name.");
 }
 
 /** Leave this row for later. */

@@ -38,7 +38,7 @@ export async function refresh() {
 /** Class of this name, or undefined. */
 export const classNamed = (name) => state?.classes.find((each) => each.name === name);
 
-/** Classes in the order of their keys (digits, letters, no key), each with its place for the colour. */
+/** Classes in the order of their keys (digits, then those without), each with its place for the colour. */
 export const classesByKey = () => state.classes.map((each, index) => ({ ...each, index }))
   .sort((a, b) => (a.key ? a.key.codePointAt(0) : 1e9) - (b.key ? b.key.codePointAt(0) : 1e9));
 
