@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from biglp._core.errors import BadRowsError
 from biglp.cli import app
 from cli_tools import done
 
@@ -133,3 +134,29 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
     assert Path("next.csv").exists()
     done("report", "out")
     assert of_report()["label"] == commands["label"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("fit", "-", "--label-column", "kind", "-o", "new"), "standard input is gone"),
+        (("predict", "out/model.biglp", "-", "-o", "new.csv"), "standard input is gone"),
+        (("predict", "out/model.biglp", "rows.tsv", "--encoding", "cp1252", "-o", "-"), None),
+    ],
+)
+def test_no_resuming_of_streams(truth, monkeypatch, given, told):
+    done("fit", "rows.tsv", "--encoding", "cp1252", *KNOWN, "-o", "out", "--no-report")
+
+    def refuse(*args, **options):
+        raise BadRowsError("bad rows")
+
+    monkeypatch.setattr("sys.argv", ["biglp", *given])
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+    monkeypatch.setattr("biglp._fit.model.Model.graph", refuse)
+    rows = Path("rows.tsv").read_text(encoding="cp1252").encode()
+    message = CliRunner().invoke(app, given, input=rows).stderr
+    assert "bad rows" in message
+    assert "--resume" not in message
+    assert (told or "bad rows") in message
+    assert told or "Kept" not in message
+    assert not told or "start afresh with --overwrite" in message

@@ -21,8 +21,8 @@ from biglp._sources.stores.lakes import lake_version
 
 LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
 """Fields of a job that say where the labels are."""
-STDIN_FOLDER = "biglp-stdin-"
-"""How temporary folders begin into which rows from standard input are put."""
+STDIN_FOLDER, STDOUT_FOLDER = "biglp-stdin-", "biglp-stdout-"
+"""How temporary folders begin for rows from standard input, and for answers to standard output."""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,9 @@ def _standard_output(ending: str) -> Iterator[Path]:
     """Yield the name of a temporary file, which goes to standard output if all went well."""
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="biglp-stdout-") as folder:
+    from biglp._jobs.inputs import STDOUT_FOLDER
+
+    with tempfile.TemporaryDirectory(prefix=STDOUT_FOLDER) as folder:
         path = Path(folder) / f"labels.{ending}"
         with redirect_stdout(sys.stderr):
             yield path

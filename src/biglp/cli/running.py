@@ -13,6 +13,7 @@ from biglp._core.checkpoint import differences, read_identity
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
+from biglp._jobs.inputs import STDOUT_FOLDER
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import errors_console, progress_bars, results_console
 from biglp.cli.errors import escape
@@ -103,9 +104,10 @@ def _say_what_is_kept(job: Job, memory: int | None) -> None:
     """Name what is kept, and the command that goes on; with more memory where it was too little."""
     folder = job.destination.run_folder
     kept = describe_kept(folder)
-    if kept is None:
+    if kept is None or job.destination.path.parent.name.startswith(STDOUT_FOLDER):
         return
-    changed = _changed(job)
+    gone = "what came through standard input is gone"
+    changed = [gone] if job.rows.from_stdin else _changed(job)
     if changed:
         errors_console().print(
             f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. That run cannot be gone on with "
