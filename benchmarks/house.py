@@ -1,7 +1,7 @@
 """The house in numbers: what a row passes, how deep imports go, how much code there is.
 
-Six yardsticks have a limit, and the exit code is 1 where one is missed: the walks of an array fit and
-of a Parquet fit, what is opened, checked and read on the way (all of ``walk.py``), the depth of
+Six yardsticks have a limit, and the exit code is 1 where one is missed: the walks of an array fit
+and of a Parquet fit, what is opened, checked and read on the way (all of ``walk.py``), the depth of
 imports, the size of the wheel, and the share of imports in tests that reach past a room's door. The
 others are printed beside them without a limit, so that nobody stuffs what was shredded.
 
@@ -148,7 +148,7 @@ def import_depth(graph: dict[str, set[str]]) -> tuple[int, list[list[str]]]:
 
 
 def private_imports(files: list[Path], modules: set[str]) -> tuple[int, int, int]:
-    """Import statements of tests: of deep private modules, of the doors of rooms, of public names."""
+    """Imports of tests: of deep private modules, of the doors of rooms, of public names."""
     deep = doors = public = 0
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -205,7 +205,11 @@ def main() -> None:
     def show(what: str, value: float, limit: float | None = None) -> None:
         held = limit is None or value <= limit
         beside = "" if limit is None else f"   (limit {limit:,})" + ("" if held else "  MISSED")
-        print(f"{what:<58}{value:>10,.4g}{beside}" if value < 1e4 else f"{what:<58}{value:>10,.0f}{beside}")
+        print(
+            f"{what:<58}{value:>10,.4g}{beside}"
+            if value < 1e4
+            else f"{what:<58}{value:>10,.0f}{beside}"
+        )
         if not held:
             missed.append(what)
 
@@ -220,7 +224,9 @@ def main() -> None:
     show("imports in tests that reach past a door, %", 100 * deep / (deep + doors + public), 10)
     print("\nwithout a limit")
     show("circles of imports", len(circles))
-    scripts = [f for f in (SOURCE / PACKAGE).rglob("*") if f.suffix in (".js", ".css", ".html", ".j2")]
+    scripts = [
+        f for f in (SOURCE / PACKAGE).rglob("*") if f.suffix in (".js", ".css", ".html", ".j2")
+    ]
     show("scripts, styles and templates of the pages", len(scripts))
     total = lines.code + lines.comments + lines.docstrings
     show("comments, % of filled lines", 100 * lines.comments / total)
