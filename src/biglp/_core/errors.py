@@ -29,6 +29,8 @@
     ├── CardKernelWarning                    a kernel that a GPU cannot use
     └── StoppedShortWarning                  an iteration that ended before its tolerance
 
+    NonFiniteRowsError (Exception)           never seen outside: a fit catches and explains it
+
 Every message says what was wrong, what was found, what is allowed and what to do.
 """
 
