@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import unflagged
+from biglp._core.device import Place
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.notebook import shown_progress
-from biglp._core.place import Place
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings

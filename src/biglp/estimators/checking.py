@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._answers.base import HeldOut, Problem
-from biglp._core.checks import probability
 from biglp._core.errors import ParameterError
+from biglp._core.parameters import probability
 from biglp._fit.bad_rows import explained
 from biglp._fit.check import check_labels
 from biglp._labels.doubt import DoubtfulLabels
