@@ -12,7 +12,7 @@ from biglp._core.errors import (
     MemoryBudgetError,
     ParameterError,
 )
-from biglp._core.parameters import ESTIMATOR, PARAMETERS
+from biglp._core.parameters import DEFAULTS, PARAMETERS
 from biglp._core.settings import DEFAULT_FACTOR, Settings
 from biglp._jobs.check import CheckJob
 from biglp._jobs.fit import FitJob
@@ -117,9 +117,9 @@ class TestDefaults:
         assert defaults.pop("verbose") is False
         assert defaults.pop("random_state") is None  # which is 0, as scikit-learn spells it
         assert defaults == {name: PARAMETERS[name].default for name in defaults}
-        assert set(ESTIMATOR) - set(defaults) <= NOT_FOR_NUMBERS | {"random_state"}
+        assert set(DEFAULTS) - set(defaults) <= NOT_FOR_NUMBERS | {"random_state"}
         if estimator is LowRankLabelPropagation:
-            assert set(ESTIMATOR) - set(defaults) == {"random_state"}
+            assert set(DEFAULTS) - set(defaults) == {"random_state"}
 
     @pytest.mark.parametrize("options", [ReadOptions, FitJob, CheckJob, PredictJob, SuggestJob])
     def test_those_of_options_and_jobs_are_those_of_the_table(self, options):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -122,10 +123,6 @@ def seed_from(name: str, value: Any) -> int:
     )
 
 
-def _alpha(name: str, value: Any) -> float | None:
-    return None if is_auto(value) else fraction(name, value, "'auto' or ")
-
-
 def _directions(name: str, value: Any) -> int | None:
     """Number of directions: None is "auto", 0 is "none"."""
     if is_auto(value):
@@ -202,12 +199,12 @@ def named_values(text: str) -> dict[str, Any]:
         if not (name and equals and value):
             raise ValueError(f"{part!r} is not NAME=VALUE, such as max_iter=2000.")
         switch = {"true": True, "false": False}.get(value.lower())
-        values[name] = number_or_text(value) if switch is None else switch
+        values[name] = number_or_text(value, int, float) if switch is None else switch
     return values
 
 
-def number_or_text(text: str, kinds: tuple[type, ...] = (int, float)) -> Any:
-    """Read a number where the text is one."""
+def number_or_text(text: str, *kinds: type) -> Any:
+    """Read a number of the first kind that the text is; text otherwise."""
     for kind in kinds:
         try:
             return kind(text)
@@ -216,10 +213,9 @@ def number_or_text(text: str, kinds: tuple[type, ...] = (int, float)) -> Any:
     return text
 
 
-def whole_or_text(text: str) -> int | str:
+def whole_or_text(text: str) -> Any:
     """Read a whole number where the text is one."""
-    value: int | str = number_or_text(text, (int,))
-    return value
+    return number_or_text(text, int)
 
 
 def tab_or_text(text: str) -> str:
@@ -241,44 +237,24 @@ def looked_up(place: str) -> Any:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is known of a parameter.
-
-    Attributes
-    ----------
-    default : object
-    check : callable, optional
-        ``check(name, value)`` returns the value as the work needs it, or refuses it.
-    choices : tuple of str
-        Words that it may be where it is text, or at all where there is no ``check``;
-        ``"module:NAME"`` stands for the names of a registry.
-    flag : str
-        Names of its option, where it is not called after the parameter: ``"--number -n"``.
-    metavar : str
-        What stands for the value in ``--help``; by default the choices, but a registry that takes a
-        while to load is not asked for a help text. A shell completes words between bars.
-    help : str
-        Its line in ``--help``; a parameter without one is no option.
-    read : callable, optional
-        How text becomes a value; by default after the type of the default. It raises ValueError.
-    many : bool
-        Whether the option may be given several times.
-    least, most : float, optional
-        Limits of a number that ``--help`` names.
-    panel : str, optional
-        Heading in ``--help``.
-    """
+    """What is known of a parameter; one without a help text is no option."""
 
     default: Any = None
-    check: Check | None = None
-    choices: tuple[str, ...] = ()
-    flag: str = ""
-    metavar: str = ""
     help: str = ""
-    read: Callable[[str], Any] | None = None
-    many: bool = False
-    least: float | None = None
+    # What stands for the value in a help text; by default the choices, but a registry that takes a
+    # while to load is not asked for it. A shell completes words between bars.
+    metavar: str = ""
+    _: KW_ONLY
+    check: Check | None = None  # check(name, value): the value as the work needs it, or an error
+    # Words that it may be where it is text, or at all where there is no check; "module:NAME" stands
+    # for the names of a registry.
+    choices: tuple[str, ...] = ()
+    flag: str = ""  # names of the option, where it is not called after the parameter: "--number -n"
+    read: Callable[[str], Any] | None = None  # from text; by default to the type of the default
+    many: bool = False  # may be given several times
+    least: float | None = None  # limits of a number, which the help text names
     most: float | None = None
-    panel: str | None = None
+    panel: str | None = None  # heading in the help text
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -295,275 +271,264 @@ class Parameter:
         return value if self.check is None else self.check(name, value)
 
 
-def _panel(panel: str, **parameters: Parameter) -> dict[str, Parameter]:
+def group(panel: str | None, **parameters: Parameter) -> dict[str, Parameter]:
+    """Parameters whose options stand together in a help text."""
     return {name: replace(parameter, panel=panel) for name, parameter in parameters.items()}
 
 
 ROWS, METHOD_PANEL, OUTPUT = "Reading the rows", "Method", "Output"
 
-LABELS = _panel(
+LABELS = group(
     ROWS,
     labels=Parameter(
-        metavar="FILE",
-        help="Labels: one a row (-1 or empty where there is none), 'row,label', 'id,label', each "
+        None,
+        "Labels: one a row (-1 or empty where there is none), 'row,label', 'id,label', each "
         "with a weight or without, or an export of Label Studio or Argilla. May be given several "
         "times, and beside --label-column: the last label of a row counts.",
+        "FILE",
         many=True,
     ),
-    label_column=Parameter(metavar="NAME", help="Column that holds labels."),
+    label_column=Parameter(None, "Column that holds labels.", "NAME"),
     id_column=Parameter(
-        metavar="NAME",
-        help="Column that holds the rows' IDs: labels are joined by it, results carry it.",
+        None, "Column that holds the rows' IDs: labels are joined by it, results carry it.", "NAME"
     ),
-    weight_column=Parameter(metavar="NAME", help="Column that holds the weights of the labels."),
+    weight_column=Parameter(None, "Column that holds the weights of the labels.", "NAME"),
     unlabelled=Parameter(
-        metavar="VALUE",
-        help="What marks a row without a label, beside empty: by default -1 and what programs "
+        None,
+        "What marks a row without a label, beside empty: by default -1 and what programs "
         "write for a missing value (NA, null, ?, …). May be given several times.",
+        "VALUE",
         read=whole_or_text,
         many=True,
     ),
 )
 """Where the labels are."""
 
-READING = _panel(
+READING = group(
     ROWS,
-    columns=Parameter(
-        metavar="A,B,...", help="Feature columns; all by default.", read=column_names
-    ),
-    drop=Parameter(metavar="A,B,...", help="Columns that are no features.", read=column_names),
+    columns=Parameter(None, "Feature columns; all by default.", "A,B,...", read=column_names),
+    drop=Parameter(None, "Columns that are no features.", "A,B,...", read=column_names),
     categorical=Parameter(
         "auto",
-        choices=("auto", "onehot", "error"),
-        help="Text columns: auto takes each for what it is (few or many categories, dates, names "
+        "Text columns: auto takes each for what it is (few or many categories, dates, names "
         "of the rows), onehot makes a feature of each category, error refuses text.",
+        choices=("auto", "onehot", "error"),
     ),
     text=Parameter(
-        metavar="A,B,...",
-        help="Columns of sentences, whose words are counted; left out without this.",
+        None,
+        "Columns of sentences, whose words are counted; left out without this.",
+        "A,B,...",
         read=column_names,
     ),
     missing=Parameter(
         "auto",
-        choices=("auto", "mean", "error"),
-        help="Missing values: auto fills in the median and marks them, mean fills in the mean, "
+        "Missing values: auto fills in the median and marks them, mean fills in the mean, "
         "error refuses them.",
+        choices=("auto", "mean", "error"),
     ),
     delimiter=Parameter(
-        metavar="CHAR",
-        help="Delimiter of a text table; found by looking by default.",
-        read=tab_or_text,
+        None, "Delimiter of a text table; found by looking by default.", "CHAR", read=tab_or_text
     ),
     decimal=Parameter(
-        choices=(".", ","),
-        help="Decimal mark of a text table; found by looking by default.",
+        None, "Decimal mark of a text table; found by looking by default.", choices=(".", ",")
     ),
     text_encoding=Parameter(
+        None,
+        "Encoding of a text table, such as cp1252; found by looking by default.",
+        "NAME",
         flag="--encoding",
-        metavar="NAME",
-        help="Encoding of a text table, such as cp1252; found by looking by default.",
     ),
     dtype=Parameter(
-        choices=("float32", "float64"),
-        help="Precision of a table's rows; float64 for text.",
+        None, "Precision of a table's rows; float64 for text.", choices=("float32", "float64")
     ),
-    metadata=Parameter(metavar="FILE", help="Table beside the rows that has their labels."),
+    metadata=Parameter(None, "Table beside the rows that has their labels.", "FILE"),
     cache=Parameter(
-        metavar="FOLDER|never",
-        help="Where tables are converted and files of stores copied; by the output by default.",
+        None,
+        "Where tables are converted and files of stores copied; by the output by default.",
+        "FOLDER|never",
     ),
 )
 """How the rows are read."""
 
-METHOD = _panel(
+METHOD = group(
     METHOD_PANEL,
     factor=Parameter(
-        "auto",
-        choices=("auto", "biglp._lowrank:FACTORS"),
-        help="Low-rank graph; auto is anchors.",
+        "auto", "Low-rank graph; auto is anchors.", choices=("auto", "biglp._lowrank:FACTORS")
     ),
     n_landmarks=Parameter(
         "auto",
+        "Number of landmarks.",
+        "K",
         check=unless_auto(positive_integer),
         flag="--n-landmarks -k",
-        metavar="K",
-        help="Number of landmarks.",
         read=auto_or(int),
     ),
     landmarks=Parameter(
         "kmeans",
-        check=anything,
-        metavar="kmeans|kmeans-full|random",
-        help="How landmarks are chosen: k-means on a sample or on all rows, or random rows.",
+        "How landmarks are chosen: k-means on a sample or on all rows, or random rows.",
+        "kmeans|kmeans-full|random",
     ),
     bandwidth=Parameter(
         "auto",
+        "Width of the Gaussian kernel.",
+        "SIGMA",
         check=unless_auto(positive),
-        metavar="SIGMA",
-        help="Width of the Gaussian kernel.",
         read=auto_or(float),
     ),
     alpha=Parameter(
         "auto",
-        check=_alpha,
-        metavar="ALPHA",
-        help="How far labels spread, between 0 and 1.",
+        "How far labels spread, between 0 and 1.",
+        "ALPHA",
+        check=unless_auto(partial(fraction, also="'auto' or ")),
         read=auto_or(float),
     ),
     class_balance=Parameter(  # priors are checked once the number of classes is known
         "auto",
+        "Weight of the classes: equal (mass), answers as frequent as labels (share), labels "
+        "less their mean (centre), as it comes (none), or their shares.",
+        "auto|mass|share|centre|none|P,Q,...",
         check=anything,
         choices=("auto", "mass", "share", "centre", "none"),
-        metavar="auto|mass|share|centre|none|P,Q,...",
-        help="Weight of the classes: equal (mass), answers as frequent as labels (share), labels "
-        "less their mean (centre), as it comes (none), or their shares.",
         read=balance,
     ),
     filter=Parameter(
         "auto",
+        "How labels spread; auto is the committee, or spreading with a factor.",
         choices=("auto", "biglp._answers:FILTERS"),
-        help="How labels spread; auto is the committee, or spreading with a factor.",
     ),
     clamp=Parameter(
         "soft",
+        "Whether labelled rows keep their labels (hard), or can be overruled (soft).",
         choices=("soft", "hard"),
-        help="Whether labelled rows keep their labels (hard), or can be overruled (soft).",
     ),
     scaling=Parameter(
         "auto",
+        "Scaling of the features; auto looks at what they are.",
+        "auto|none|standard|minmax|log|unit|text|table",
         choices=("biglp._sources.scaling:SCALINGS",),
-        metavar="auto|none|standard|minmax|log|unit|text|table",
-        help="Scaling of the features; auto looks at what they are.",
     ),
     projection=Parameter(
         "auto",
+        "Principal directions that wide rows are projected on.",
+        "auto|none|N",
         check=_directions,
-        metavar="auto|none|N",
-        help="Principal directions that wide rows are projected on.",
         read=whole_or_text,
     ),
-    effort=Parameter(DEFAULT_EFFORT, choices=tuple(EFFORTS), help="What may be spent on accuracy."),
+    effort=Parameter(DEFAULT_EFFORT, "What may be spent on accuracy.", choices=tuple(EFFORTS)),
     solver=Parameter(
         "closed_form",
+        "Exact solution, or the paper's iteration.",
         choices=("closed_form", "iterative"),
-        help="Exact solution, or the paper's iteration.",
     ),
     max_iter=Parameter(10_000, check=positive_integer),
     tol=Parameter(1e-7, check=positive),
     factor_params=Parameter(
-        check=_dict,
-        metavar="NAME=VALUE,...",
-        help="Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, max_iter, "
+        None,
+        "Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, max_iter, "
         "tol (GLNP).",
+        "NAME=VALUE,...",
+        check=_dict,
         read=named_values,
     ),
-    random_state=Parameter(0, check=seed_from, flag="--seed", metavar="N", help="Seed.", least=0),
+    random_state=Parameter(0, "Seed.", "N", check=seed_from, flag="--seed", least=0),
 )
 """Parameters of the estimators, in the order of their options."""
 
-MACHINE = _panel(
+MACHINE = group(
     "Machine",
     memory=Parameter(
         "auto",
+        "Memory that the whole process may take, such as 4GB; auto is half of what is free.",
+        "SIZE",
         check=_memory,
-        metavar="SIZE",
-        help="Memory that the whole process may take, such as 4GB; auto is half of what is free.",
     ),
     threads=Parameter(
-        metavar="N",
-        help="Threads; by default one a core, as far as memory allows.",
-        read=int,
-        least=1,
+        None, "Threads; by default one a core, as far as memory allows.", "N", read=int, least=1
     ),
     engine=Parameter(
-        "threads",
-        metavar="threads|serial|mpi|dask",
-        help="What runs the work; the answer is the same.",
+        "threads", "What runs the work; the answer is the same.", "threads|serial|mpi|dask"
     ),
     device=Parameter(
         "cpu",
+        "Where the arithmetic runs; auto is the GPU where it is worth it.",
+        "cpu|cuda|auto",
         check=_device,
-        metavar="cpu|cuda|auto",
-        help="Where the arithmetic runs; auto is the GPU where it is worth it.",
     ),
     gpu_memory=Parameter(
         "auto",
+        "Memory of the GPU that may be taken; auto is most of it.",
+        "SIZE",
         check=unless_auto(_memory),
-        metavar="SIZE",
-        help="Memory of the GPU that may be taken; auto is most of it.",
     ),
     precision=Parameter(
-        "float32",
-        choices=("float32", "tf32"),
-        help="Products on a GPU; tf32 is faster, less exact.",
+        "float32", "Products on a GPU; tf32 is faster, less exact.", choices=("float32", "tf32")
     ),
 )
 """What the work may use."""
 
-RESULTS = _panel(
+RESULTS = group(
     OUTPUT,
     output_format=Parameter(
         "auto",
-        metavar="auto|npy|parquet|csv|jsonl",
-        help="Format of the labels in a folder; auto is Parquet for tables, else .npy.",
+        "Format of the labels in a folder; auto is Parquet for tables, else .npy.",
+        "auto|npy|parquet|csv|jsonl",
     ),
-    probabilities=Parameter(False, help="Also write class probabilities."),
+    probabilities=Parameter(False, "Also write class probabilities."),
     top=Parameter(
-        metavar="K",
-        help="Also write the K likeliest classes and their probabilities.",
-        read=int,
-        least=1,
+        None, "Also write the K likeliest classes and their probabilities.", "K", read=int, least=1
     ),
-    confidence=Parameter(False, help="Also write the probability of the chosen class."),
-    resume=Parameter(False, help="Go on where an interrupted run stopped."),
-    overwrite=Parameter(False, help="Replace earlier results."),
+    confidence=Parameter(False, "Also write the probability of the chosen class."),
+    resume=Parameter(False, "Go on where an interrupted run stopped."),
+    overwrite=Parameter(False, "Replace earlier results."),
 )
 """What is written for each row, and what happens to earlier results."""
 
-PRINTING = _panel(
+PRINTING = group(
     OUTPUT,
-    as_json=Parameter(False, flag="--json", help="Print the summary as JSON, for scripts."),
-    quiet=Parameter(False, flag="--quiet -q", help="Print nothing but errors."),
-    no_progress=Parameter(False, help="Draw no progress bars; results are printed."),
-    debug=Parameter(False, help="Show where an error came from."),
+    as_json=Parameter(False, "Print the summary as JSON, for scripts.", flag="--json"),
+    quiet=Parameter(False, "Print nothing but errors.", flag="--quiet -q"),
+    no_progress=Parameter(False, "Draw no progress bars; results are printed."),
+    debug=Parameter(False, "Show where an error came from."),
 )
 """What is printed."""
 
-TASKS = _panel(
-    OUTPUT,
-    task_format=Parameter(
+TASKS = {
+    "least": Parameter(
+        None,
+        "List labels that are wrong with at least this probability; by default all for which "
+        "another label is likelier.",
+        "P",
+        check=probability,
+        read=float,
+        least=0.0,
+        most=1.0,
+        panel=METHOD_PANEL,
+    ),
+    "task_format": Parameter(
+        None,
+        "Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "
+        "export biglp fit --labels reads; by default as the file is called.",
+        "csv|jsonl|label-studio|argilla",
         choices=("biglp._jobs.tasks:TASK_FORMATS",),
         flag="--format",
-        metavar="csv|jsonl|label-studio|argilla",
-        help="Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "
-        "export biglp fit --labels reads; by default as the file is called.",
+        panel=OUTPUT,
     ),
-)
-"""Rows to label."""
+}
+"""Which rows people are to look at, and for which tool."""
 
 PARAMETERS = LABELS | READING | METHOD | MACHINE | RESULTS | PRINTING | TASKS
 """Every parameter by its name."""
 
 PLACING = ("device", "gpu_memory", "precision", "memory")
 """Parameters of the estimators that say where the work is done."""
-ESTIMATOR = (*METHOD, *PLACING)
-"""Parameters that a graph and its labels are settled by."""
+DEFAULTS = {name: PARAMETERS[name].default for name in (*METHOD, *PLACING)}
+"""The parameters that settle a fit. scikit-learn wants their defaults in the estimators' signatures
+as well; a test keeps the two alike."""
 
 
 def checked(name: str, value: Any) -> Any:
-    """A parameter's value as the work needs it.
-
-    Raises
-    ------
-    ParameterError
-        Naming the parameter, the value found and the values allowed.
-    """
+    """A parameter's value as the work needs it; ParameterError says what is allowed."""
     return PARAMETERS[name].checked(name, value)
-
-
-def defaults(names: Iterable[str]) -> dict[str, Any]:
-    """The defaults of some parameters."""
-    return {name: PARAMETERS[name].default for name in names}
 
 
 def chosen(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,86 +9,41 @@ from typing import Any
 from biglp._core.device import Place
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.errors import ParameterError
-from biglp._core.parameters import ESTIMATOR, PARAMETERS, checked, defaults, looked_up
+from biglp._core.parameters import DEFAULTS, checked, looked_up
 
-DEFAULTS: dict[str, Any] = defaults(ESTIMATOR)
-"""The defaults of every parameter. scikit-learn wants them in the estimators' signatures as well;
-a test keeps the two alike."""
 DEFAULT_FACTOR = "anchors"
 
 
 @dataclass(frozen=True)
 class GraphSettings:
-    """Checked parameters of the graph; the names are those of the estimator.
-
-    Attributes
-    ----------
-    factor : str
-        A registered factor.
-    n_landmarks : int or None
-        None: the factor chooses.
-    landmarks : str or array
-    bandwidth : float or None
-        None: from the spacing of the landmarks.
-    scaling : str
-    projected : bool
-        Whether wide rows may be projected on their principal directions.
-    directions : int or None
-        Directions that rows are projected on, 0 for none; None: as many as suits them.
-    device : str
-    seed : int
-    effort : str
-        One of :data:`biglp._core.effort.EFFORTS`.
-    factor_params : dict
-    gpu_memory : int or None
-        Bytes of a card's memory that may be taken; None: a share of what is free.
-    precision : str
-        Digits of products on a card.
-    """
+    """Checked parameters of the graph; the names are those of the estimator."""
 
     factor: str
-    n_landmarks: int | None
+    n_landmarks: int | None  # None: the factor chooses
     landmarks: Any
-    bandwidth: float | None
+    bandwidth: float | None  # None: from the spacing of the landmarks
     scaling: str
-    projected: bool
-    directions: int | None
+    projected: bool  # whether wide rows may be projected on their principal directions
+    directions: int | None  # to project on, 0 for none; None: as many as suit the rows
     device: str
     seed: int
     effort: str = DEFAULT_EFFORT
     factor_params: dict[str, Any] = field(default_factory=dict)
-    gpu_memory: int | None = None
+    gpu_memory: int | None = None  # bytes; None: a share of what is free
     precision: str = "float32"
 
 
 @dataclass(frozen=True)
 class AnswerSettings:
-    """Checked parameters of the answer; the names are those of the estimator.
-
-    Attributes
-    ----------
-    method : str
-        A registered method.
-    alpha : float or None
-        None: chosen by leave-one-out.
-    class_balance : str or array of class priors
-    solver : {"closed_form", "iterative"}
-    max_iter, tol : int, float
-        Of the iterative solver.
-    clamp : bool
-        Whether labelled rows keep exactly the labels they were given.
-    seed : int
-    effort : str
-        One of :data:`biglp._core.effort.EFFORTS`.
-    """
+    """Checked parameters of the answer; the names are those of the estimator."""
 
     method: str
-    alpha: float | None
-    class_balance: Any
+    alpha: float | None  # None: chosen by leave-one-out
+    class_balance: Any  # a word, or an array of class priors
     solver: str
     max_iter: int
     tol: float
-    clamp: bool
+    clamp: bool  # whether labelled rows keep exactly the labels they were given
     seed: int
     effort: str = DEFAULT_EFFORT
 
@@ -104,22 +59,12 @@ class AnswerSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked parameters.
-
-    Attributes
-    ----------
-    graph : GraphSettings
-    answer : AnswerSettings
-    memory : int
-        Budget of this machine, in bytes.
-    sklearn : bool
-        Whether the interface has loaded scikit-learn, as the estimators have.
-    """
+    """Checked parameters."""
 
     graph: GraphSettings
     answer: AnswerSettings
-    memory: int
-    sklearn: bool = False
+    memory: int  # budget of this machine, in bytes
+    sklearn: bool = False  # whether the interface has loaded scikit-learn, as the estimators have
 
     @property
     def place(self) -> Place:
@@ -130,15 +75,9 @@ class Settings:
     def of(
         cls, parameters: Mapping[str, Any], *, regression: bool = False, sklearn: bool = False
     ) -> Settings:
-        """Check parameters, by the names of the estimators; defaults for those not given.
-
-        Raises
-        ------
-        ParameterError
-            Naming the parameter, the value found and the values allowed.
-        """
-        given = {name: parameters.get(name, default) for name, default in DEFAULTS.items()}
-        value = {name: checked(name, given[name]) for name in ESTIMATOR}
+        """Check parameters, by the names of the estimators; defaults for those not given."""
+        given = {**DEFAULTS, **parameters}
+        value = {name: checked(name, given[name]) for name in DEFAULTS}
         factor = DEFAULT_FACTOR if value["factor"] == "auto" else value["factor"]
         Factor = looked_up("biglp._lowrank:FACTORS")[factor]
         method = value["filter"]
@@ -146,8 +85,7 @@ class Settings:
             method = "committee" if value["factor"] == "auto" else "spreading"
         if method == "poisson":
             for name in ("alpha", "solver"):
-                default = PARAMETERS[name].default
-                if not (isinstance(given[name], str) and given[name] == default):
+                if not (isinstance(given[name], str) and given[name] == DEFAULTS[name]):
                     raise ParameterError(
                         f"{name}={given[name]!r} means nothing for filter='poisson'; leave it out, "
                         "or use filter='spreading'."
@@ -170,18 +108,26 @@ class Settings:
         seed, effort = value["random_state"], value["effort"]
         graph = GraphSettings(
             factor=factor,
-            **{name: value[name] for name in ("n_landmarks", "landmarks", "bandwidth", "scaling")},
+            n_landmarks=value["n_landmarks"],
+            landmarks=value["landmarks"],
+            bandwidth=value["bandwidth"],
+            scaling=value["scaling"],
             projected=method == "committee",
             directions=value["projection"],
-            **{name: value[name] for name in ("device", "gpu_memory", "precision")},
+            device=value["device"],
             seed=seed,
             effort=effort,
             factor_params=finer,
+            gpu_memory=value["gpu_memory"],
+            precision=value["precision"],
         )
         answer = AnswerSettings(
             method=method,
-            **{name: value[name] for name in ("alpha", "class_balance", "solver")},
-            **{name: value[name] for name in ("max_iter", "tol")},
+            alpha=value["alpha"],
+            class_balance=value["class_balance"],
+            solver=value["solver"],
+            max_iter=value["max_iter"],
+            tol=value["tol"],
             clamp=value["clamp"] == "hard",
             seed=seed,
             effort=effort,

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.parameters import probability
-from biglp._core.settings import DEFAULTS
+from biglp._core.parameters import DEFAULTS, checked
 from biglp._engines import Engine
 from biglp._fit.check import fit_and_check
 from biglp._fit.pipeline import Pipeline
@@ -62,7 +61,7 @@ class CheckJob(TableJob, FitJob):
         """Input, labels and every option that the answers depend on."""
         self.refuse_to_replace()
         if self.least is not None:
-            probability("least", self.least)
+            checked("least", self.least)
         self.settings()
         return {
             "command": self.verb,

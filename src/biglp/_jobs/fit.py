@@ -20,8 +20,8 @@ from biglp._core.allocator import give_back
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
-from biglp._core.parameters import one_of
-from biglp._core.settings import DEFAULTS, Settings
+from biglp._core.parameters import DEFAULTS, one_of
+from biglp._core.settings import Settings
 from biglp._core.shape import Shape
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained

@@ -26,10 +26,6 @@ EXIT_CODES = (
 )
 
 
-OPTIONS = {"random_state": "seed", "text_encoding": "encoding", "task_format": "format"}
-"""Options with another name than their parameter."""
-
-
 def explained(command: Command) -> Command:
     """Let a command end with one message and an exit code instead of a traceback.
 
@@ -87,11 +83,12 @@ def code_of(error: BaseException) -> int:
 def message_of(error: BaseException) -> str:
     """One message, in the words of the command line."""
     from biglp._core.errors import BigLPError
+    from biglp._core.parameters import flags_of
 
     text = str(error)
     if isinstance(error, BigLPError):
-        # The estimator's parameters have the names of our options.
-        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"--{option_of(found[1])} ", text)
+        # Messages begin with a parameter by its name in Python.
+        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"{flags_of(found[1])[0]} ", text)
         return "\n".join([text, *getattr(error, "__notes__", ())])
     if isinstance(error, MemoryError):
         return "there is not enough memory. Give a smaller --memory, or use fewer landmarks (-k)."
@@ -99,11 +96,6 @@ def message_of(error: BaseException) -> str:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror or text}."
     return f"unexpected {type(error).__name__}: {text.rstrip('.')}."
-
-
-def option_of(parameter: str) -> str:
-    """Name of the option for a parameter, without its dashes."""
-    return OPTIONS.get(parameter, parameter.replace("_", "-"))
 
 
 def _print_once(message: str) -> None:
