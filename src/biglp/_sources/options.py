@@ -90,7 +90,10 @@ class ReadOptions:
                 raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
-        dtype = None if self.dtype is None else np.dtype(self.dtype).name
+        try:
+            dtype = None if self.dtype is None else np.dtype(self.dtype).name
+        except TypeError:  # no type at all
+            dtype = str(self.dtype)
         for option, given in (
             ("categorical", self.categorical),
             ("missing", self.missing),
