@@ -216,8 +216,8 @@ def big(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
 
 def refit(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Fits of the loop's model without a server: seconds on the clock and of the processor."""
+    from biglp._core.settings import Settings
     from biglp._engines import make_engine
-    from biglp._fit.settings import Settings
     from biglp._pages.label.learner import Learner
     from biglp._pages.label.pool import PoolSource
     from biglp._pages.label.session import LANDMARKS

@@ -12,8 +12,8 @@ from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BigLPWarning
+from biglp._core.settings import Settings
 from biglp._engines import SerialEngine
-from biglp._fit.settings import Settings
 from biglp._lowrank.anchors import NEAREST
 from biglp._lowrank.nystrom import eigenvalue_cutoff
 from biglp._lowrank.rows import TrainingRows

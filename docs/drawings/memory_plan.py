@@ -3,10 +3,10 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from biglp._core.settings import Settings
 from biglp._core.shape import Shape
 from biglp._engines.local import ThreadEngine
 from biglp._fit.memory import plan_memory
-from biglp._fit.settings import Settings
 
 PARTS = {
     "process": "Python and libraries",

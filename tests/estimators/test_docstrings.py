@@ -3,7 +3,7 @@
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._fit.settings import BALANCES
+from biglp._core.parameters import PARAMETERS
 from biglp._lowrank import FACTORS
 from biglp._sources.scaling import SCALINGS
 
@@ -14,7 +14,7 @@ def test_factors_and_scalings(estimator):
 
 
 def test_first_hour_docs_class_balances_and_filters():
-    known = (*BALANCES, "auto", "spreading", "poisson")
+    known = [word for name in ("class_balance", "filter") for word in PARAMETERS[name].words]
     assert [name for name in known if f'"{name}"' not in LowRankLabelPropagation.__doc__] == []
 
 

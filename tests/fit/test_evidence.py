@@ -5,13 +5,13 @@ import pytest
 from scipy import sparse
 
 from biglp._answers.base import HeldOut
+from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import LEAST_SAMPLE, Evidence, Look
 from biglp._fit.examples import EACH, ENTRIES, MOST_CLASSES, PARTS, largest_entries
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.reliability import reliability
-from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
 from biglp._sinks import NoSink
 from biglp._sources import as_source

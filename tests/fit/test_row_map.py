@@ -8,10 +8,10 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BigLPWarning, MemoryBudgetError
+from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.row_map import map_bytes
-from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
 from biglp._sinks.map import MapSink
 from biglp._sinks.npy import NpySink

@@ -1,5 +1,6 @@
 """Parameters: their defaults, and that they are checked once, together."""
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -11,7 +12,13 @@ from biglp._core.errors import (
     MemoryBudgetError,
     ParameterError,
 )
-from biglp._fit.settings import DEFAULT_FACTOR, DEFAULTS, Settings
+from biglp._core.parameters import DEFAULTS, PARAMETERS
+from biglp._core.settings import DEFAULT_FACTOR, Settings
+from biglp._jobs.check import CheckJob
+from biglp._jobs.fit import FitJob
+from biglp._jobs.predict import PredictJob
+from biglp._jobs.suggest import SuggestJob
+from biglp._sources.options import ReadOptions
 from helpers import blobs, fit_quietly, model, settings_of
 
 NOT_FOR_NUMBERS = {"class_balance", "filter", "clamp", "solver", "max_iter", "tol"}
@@ -102,20 +109,32 @@ class TestParameters:
 
 class TestDefaults:
     @pytest.mark.parametrize(
-        ("estimator", "missing", "places"),
-        [
-            (LowRankLabelPropagation, set(), {"label_column", "id_column", "metadata"}),
-            (LowRankLabelPropagationRegressor, NOT_FOR_NUMBERS, set()),
-        ],
+        "estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor]
     )
-    def test_they_are_those_of_the_signatures(self, estimator, missing, places):
-        """scikit-learn wants them there, the command line has them from here."""
-        signature = inspect.signature(estimator)
-        given = {name: parameter.default for name, parameter in signature.parameters.items()}
-        known = {name: value for name, value in DEFAULTS.items() if name not in missing}
-        assert {name: given[name] for name in known} == known
-        reading = {"columns", "drop", "categorical", "missing", "text"}  # options of the reader
-        assert set(given) - set(known) == {"engine", "verbose"} | reading | places
+    def test_those_of_the_signatures_are_those_of_the_table(self, estimator):
+        signature = inspect.signature(estimator).parameters
+        defaults = {name: parameter.default for name, parameter in signature.items()}
+        assert defaults.pop("verbose") is False
+        assert defaults.pop("random_state") is None  # which is 0, as scikit-learn spells it
+        assert defaults == {name: PARAMETERS[name].default for name in defaults}
+        assert set(DEFAULTS) - set(defaults) <= NOT_FOR_NUMBERS | {"random_state"}
+        if estimator is LowRankLabelPropagation:
+            assert set(DEFAULTS) - set(defaults) == {"random_state"}
+
+    @pytest.mark.parametrize("options", [ReadOptions, FitJob, CheckJob, PredictJob, SuggestJob])
+    def test_those_of_options_and_jobs_are_those_of_the_table(self, options):
+        known = [field for field in dataclasses.fields(options) if field.name in PARAMETERS]
+        assert len(known) > 8
+        for field in known:
+            if field.name != "cache" and field.default is not dataclasses.MISSING:
+                assert (field.default or None) == (PARAMETERS[field.name].default or None)
+
+    def test_words_of_an_option_are_those_that_are_taken(self):
+        """Registries that take a while to load are not asked for a help text."""
+        for name, parameter in PARAMETERS.items():
+            if parameter.choices and parameter.metavar:
+                shown = [word for word in parameter.metavar.split("|") if word.islower()]
+                assert shown == list(parameter.words), name
 
     def test_no_parameter_at_all_is_every_default(self):
         plain, named = Settings.of({}), settings_of(LowRankLabelPropagation())

@@ -319,6 +319,9 @@ def test_paths_that_are_no_tables(tmp_path):
         as_source(tmp_path / "x.npy", label_column="y")
     with pytest.raises(ParameterError, match="missing='zero' is not known; use one of"):
         as_source(tmp_path / "x.npy", missing="zero")
+    for dtype in ("int8", "double precision"):
+        with pytest.raises(ParameterError, match=f"dtype='{dtype}' is not known; use one of"):
+            as_source(tmp_path / "x.npy", dtype=dtype)
 
 
 def test_an_open_source_takes_no_options():

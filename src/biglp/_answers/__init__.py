@@ -23,6 +23,10 @@ METHODS: Registry[type[Method]] = Registry(
 )
 """Every method by its name: one line each."""
 
+FILTERS = ("spreading", "poisson")
+"""Methods that the parameter ``filter`` names: the committee is its default, regression has
+targets."""
+
 ANSWERS: Registry[type[Answer]] = Registry(
     {
         "committee": "biglp._answers.committee.answer:CommitteeAnswer",

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_numpy
-from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.products import largest_column
+from biglp._core.settings import AnswerSettings
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
@@ -29,47 +29,6 @@ FEW_CLASSES = 16
 SAMPLE = 2000
 """Rows that tell the usual size of each member's logits, and whether some are unlike all labels."""
 AnyLabels = TypeVar("AnyLabels", Labels, Targets)
-
-
-@dataclass(frozen=True)
-class AnswerSettings:
-    """Checked parameters of the answer; the names are those of the estimator.
-
-    Attributes
-    ----------
-    method : str
-        A registered method.
-    alpha : float or None
-        None: chosen by leave-one-out.
-    class_balance : str or array of class priors
-    solver : {"closed_form", "iterative"}
-    max_iter, tol : int, float
-        Of the iterative solver.
-    clamp : bool
-        Whether labelled rows keep exactly the labels they were given.
-    seed : int
-    effort : str
-        One of :data:`biglp._core.effort.EFFORTS`.
-    """
-
-    method: str
-    alpha: float | None
-    class_balance: Any
-    solver: str
-    max_iter: int
-    tol: float
-    clamp: bool
-    seed: int
-    effort: str = DEFAULT_EFFORT
-
-    @property
-    def few_alphas(self) -> bool:
-        """Whether no more than a few α are tried: where one is given, and by a committee."""
-        return self.alpha is not None or self.method != "spreading"
-
-    def balances(self, *names: str) -> bool:
-        """Whether the class balance is one of some names."""
-        return isinstance(self.class_balance, str) and self.class_balance in names
 
 
 @dataclass(frozen=True)

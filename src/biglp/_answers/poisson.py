@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import AnswerSettings, Learnt, Method, Problem
+from biglp._answers.base import Learnt, Method, Problem
 from biglp._answers.shares import with_class_shares
 from biglp._answers.spreading import (
     DEFAULT_PRIOR_POWER,
@@ -17,6 +17,7 @@ from biglp._answers.spreading import (
     rows_to_choose_by,
 )
 from biglp._core.errors import ParameterError
+from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.closed_form import solve, without_noise

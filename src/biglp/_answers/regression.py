@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Answer, AnswerSettings, Learnt, Method, Problem
+from biglp._answers.base import Answer, Learnt, Method, Problem
 from biglp._answers.spreading import ALPHAS
 from biglp._answers.standard import centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
+from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.sampling import sample_rows

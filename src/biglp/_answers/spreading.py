@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Answer, AnswerSettings, Learnt, Method, Problem
+from biglp._answers.base import Answer, Learnt, Method, Problem
 from biglp._answers.shares import with_class_shares
 from biglp._core import fused
 from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._propagate.class_balance import class_mass, given_prior, power_prior
 from biglp._propagate.closed_form import without_noise

@@ -41,14 +41,6 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-OPTIONS = {"random_state": "seed", "text_encoding": "encoding", "task_format": "format"}
-"""Options of the command line with another name than their parameter."""
-
-
-def option_of(parameter: str) -> str:
-    """What a parameter is called on the command line."""
-    return f"--{OPTIONS.get(parameter, parameter.replace('_', '-'))}"
-
 
 class BigLPError(Exception):
     """Base of every error raised on purpose by biglp."""

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from biglp._core.errors import BigLPWarning
+from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.settings import Settings
 from biglp._labels.labels import encode_labels
 from biglp._sinks import ArraySink
 from biglp._sources import as_source

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 
 from biglp._answers import METHODS
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
+from biglp._core.device import Place
 from biglp._core.errors import MemoryBudgetError
 from biglp._core.memory import format_bytes
-from biglp._core.place import Place
+from biglp._core.settings import Settings
 from biglp._core.shape import Shape
 from biglp._core.transfer import PINNED_BYTES
 from biglp._engines import Engine
 from biglp._fit.card import CardPlan, plan_card
-from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Costs, Factor
 from biglp._sources.decoding import DECODED_BYTES

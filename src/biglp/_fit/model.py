@@ -17,15 +17,14 @@ import numpy as np
 from biglp._answers import ANSWERS
 from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
+from biglp._core.device import Place, chosen_device
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
-from biglp._core.place import Place
 from biglp._core.places import as_place, open_binary
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._fit.class_names import classes_from_json, classes_to_json
-from biglp._fit.device import chosen_device
 from biglp._fit.memory import plan_scoring
 from biglp._fit.report import Report
 from biglp._lowrank import FACTORS
@@ -128,8 +127,11 @@ class Model:
             part_bytes=source.part_bytes,
         )
         factor, place = self.features.factor, place or Place()
-        work = 0.0 if factor.is_graph else float(source.n_rows) * source.n_features * factor.rank
-        place = replace(place, device=chosen_device(place.device, source, work, engine))
+        work = 0.0  # sparse rows and own graphs stay on the processor
+        if not (factor.is_graph or source.is_sparse):
+            work = float(source.n_rows) * source.n_features * factor.rank
+        device = chosen_device(place.device, source.device, work, engine.local_number)
+        place = replace(place, device=device)
         plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
         engine.limit_threads(plan.workers)
         rows = PreparedSource(source, self.dtype, self.scaling, place.device)

@@ -6,7 +6,7 @@ less than the figures do (:mod:`biglp._core.course`). ``biglp inspect`` measures
 
 from __future__ import annotations
 
-from biglp._fit.settings import Settings
+from biglp._core.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._sources import Source
 

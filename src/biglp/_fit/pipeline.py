@@ -15,17 +15,18 @@ import numpy as np
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.checkpoint import Checkpoint
+from biglp._core.device import Stopwatch, is_card_full
 from biglp._core.errors import (
     BigLPWarning,
     DegreeWarning,
     LabelRegionWarning,
     UnreachedRowsWarning,
 )
+from biglp._core.settings import Settings
 from biglp._core.threads import blas_threads_for, one_blas_thread
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.beside import tasks_beside
-from biglp._fit.device import Stopwatch, is_card_full
 from biglp._fit.drift import usual_distance
 from biglp._fit.learning import learn
 from biglp._fit.memory import MemoryPlan
@@ -35,7 +36,6 @@ from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
-from biglp._fit.settings import Settings
 from biglp._fit.typical import typical_rows
 from biglp._fit.unlike import unlike_labels, unlike_warning
 from biglp._labels.labels import Labels

@@ -13,20 +13,19 @@ from scipy import sparse
 from biglp._core.arrays import Rows
 from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
 from biglp._core.checkpoint import Checkpoint
+from biglp._core.device import chosen_device
 from biglp._core.errors import CardMemoryWarning, warn_caller
 from biglp._core.files import free_space
+from biglp._core.settings import GraphSettings, Settings
 from biglp._core.shape import Shape, values_per_row
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explain_bad_rows
-from biglp._fit.device import chosen_device
 from biglp._fit.memory import MemoryPlan, plan_memory
-from biglp._fit.settings import Settings
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
 from biglp._lowrank.rows import TrainingRows, draw_sample
-from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._sources import PreparedSource, Scaling, Source, working_dtype
 from biglp._sources.mixed import mixed_scaling, stored_scaling
@@ -138,8 +137,8 @@ def on_device(
     graph, n_rows = settings.graph, n_rows or source.n_rows
     kind = FACTORS[graph.factor]
     rank = 0 if kind.is_graph else kind.rank_for(graph, n_rows, source.n_features)
-    work = float(n_rows) * source.n_features * rank
-    device = chosen_device(graph.device, source, work, engine)
+    work = 0.0 if source.is_sparse else float(n_rows) * source.n_features * rank
+    device = chosen_device(graph.device, source.device, work, engine.local_number)
     return replace(settings, graph=replace(graph, device=device))
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from biglp._answers.base import Answer
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
-from biglp._core.checks import positive_integer
+from biglp._core.parameters import positive_integer
 from biglp._core.products import largest_column
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Spectrum

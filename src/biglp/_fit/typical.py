@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import squared_norms, to_numpy
-from biglp._core.checks import positive_integer
+from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._lowrank.graph import Graph

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.checks import probability
+from biglp._core.parameters import DEFAULTS, checked
 from biglp._engines import Engine
 from biglp._fit.check import fit_and_check
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.settings import DEFAULTS
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob
 from biglp._jobs.inputs import file_facts, label_identity, require_labels
@@ -62,7 +61,7 @@ class CheckJob(TableJob, FitJob):
         """Input, labels and every option that the answers depend on."""
         self.refuse_to_replace()
         if self.least is not None:
-            probability("least", self.least)
+            checked("least", self.least)
         self.settings()
         return {
             "command": self.verb,

@@ -19,9 +19,10 @@ import numpy as np
 
 from biglp._core.allocator import give_back
 from biglp._core.checkpoint import RunFolder
-from biglp._core.checks import one_of
 from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
+from biglp._core.parameters import DEFAULTS, one_of
+from biglp._core.settings import Settings
 from biglp._core.shape import Shape
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
@@ -30,7 +31,6 @@ from biglp._fit.evidence import Look
 from biglp._fit.memory import plan_memory
 from biglp._fit.outline import REPORT as REPORT_STEP
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.settings import DEFAULTS, Settings
 from biglp._jobs.base import Job
 from biglp._jobs.inputs import label_identity, require_labels, typed_options
 from biglp._jobs.results import MODEL, REPORT, STAGE

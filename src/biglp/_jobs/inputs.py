@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from biglp._core.errors import ParameterError, option_of
+from biglp._core.errors import ParameterError
 from biglp._core.files import FileStamp
+from biglp._core.parameters import flags_of
 from biglp._core.places import StorePath, as_place, plain_name
 from biglp._sources.array_names import split_inside
 from biglp._sources.labels.input import LabelInput
@@ -81,7 +82,7 @@ def typed_options(parameters: Mapping[str, Any]) -> list[str]:
             csv.writer(listed, lineterminator="").writerow(value)
             value = listed.getvalue()
         if value not in (None, ""):
-            words += [option_of(name), "tab" if value == "\t" else str(value)]
+            words += [flags_of(name)[0], "tab" if value == "\t" else str(value)]
     return words
 
 

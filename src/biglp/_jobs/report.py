@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
+from biglp._core.device import Place
 from biglp._core.errors import BigLPError, MissingExtraError, ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.memory import parse_memory
-from biglp._core.place import Place
 from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.checkpoint import RunFolder
-from biglp._core.checks import one_of
+from biglp._core.device import Place
 from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
-from biglp._core.place import Place
+from biglp._core.parameters import checked
 from biglp._core.places import as_place
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained, explained_model
@@ -23,7 +23,7 @@ from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
-from biglp._jobs.tasks import TASK_FORMATS, labelling_interface
+from biglp._jobs.tasks import labelling_interface
 from biglp._sources import Source
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import OWN_NAMES, Gathered
@@ -95,7 +95,8 @@ class SuggestJob(TableJob):
                 raise ParameterError(
                     f"--format {self.task_format} is that of a file; say which with -o FILE."
                 )
-            return one_of("task_format", self.task_format, tuple(TASK_FORMATS))
+            asked: str = checked("task_format", self.task_format)
+            return asked
         ending = "" if self.table is None else self.table.suffix.lower()
         if ending == ".json":
             raise ParameterError(

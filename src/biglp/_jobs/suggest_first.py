@@ -10,9 +10,9 @@ from typing import Any
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
 from biglp._core.places import StorePath, work_folder
+from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.settings import Settings
 from biglp._jobs.inputs import typed_options
 from biglp._jobs.results import RUN_FOLDER
 from biglp._jobs.suggest import SuggestJob

@@ -19,15 +19,15 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, namespace
-from biglp._core.checks import positive, positive_integer
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
+from biglp._core.parameters import positive, positive_integer
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
 from biglp._lowrank.compiled import compiled_search, is_search_worthwhile
 from biglp._lowrank.kernels import nearest_landmarks, scatter, searchable, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
-from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import Packed
 from biglp._propagate.dense_system import KEPT_FACTORS, MOST_SOLVED
 from biglp._propagate.dense_system import ROWS_AT_ONCE as SOLVED_AT_ONCE

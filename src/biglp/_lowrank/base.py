@@ -19,9 +19,9 @@ from biglp._core.blocks import Block
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.errors import NonFiniteRowsError
 from biglp._core.products import column_sums
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
-from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.sums import GramSums

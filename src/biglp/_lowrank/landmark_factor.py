@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._core.checks import positive
 from biglp._core.jit import COMPILER_BYTES
+from biglp._core.parameters import positive
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
@@ -29,7 +30,6 @@ from biglp._lowrank.landmarks import (
     most_iterations,
 )
 from biglp._lowrank.rows import TrainingRows
-from biglp._lowrank.settings import GraphSettings
 
 LLOYD_SHARE = 0.85
 """Share of the k-means iterations that is usually needed."""

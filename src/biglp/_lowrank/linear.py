@@ -15,11 +15,11 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
-from biglp._core.checks import true_or_false
+from biglp._core.parameters import true_or_false
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, check_finite
 from biglp._lowrank.rows import TrainingRows
-from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like
 from biglp._core.blocks import Block
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs
 from biglp._lowrank.compiled import (
@@ -32,7 +33,6 @@ from biglp._lowrank.compiled import (
 )
 from biglp._lowrank.kernels import gaussian, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
-from biglp._lowrank.settings import GraphSettings
 
 MAX_MIXING_CONDITION = 30.0
 """Largest condition number of G at which mixing is left to the sums."""

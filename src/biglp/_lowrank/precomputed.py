@@ -25,11 +25,11 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
 from biglp._lowrank.rows import TrainingRows
-from biglp._lowrank.settings import GraphSettings
 from biglp._propagate.own_graph import OwnGraphSums, columns_at_once
 from biglp._sources import Source
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from biglp._core.errors import ParameterError
+from biglp._core.parameters import PARAMETERS
 from biglp._core.progress import Progress
 from biglp._sources.tables.encoding import Encoding
 
@@ -89,13 +90,17 @@ class ReadOptions:
                 raise ParameterError(f"{name}={value!r} must be a list of column names, not text.")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
-        dtype = None if self.dtype is None else np.dtype(self.dtype).name
-        for option, given, allowed in (
-            ("categorical", self.categorical, ("auto", "onehot", "error")),
-            ("missing", self.missing, ("auto", "mean", "error")),
-            ("dtype", dtype or "float64", ("float32", "float64")),
-            ("decimal", self.decimal or ".", (".", ",")),
+        try:
+            dtype = None if self.dtype is None else np.dtype(self.dtype).name
+        except TypeError:  # no type at all
+            dtype = str(self.dtype)
+        for option, given in (
+            ("categorical", self.categorical),
+            ("missing", self.missing),
+            ("dtype", dtype or "float64"),
+            ("decimal", self.decimal or "."),
         ):
+            allowed = PARAMETERS[option].words
             if given not in allowed:
                 choices = ", ".join(map(repr, allowed))
                 raise ParameterError(f"{option}={given!r} is not known; use one of {choices}.")

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from biglp._core.arrays import Rows
-from biglp._core.checks import positive_integer
+from biglp._core.parameters import positive_integer
 from biglp._labels.labels import Labels
 from biglp.baselines.base import Baseline
 

@@ -13,10 +13,9 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from biglp._answers.spreading import as_probabilities
 from biglp._core.arrays import Rows
-from biglp._core.checks import fraction, is_auto, one_of, positive, positive_integer
 from biglp._core.errors import MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._core.memory import format_bytes, parse_memory
-from biglp._fit.settings import SOLVERS
+from biglp._core.parameters import checked, fraction, is_auto, one_of, positive, positive_integer
 from biglp._labels.labels import Labels
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.shift import shifted
@@ -195,7 +194,7 @@ class DensePropagation(Baseline):
 
     def _check(self, rows: Rows, labels: Labels) -> None:
         one_of("kernel", self.kernel, KERNELS)
-        one_of("solver", self.solver, SOLVERS)
+        checked("solver", self.solver)
         fraction("alpha", self.alpha)
         positive_integer("max_iter", self.max_iter)
         positive("tol", self.tol)

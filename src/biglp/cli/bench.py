@@ -7,51 +7,43 @@ from typing import Annotated
 
 import typer
 
+from biglp._core.parameters import Parameter, group
 from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, explained
-from biglp.cli.options import Debug, Quiet, output_to
-from biglp.cli.values import local_path
+from biglp.cli.options import Options, local_path, output_to, with_options
 
 bench = typer.Typer(
-    name="bench",
-    cls=Group,
-    help="Measure biglp beside other libraries.",
-    no_args_is_help=True,
+    name="bench", cls=Group, help="Measure biglp beside other libraries.", no_args_is_help=True
+)
+LIMITS = group(
+    None,
+    time_limit=Parameter(300.0, "Time that a method may take.", "SECONDS", least=1),
+    memory_limit=Parameter("8GB", "Memory that a method may take.", "SIZE"),
+    lp_loka=Parameter(
+        None,
+        "Run LP-LOKA too: the folder with its programs nystrom and lploka.",
+        "FOLDER",
+        read=local_path,
+    ),
+    ranks=Parameter(2, "MPI ranks of LP-LOKA.", "N", least=1),
+)
+FOLDER = output_to(
+    "Folder for peers.md, results/ and img/.", "FOLDER", Path("bench-out"), read=local_path
 )
 
 
 @bench.command(cls=Command, epilog=EXIT_CODES)
 @explained
+@with_options
 def peers(
     *,
     sizes: Annotated[
         str | None,
         typer.Option(metavar="N,N,…", help="Numbers of rows.", show_default="1000 to 1000000"),
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option(min=1, metavar="SECONDS", help="Time that a method may take.")
-    ] = 300.0,
-    memory_limit: Annotated[
-        str, typer.Option(metavar="SIZE", help="Memory that a method may take.")
-    ] = "8GB",
-    lp_loka: Annotated[
-        Path | None,
-        typer.Option(
-            "--lp-loka",
-            parser=local_path,
-            metavar="FOLDER",
-            help="Run LP-LOKA too: the folder with its programs nystrom and lploka.",
-        ),
-    ] = None,
-    ranks: Annotated[int, typer.Option(min=1, metavar="N", help="MPI ranks of LP-LOKA.")] = 2,
-    output: Annotated[
-        Path,
-        output_to(
-            parser=local_path, metavar="FOLDER", help="Folder for peers.md, results/ and img/."
-        ),
-    ] = Path("bench-out"),
-    quiet: Quiet = False,
-    debug: Debug = False,
+    peer: Annotated[Options, LIMITS],
+    output: Annotated[Path, FOLDER],
+    printing: Annotated[Options, ("quiet", "debug")],
 ) -> None:
     r"""Run the same rows and labels through biglp and its peers, until each passes a limit.
 
@@ -79,16 +71,16 @@ def peers(
         raise ParameterError(
             f"sizes={sizes!r} is not a list of numbers of rows; write --sizes 1000,20000."
         ) from error
-    limits = Limits(time_limit, parse_memory(memory_limit))
+    limits = Limits(peer.time_limit, parse_memory(peer.memory_limit))
     progress, began = errors_console(), time.perf_counter()
 
     def say(line: str) -> None:
-        if not quiet:
+        if not printing.quiet:
             progress.print(escape(line), soft_wrap=True)
 
-    programs = None if lp_loka is None else LpLoka(lp_loka.resolve(), ranks)
+    programs = None if peer.lp_loka is None else LpLoka(peer.lp_loka.resolve(), peer.ranks)
     outcomes = run(rows, limits, Output(output), say, programs)
-    if quiet:
+    if printing.quiet:
         return
     shown, what = verdict(outcomes)
     console = results_console()

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, TASKS
 from biglp._core.places import as_place
 from biglp.cli.errors import explained
-from biglp.cli.groups import grouped, only
-from biglp.cli.label_options import Labels
-from biglp.cli.options import METHOD, Machine, Method, Printing, Reading, Results, output_to
+from biglp.cli.options import Options, output_to, with_options
 from biglp.cli.pipes import piped
 
 SHOWN = 10
 """Labels that are printed; a file holds all of them."""
+LIST = output_to(
+    "CSV file for the whole list, or - for standard output; its head is printed.",
+    "FILE",
+    None,
+    read=as_place,
+)
 
 
 @explained
 @piped("table")
-@grouped
+@with_options
 def check(
     inputs: Annotated[
         list[str],
@@ -33,31 +37,14 @@ def check(
         ),
     ],
     *,
-    least: Annotated[
-        float | None,
-        typer.Option(
-            metavar="P",
-            min=0.0,
-            max=1.0,
-            help="List labels that are wrong with at least this probability; by default all for "
-            "which another label is likelier.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    labels: Labels,
-    reading: Reading,
-    method: Method,
-    machine: Machine,
-    output: Annotated[
-        Any,
-        output_to(
-            parser=as_place,
-            metavar="FILE",
-            help="CSV file for the whole list, or - for standard output; its head is printed.",
-        ),
-    ] = None,
-    results: Annotated[Results, only("overwrite")],
-    printing: Printing,
+    least: Annotated[float | None, TASKS["least"]],
+    labels: Annotated[Options, LABELS],
+    reading: Annotated[Options, READING],
+    method: Annotated[Options, METHOD],
+    machine: Annotated[Options, MACHINE],
+    output: Annotated[Any, LIST],
+    results: Annotated[Options, ("overwrite",)],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Say which of the given labels are probably wrong, and which would be right.
 
@@ -69,30 +56,24 @@ def check(
     """
     from biglp._jobs.check import CheckJob, earlier_fit
     from biglp._jobs.results import SUMMARY
-    from biglp.cli.running import added_labels, job_arguments, placing, run_job
+    from biglp.cli.running import added_labels, job_arguments, label_arguments, placing, run_job
 
     arguments: dict[str, Any] = {
         **job_arguments(inputs, output or Path(), reading, machine, results),
-        **labels.given(),
-        "parameters": asdict(method),
+        **label_arguments(labels),
+        "parameters": vars(method),
     }
     folder = as_place(inputs[0])
     named = bool(labels.labels) or labels.label_column is not None
     if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
         known = earlier_fit(folder)
         known["reading"] |= arguments["reading"]
-        known["parameters"] |= _given(method)
+        known["parameters"] |= method.chosen()
         arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
         arguments |= added_labels(known, labels)
         arguments["metadata"] = reading.metadata or known["metadata"]
     arguments["parameters"] |= placing(machine)
     run_job(CheckJob(**arguments, least=least), printing, _show)
-
-
-def _given(method: Method) -> dict[str, Any]:
-    """Options of the method that are not the defaults."""
-    every = {field.name: (getattr(method, field.name), field.default) for field in fields(method)}
-    return {name: value for name, (value, default) in every.items() if value != default}
 
 
 def _show(summary: dict[str, Any]) -> None:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.parameters import PRINTING, Parameter
 from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, escape, explained
-from biglp.cli.options import Debug, Json, NoProgress, Quiet
+from biglp.cli.options import Options, with_options
 
 app = typer.Typer(
     name="datasets",
@@ -20,12 +21,15 @@ app = typer.Typer(
     help="List, fetch and find the paper's data sets.",
 )
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set; see biglp datasets list.")]
+ROWS = Parameter(None, "Rows to make, such as 1.6M; for mnist-deformed.", "N")
+DISCARD = Parameter(False, "Keep the converted rows only.", flag="--discard-downloads")
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
 @app.command("list", cls=Command, epilog=EXIT_CODES)
 @explained
-def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
+@with_options
+def list_all(*, printing: Annotated[Options, ("as_json", "debug")]) -> None:
     """List the data sets, what they hold, and whether they are here.
 
     [bold]cached[/bold]: fetched and ready. [bold]here[/bold]: in the folder BIGLP_DATA.
@@ -38,7 +42,7 @@ def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
 
     found = [_facts(entry(name)) for name in names()]
     console = results_console()
-    if as_json:
+    if printing.as_json:
         import json
 
         console.print_json(json.dumps(found))
@@ -62,15 +66,13 @@ def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
 
 @app.command(cls=Command, epilog=EXIT_CODES)
 @explained
+@with_options
 def fetch(
     names: Annotated[
         list[str], typer.Argument(metavar="NAME...", help="Data sets; see biglp datasets list.")
     ],
     *,
-    rows: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Rows to make, such as 1.6M; for mnist-deformed."),
-    ] = None,
+    rows: Annotated[str | None, ROWS],
     mirror: Annotated[
         str | None,
         typer.Option(
@@ -80,14 +82,8 @@ def fetch(
             show_envvar=True,
         ),
     ] = None,
-    discard: Annotated[
-        bool,
-        typer.Option("--discard-downloads", help="Keep the converted rows only."),
-    ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    no_progress: NoProgress = False,
-    debug: Debug = False,
+    discard: Annotated[bool, DISCARD],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Download data sets, check them, and convert them once.
 
@@ -110,30 +106,27 @@ def fetch(
     console = results_console()
     for known in chosen:
         began = time.perf_counter()
-        with progress_bars(quiet or no_progress) as progress:
+        with progress_bars(printing.quiet or printing.no_progress) as progress:
             place = datasets.fetch(
-                known.name,
-                mirror=mirror,
-                rows=count,
-                keep_downloads=not discard,
-                progress=progress,
+                known.name, mirror=mirror, rows=count, keep_downloads=not discard, progress=progress
             )
         facts = {**_facts(known), "where": str(place)}
         done.append(facts)
-        if not (as_json or quiet):
+        if not (printing.as_json or printing.quiet):
             size = f" ({format_bytes(facts['size'])})" if facts["size"] else ""
             console.print(
                 f"[bold green]{known.name}[/bold green]: {facts['rows']:,} rows × "
                 f"{facts['features']:,} features{size} in {seconds(time.perf_counter() - began)}"
             )
             console.print(f"In: {escape(str(place))}", soft_wrap=True)
-    if as_json:
+    if printing.as_json:
         console.print_json(json.dumps(done))
 
 
 @app.command(cls=Command, epilog=EXIT_CODES)
 @explained
-def where(name: Name, *, as_json: Json = False, debug: Debug = False) -> None:
+@with_options
+def where(name: Name, *, printing: Annotated[Options, ("as_json", "debug")]) -> None:
     """Say where a data set is.
 
     Exit code 3 when it is not here, and how to get it.
@@ -148,7 +141,7 @@ def where(name: Name, *, as_json: Json = False, debug: Debug = False) -> None:
     known = entry(name)
     facts = _facts(known)
     console = results_console()
-    if as_json:
+    if printing.as_json:
         console.print_json(json.dumps(facts))
     elif facts["state"] in ("cached", "here", "simulated"):
         console.print(escape(facts["where"]), soft_wrap=True)

@@ -5,25 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from biglp._core.parameters import Parameter
 from biglp.cli.errors import explained
-from biglp.cli.options import Debug, Json, output_to
-from biglp.cli.values import local_path
+from biglp.cli.options import Options, local_path, output_to, with_options
+
+FOLDER = output_to("Where the files go.", "FOLDER", Path("demo-out"), read=local_path)
+LABELS = Parameter(5, "Labels of each digit that are shown.", "N", least=1, most=100)
+SEED = Parameter(0, "Which labels are shown.", "N", least=0)
 
 
 @explained
+@with_options
 def demo(
     *,
-    output: Annotated[
-        Path, output_to(parser=local_path, metavar="FOLDER", help="Where the files go.")
-    ] = Path("demo-out"),
-    labels_per_class: Annotated[
-        int, typer.Option(min=1, max=100, metavar="N", help="Labels of each digit that are shown.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which labels are shown.")] = 0,
-    as_json: Json = False,
-    debug: Debug = False,
+    output: Annotated[Path, FOLDER],
+    labels_per_class: Annotated[int, LABELS],
+    seed: Annotated[int, SEED],
+    printing: Annotated[Options, ("as_json", "debug")],
 ) -> None:
     """Label 1,797 handwritten digits from a few labels, in seconds.
 
@@ -38,7 +36,7 @@ def demo(
         (str(data),), output / "result", label_column="digit", overwrite=True, parameters={}
     )
     command = f"biglp fit {data} --label-column digit -o {output / 'result'}"
-    if not as_json:
+    if not printing.as_json:
         console.print(
             f"[bold]{data}[/bold]: 1,797 handwritten digits, 8 × 8 pixels; {labels_per_class} of "
             f"each digit labelled, the rest hidden.\nRunning: [dim]{command}[/dim]"
@@ -48,7 +46,7 @@ def demo(
     found = _accuracy(output / "result" / "labels.parquet", hidden)
     rows = [("biglp fit", found, summary["seconds"])]
     rows += _scikit_learn(data, hidden)
-    if as_json:
+    if printing.as_json:
         import json
 
         facts = [{"method": name, "accuracy": right, "seconds": s} for name, right, s in rows]

@@ -82,12 +82,13 @@ def code_of(error: BaseException) -> int:
 
 def message_of(error: BaseException) -> str:
     """One message, in the words of the command line."""
-    from biglp._core.errors import BigLPError, option_of
+    from biglp._core.errors import BigLPError
+    from biglp._core.parameters import flags_of
 
     text = str(error)
     if isinstance(error, BigLPError):
-        # The estimator's parameters have the names of our options.
-        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"{option_of(found[1])} ", text)
+        # Messages begin with a parameter by its name in Python.
+        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"{flags_of(found[1])[0]} ", text)
         return "\n".join([text, *getattr(error, "__notes__", ())])
     if isinstance(error, MemoryError):
         return "there is not enough memory. Give a smaller --memory, or use fewer landmarks (-k)."

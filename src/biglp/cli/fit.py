@@ -2,75 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
+from biglp._core.parameters import (
+    LABELS,
+    MACHINE,
+    METHOD,
+    OUTPUT,
+    PRINTING,
+    READING,
+    RESULTS,
+    Parameter,
+    group,
+)
 from biglp._core.places import as_place
 from biglp.cli.errors import explained
-from biglp.cli.groups import grouped
-from biglp.cli.label_options import Labels
-from biglp.cli.options import (
-    OUTPUT,
-    Inputs,
-    Machine,
-    Method,
-    Printing,
-    Reading,
-    Results,
-    output_to,
-)
+from biglp.cli.options import Inputs, Options, output_to, with_options
 from biglp.cli.pipes import piped
+
+FOLDER = output_to(
+    "Folder for labels, model.biglp, summary.json and report.html; may be a URI (s3://…).",
+    "FOLDER",
+    read=as_place,
+)
+MORE = group(
+    OUTPUT,
+    dry_run=Parameter(False, "Check everything and say what would be done; write nothing."),
+    map=Parameter(
+        False,
+        "Also write map.parquet: a place for each row (x, y) in leading directions of the graph, "
+        "with its label, confidence and doubt.",
+    ),
+    no_report=Parameter(False, "Write no report.html, a page that shows what was found."),
+)
 
 
 @explained
 @piped("folder")
-@grouped
+@with_options
 def fit(
     inputs: Inputs,
     *,
-    labels: Labels,
-    reading: Reading,
-    method: Method,
-    machine: Machine,
-    output: Annotated[
-        Any,
-        output_to(
-            parser=as_place,
-            metavar="FOLDER",
-            help="Folder for labels, model.biglp, summary.json and report.html; may be a URI "
-            "(s3://…).",
-            show_default=False,
-        ),
-    ],
-    results: Results,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Check everything and say what would be done; write nothing.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    row_map: Annotated[
-        bool,
-        typer.Option(
-            "--map",
-            help="Also write map.parquet: a place for each row (x, y) in leading directions of the "
-            "graph, with its label, confidence and doubt.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    no_report: Annotated[
-        bool,
-        typer.Option(
-            "--no-report",
-            help="Write no report.html, a page that shows what was found.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    printing: Printing,
+    labels: Annotated[Options, LABELS],
+    reading: Annotated[Options, READING],
+    method: Annotated[Options, METHOD],
+    machine: Annotated[Options, MACHINE],
+    output: Annotated[Any, FOLDER],
+    results: Annotated[Options, RESULTS],
+    more: Annotated[Options, MORE],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Label all rows of a file from the labels of a few.
 
@@ -81,17 +61,17 @@ def fit(
     [bold]biglp fit[/bold] rows.npy --labels labels.npy -o out/ --memory 4GB
     """
     from biglp._jobs.fit import FitJob
-    from biglp.cli.running import job_arguments, placing, run_resumable
+    from biglp.cli.running import job_arguments, label_arguments, placing, run_resumable
     from biglp.cli.summary import show_plan
 
     job = FitJob(
         **job_arguments(inputs, output, reading, machine, results),
-        **labels.given(),
-        map=row_map,
-        report=not no_report,
-        parameters={**asdict(method), **placing(machine)},
+        **label_arguments(labels),
+        map=more.map,
+        report=not more.no_report,
+        parameters={**vars(method), **placing(machine)},
     )
-    if dry_run:
+    if more.dry_run:
         show_plan(job, printing.as_json)
     else:
         run_resumable(job, printing)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
+from biglp._core.parameters import LABELS, READING, Parameter
 from biglp.cli.errors import escape, explained
-from biglp.cli.groups import grouped, only
-from biglp.cli.label_options import Labels
-from biglp.cli.options import Debug, Inputs, Json, Machine, Method, NoProgress, Reading
+from biglp.cli.options import Inputs, Options, with_options
 from biglp.cli.pipes import piped
 
-Full = Annotated[
-    bool,
-    typer.Option("--full", help="Try methods on more rows: sharper estimates, later."),
-]
+FULL = Parameter(False, "Try methods on more rows: sharper estimates, later.")
 MOST_COLUMNS, MOST_TOLD = 12, 60
 PLAIN = "number"
 """What is done with a column that is a feature as it is."""
@@ -23,24 +17,16 @@ PLAIN = "number"
 
 @explained
 @piped("nothing")
-@grouped
+@with_options
 def inspect(
     inputs: Inputs,
     *,
-    labels: Labels,
-    reading: Annotated[
-        Reading,
-        only(
-            *("columns", "drop", "categorical", "text", "missing"),
-            *("delimiter", "decimal", "text_encoding", "metadata"),
-        ),
-    ],
-    method: Annotated[Method, only("n_landmarks")],
-    machine: Annotated[Machine, only("memory", "threads", "device", "gpu_memory")],
-    full: Full = False,
-    as_json: Json = False,
-    no_progress: NoProgress = False,
-    debug: Debug = False,
+    labels: Annotated[Options, LABELS],
+    reading: Annotated[Options, [name for name in READING if name not in ("dtype", "cache")]],
+    method: Annotated[Options, ("n_landmarks",)],
+    machine: Annotated[Options, ("memory", "threads", "device", "gpu_memory")],
+    full: Annotated[bool, FULL],
+    printing: Annotated[Options, ("as_json", "no_progress", "debug")],
 ) -> None:
     """Say what a file is, what its labels are, and what each method would take.
 
@@ -52,16 +38,17 @@ def inspect(
     from biglp._jobs.inspect.survey import Survey, survey
     from biglp.cli.console import progress_bars, results_console
     from biglp.cli.lean import without_pandas
+    from biglp.cli.running import label_arguments, reading_arguments
 
     files = Files(tuple(inputs))
     if files.is_table:
         without_pandas()
-    with progress_bars(no_progress) as progress:
+    with progress_bars(printing.no_progress) as progress:
         asked = Survey(
             files,
-            **labels.given(),
+            **label_arguments(labels),
             metadata=reading.metadata,
-            reading=reading.given(),
+            reading=reading_arguments(reading),
             n_landmarks=method.n_landmarks,
             memory=machine.memory,
             device=machine.device,
@@ -71,7 +58,7 @@ def inspect(
         )
         found = survey(asked, progress)
     console = results_console()
-    if as_json:
+    if printing.as_json:
         import json
 
         console.print_json(json.dumps(found))

@@ -1,37 +1,35 @@
-"""Every option that several commands share, in the groups that the commands take.
+"""Options of commands, from the table of parameters.
 
-An option is declared here once. The names of the fields are those of a job's arguments and of the
-estimator's parameters, so that a new field reaches them without another line.
+A command names the options it takes in groups, and gets each group as one object; an option of its
+own stands where the command is::
+
+    @with_options
+    def predict(
+        *,
+        reading: Annotated[Options, ("drop", "cache")],
+        machine: Annotated[Options, MACHINE],
+        dry_run: Annotated[bool, Parameter(False, help="Write nothing.")],
+    ) -> None: ...
+
+typer sees the options one by one. A parameter with a help text in a group of the table is an option
+of every command that takes the whole group.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Annotated, Any
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 
-from biglp._core.effort import DEFAULT_EFFORT
-from biglp._lowrank import FACTORS
-from biglp.cli.machine_options import Machine as Machine
-from biglp.cli.machine_options import Threads as Threads
-from biglp.cli.values import (
-    auto_or,
-    balance,
-    delimiter,
-    named_values,
-    names,
-    option,
-    whole_or_text,
-)
+from biglp._core.parameters import OUTPUT, PARAMETERS, REQUIRED, Parameter, chosen, flags_of
+from biglp._core.places import as_place
 
-READING, METHOD, OUTPUT = "Reading the rows", "Method", "Output"
-_reading = partial(option, rich_help_panel=READING)
-_method = partial(option, rich_help_panel=METHOD)
-_output = partial(option, rich_help_panel=OUTPUT)
-output_to = partial(_output, "--output", "-o")
-"""Declare ``--output``, which every command that writes has, with a help text of its own."""
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 Inputs = Annotated[
     list[str],
@@ -43,233 +41,111 @@ Inputs = Annotated[
         show_default=False,
     ),
 ]
-Overwrite = Annotated[bool, _output("--overwrite", help="Replace earlier results.")]
-Json = Annotated[bool, _output("--json", help="Print the summary as JSON, for scripts.")]
-Quiet = Annotated[bool, _output("--quiet", "-q", help="Print nothing but errors.")]
-NoProgress = Annotated[
-    bool, _output("--no-progress", help="Draw no progress bars; results are printed.")
-]
-Debug = Annotated[bool, _output("--debug", help="Show where an error came from.")]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the rows are read."""
+class Options(SimpleNamespace):
+    """Values of options by name; those that a command does not take have their defaults."""
 
-    columns: Annotated[
-        Any, _reading(metavar="A,B,...", help="Feature columns; all by default.", parser=names)
-    ] = None
-    drop: Annotated[
-        Any, _reading(metavar="A,B,...", help="Columns that are no features.", parser=names)
-    ] = None
-    categorical: Annotated[
-        str,
-        _reading(
-            metavar="auto|onehot|error",
-            help="Text columns: auto takes each for what it is (few or many categories, dates, "
-            "names of the rows), onehot makes a feature of each category, error refuses text.",
-        ),
-    ] = "auto"
-    text: Annotated[
-        Any,
-        _reading(
-            metavar="A,B,...",
-            help="Columns of sentences, whose words are counted; left out without this.",
-            parser=names,
-        ),
-    ] = None
-    missing: Annotated[
-        str,
-        _reading(
-            metavar="auto|mean|error",
-            help="Missing values: auto fills in the median and marks them, mean fills in the mean, "
-            "error refuses them.",
-        ),
-    ] = "auto"
-    delimiter: Annotated[
-        Any,
-        _reading(
-            metavar="CHAR",
-            help="Delimiter of a text table; found by looking by default.",
-            parser=delimiter,
-        ),
-    ] = None
-    decimal: Annotated[
-        str | None,
-        _reading(metavar=".|,", help="Decimal mark of a text table; found by looking by default."),
-    ] = None
-    text_encoding: Annotated[
-        str | None,
-        _reading(
-            "--encoding",
-            metavar="NAME",
-            help="Encoding of a text table, such as cp1252; found by looking by default.",
-        ),
-    ] = None
-    dtype: Annotated[
-        str | None,
-        _reading(metavar="float32|float64", help="Precision of a table's rows; float64 for text."),
-    ] = None
-    metadata: Annotated[
-        str | None, _reading(metavar="FILE", help="Table beside the rows that has their labels.")
-    ] = None
-    cache: Annotated[
-        str | None,
-        _reading(
-            metavar="FOLDER|never",
-            help="Where tables are converted and files of stores copied; by the output by default.",
-        ),
-    ] = None
+    def __getattr__(self, name: str) -> Any:
+        if name not in PARAMETERS:
+            raise AttributeError(name)
+        return PARAMETERS[name].default
 
-    def given(self) -> dict[str, Any]:
-        """Options of the reader that were given; cache and metadata are the job's affair."""
-        known = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        del known["cache"], known["metadata"]
-        return {name: value for name, (value, default) in known.items() if value != default}
+    def chosen(self) -> dict[str, Any]:
+        """Options that are not at their defaults."""
+        return chosen(vars(self))
 
 
-@dataclass(frozen=True)
-class Method:
-    """Parameters of the estimator."""
-
-    factor: Annotated[
-        str,
-        _method(
-            metavar="|".join(("auto", *FACTORS)),
-            help="Low-rank graph; auto is anchors.",
-        ),
-    ] = "auto"
-    n_landmarks: Annotated[
-        Any,
-        _method(
-            "--n-landmarks", "-k", metavar="K", help="Number of landmarks.", parser=auto_or(int)
-        ),
-    ] = "auto"
-    landmarks: Annotated[
-        str,
-        _method(
-            metavar="kmeans|kmeans-full|random",
-            help="How landmarks are chosen: k-means on a sample or on all rows, or random rows.",
-        ),
-    ] = "kmeans"
-    bandwidth: Annotated[
-        Any,
-        _method(metavar="SIGMA", help="Width of the Gaussian kernel.", parser=auto_or(float)),
-    ] = "auto"
-    alpha: Annotated[
-        Any,
-        _method(
-            "--alpha",  # typer 0.27 would call it --ALPHA, by its metavar
-            metavar="ALPHA",
-            help="How far labels spread, between 0 and 1.",
-            parser=auto_or(float),
-        ),
-    ] = "auto"
-    class_balance: Annotated[
-        Any,
-        _method(
-            metavar="auto|mass|share|centre|none|P,Q,...",
-            help="Weight of the classes: equal (mass), answers as frequent as labels (share), "
-            "labels less their mean (centre), as it comes (none), or their shares.",
-            parser=balance,
-        ),
-    ] = "auto"
-    filter: Annotated[
-        str,
-        _method(
-            metavar="auto|spreading|poisson",
-            help="How labels spread; auto is the committee, or spreading with a factor.",
-        ),
-    ] = "auto"
-    clamp: Annotated[
-        str,
-        _method(
-            metavar="soft|hard",
-            help="Whether labelled rows keep their labels (hard), or can be overruled (soft).",
-        ),
-    ] = "soft"
-    scaling: Annotated[
-        str,
-        _method(
-            metavar="auto|none|standard|minmax|log|unit|text|table",
-            help="Scaling of the features; auto looks at what they are.",
-        ),
-    ] = "auto"
-    projection: Annotated[
-        Any,
-        _method(
-            metavar="auto|none|N",
-            help="Principal directions that wide rows are projected on.",
-            parser=whole_or_text,
-        ),
-    ] = "auto"
-    effort: Annotated[
-        str, _method(metavar="fast|balanced|best", help="What may be spent on accuracy.")
-    ] = DEFAULT_EFFORT
-    solver: Annotated[
-        str,
-        _method(metavar="closed_form|iterative", help="Exact solution, or the paper's iteration."),
-    ] = "closed_form"
-    factor_params: Annotated[
-        Any,
-        _method(
-            metavar="NAME=VALUE,...",
-            help="Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, "
-            "max_iter, tol (GLNP).",
-            parser=named_values,
-        ),
-    ] = None
-    random_state: Annotated[int, _method("--seed", metavar="N", min=0, help="Seed.")] = 0
+def output_to(help: str, metavar: str, default: Any = REQUIRED, **more: Any) -> Parameter:
+    """``--output``, which every command that writes has, with a help text of its own."""
+    return Parameter(default, flag="--output -o", metavar=metavar, help=help, panel=OUTPUT, **more)
 
 
-@dataclass(frozen=True)
-class Results:
-    """What is written for each row, and what happens to earlier results."""
+def local_path(text: str) -> Path:
+    """Read the name of a local file or folder."""
+    place = as_place(text)
+    if not isinstance(place, Path):
+        raise typer.BadParameter(
+            f"{text} is in a store; this command writes to local folders only."
+        )
+    return place
 
-    output_format: Annotated[
-        str,
-        _output(
-            metavar="auto|npy|parquet|csv|jsonl",
-            help="Format of the labels in a folder; auto is Parquet for tables, else .npy.",
-        ),
-    ] = "auto"
-    probabilities: Annotated[
-        bool, _output("--probabilities", help="Also write class probabilities.")
-    ] = False
-    top: Annotated[
-        int | None,
-        _output(
-            metavar="K",
-            min=1,
-            help="Also write the K likeliest classes and their probabilities.",
-        ),
-    ] = None
-    confidence: Annotated[
-        bool, _output("--confidence", help="Also write the probability of the chosen class.")
-    ] = False
-    resume: Annotated[bool, _output("--resume", help="Go on where an interrupted run stopped.")] = (
-        False
+
+def option(name: str, parameter: Parameter, kind: Any = None) -> inspect.Parameter:
+    """What typer sees of a parameter; ``kind`` is its type, by default that of the default."""
+    default, read = parameter.default, parameter.read
+    if read in (int, float):
+        kind, read = read, None
+    elif kind is None:
+        kind = str if default is None else type(default)
+    kind = list[str] if parameter.many else Any if read else kind
+    metavar = parameter.metavar or "|".join(parameter.words)
+    # A shell completes words; N and FILE stand for others.
+    words = [word for word in metavar.split("|") if word.islower()] if "|" in metavar else []
+    about = typer.Option(
+        *flags_of(name, parameter),
+        metavar=metavar or None,
+        help=parameter.help,
+        parser=read and _explained(read),
+        min=parameter.least,
+        max=parameter.most,
+        autocompletion=(lambda: words) if words else None,
+        rich_help_panel=parameter.panel,
     )
-    overwrite: Overwrite = False
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is REQUIRED else default,
+        annotation=Annotated[kind | None if default is None and kind is not Any else kind, about],
+    )
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of what is written for each row."""
-        if self.probabilities and self.top is not None:
-            raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
-        wanted = {
-            "label": True,
-            "confidence": self.confidence,
-            "probabilities": self.probabilities or self.top is not None,
+
+def _explained(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Let typer print what is wrong with a value."""
+
+    def parse(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parse
+
+
+def with_options(command: Command) -> Command:
+    """Let typer see the options of a command's groups as options of the command."""
+    signature = inspect.signature(command, eval_str=True)
+    shown: list[inspect.Parameter] = []
+    groups: dict[str, list[str]] = {}
+    for argument in signature.parameters.values():
+        kind: Any = argument.annotation
+        about: Any = None
+        if get_origin(kind) is Annotated:
+            kind, about = get_args(kind)[:2]
+        if kind is Options:
+            named = about if isinstance(about, dict) else {name: PARAMETERS[name] for name in about}
+            group = {name: parameter for name, parameter in named.items() if parameter.help}
+            groups[argument.name] = list(group)
+            shown += [option(name, parameter) for name, parameter in group.items()]
+        elif isinstance(about, Parameter):
+            shown.append(option(argument.name, about, kind))
+        else:
+            shown.append(argument)
+
+    @functools.wraps(command)
+    def run(**values: Any) -> Any:
+        grouped = {
+            argument: Options(**{name: values.pop(name) for name in group})
+            for argument, group in groups.items()
         }
-        return tuple(name for name, yes in wanted.items() if yes)
+        return command(**values, **grouped)
+
+    return signed(run, shown)  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Printing:
-    """What is printed."""
-
-    as_json: Json = False
-    quiet: Quiet = False
-    no_progress: NoProgress = False
-    debug: Debug = False
+def signed(command: Command, shown: list[inspect.Parameter]) -> Command:
+    """Let typer see these parameters."""
+    signature = inspect.signature(command).replace(parameters=shown)
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return command

@@ -13,24 +13,20 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-import typer
-
-from biglp.cli.options import READING
+from biglp._core.parameters import ROWS, Parameter
+from biglp.cli.options import option, signed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Gives = Literal["answers", "table", "folder", "nothing"]
-InputFormat = Annotated[
-    str | None,
-    typer.Option(
-        metavar="csv|jsonl|npy|...",
-        help="Format of rows from standard input; found by looking by default.",
-        rich_help_panel=READING,
-    ),
-]
+INPUT_FORMAT = Parameter(
+    None,
+    "Format of rows from standard input; found by looking by default.",
+    "csv|jsonl|npy|...",
+    panel=ROWS,
+)
 STREAM = "-"
 
 
@@ -45,10 +41,7 @@ def piped(gives: Gives) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         signature = inspect.signature(command)
-        option = Parameter(
-            "input_format", Parameter.KEYWORD_ONLY, default=None, annotation=InputFormat
-        )
-        shown = [*signature.parameters.values(), option]
+        shown = [*signature.parameters.values(), option("input_format", INPUT_FORMAT)]
 
         @functools.wraps(command)
         def run(*, input_format: str | None, **given: Any) -> Any:
@@ -67,9 +60,7 @@ def piped(gives: Gives) -> Callable[[Command], Command]:
                     given["output"] = stack.enter_context(_standard_output(ending))
                 return command(**given)
 
-        run.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-        return run  # type: ignore[return-value]
+        return signed(run, shown)  # type: ignore[return-value]
 
     return decorate
 

@@ -6,17 +6,23 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.parameters import MACHINE, PRINTING, RESULTS
 from biglp._core.places import as_place
 from biglp.cli.errors import explained
-from biglp.cli.groups import grouped, only
-from biglp.cli.label_options import Labels
-from biglp.cli.options import Inputs, Machine, Printing, Reading, Results, output_to
+from biglp.cli.options import Inputs, Options, output_to, with_options
 from biglp.cli.pipes import piped
+
+FILE = output_to(
+    "File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), or a folder, which may be "
+    "URIs (s3://…); or - for standard output.",
+    "OUT",
+    read=as_place,
+)
 
 
 @explained
 @piped("answers")
-@grouped
+@with_options
 def predict(
     model: Annotated[
         Any,
@@ -26,21 +32,12 @@ def predict(
     ],
     inputs: Inputs,
     *,
-    labels: Annotated[Labels, only("id_column")],
-    reading: Annotated[Reading, only("drop", "delimiter", "decimal", "text_encoding", "cache")],
-    machine: Machine,
-    output: Annotated[
-        Any,
-        output_to(
-            parser=as_place,
-            metavar="OUT",
-            help="File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), or a folder, "
-            "which may be URIs (s3://…); or - for standard output.",
-            show_default=False,
-        ),
-    ],
-    results: Results,
-    printing: Printing,
+    labels: Annotated[Options, ("id_column",)],
+    reading: Annotated[Options, ("drop", "delimiter", "decimal", "text_encoding", "cache")],
+    machine: Annotated[Options, MACHINE],
+    output: Annotated[Any, FILE],
+    results: Annotated[Options, RESULTS],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Label new rows with a saved model; the training data is not needed.
 

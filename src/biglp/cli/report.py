@@ -7,14 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.parameters import MACHINE, PRINTING
 from biglp._core.places import as_place
 from biglp.cli.errors import explained
-from biglp.cli.groups import grouped, only
-from biglp.cli.options import Machine, Printing, Reading, Results, output_to
+from biglp.cli.options import Options, output_to, with_options
+
+PAGE = output_to(
+    "HTML file; by default report.html in the folder, which is replaced.",
+    "FILE",
+    None,
+    read=as_place,
+)
 
 
 @explained
-@grouped
+@with_options
 def report(
     folder: Annotated[
         Any,
@@ -26,18 +33,11 @@ def report(
         ),
     ],
     *,
-    reading: Annotated[Reading, only("cache")],
-    machine: Machine,
-    output: Annotated[
-        Any,
-        output_to(
-            parser=as_place,
-            metavar="FILE",
-            help="HTML file; by default report.html in the folder, which is replaced.",
-        ),
-    ] = None,
-    results: Annotated[Results, only("overwrite")],
-    printing: Printing,
+    reading: Annotated[Options, ("cache",)],
+    machine: Annotated[Options, MACHINE],
+    output: Annotated[Any, PAGE],
+    results: Annotated[Options, ("overwrite",)],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Write the report of a finished fit: one HTML file to read, print or send.
 

@@ -7,12 +7,18 @@ from typing import Annotated
 
 import typer
 
+from biglp._core.parameters import Parameter
 from biglp.cli.errors import explained
-from biglp.cli.options import Debug, Quiet, output_to
-from biglp.cli.values import local_path
+from biglp.cli.options import Options, local_path, output_to, with_options
+
+QUICK = Parameter(False, "Fewer trials and rows: minutes instead of hours.")
+FOLDER = output_to(
+    "Folder for paper.md, results/ and img/.", "FOLDER", Path("reproduce-out"), read=local_path
+)
 
 
 @explained
+@with_options
 def reproduce(
     experiment: Annotated[
         str,
@@ -21,15 +27,8 @@ def reproduce(
         ),
     ] = "all",
     *,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer trials and rows: minutes instead of hours.")
-    ] = False,
-    output: Annotated[
-        Path,
-        output_to(
-            parser=local_path, metavar="FOLDER", help="Folder for paper.md, results/ and img/."
-        ),
-    ] = Path("reproduce-out"),
+    quick: Annotated[bool, QUICK],
+    output: Annotated[Path, FOLDER],
     file: Annotated[
         Path | None,
         typer.Option(
@@ -40,8 +39,7 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    printing: Annotated[Options, ("quiet", "debug")],
 ) -> None:
     r"""Run the paper's experiments and set its numbers beside ours.
 
@@ -59,13 +57,13 @@ def reproduce(
     progress, began = errors_console(), time.perf_counter()
 
     def say(line: str) -> None:
-        if not quiet:
+        if not printing.quiet:
             progress.print(
                 f"[dim]{time.perf_counter() - began:5.0f} s[/dim]  {escape(line)}", soft_wrap=True
             )
 
     parts = run(experiment, output, quick=quick, say=say, file=file)
-    if quiet:
+    if printing.quiet:
         return
     console = results_console()
     for part in parts:

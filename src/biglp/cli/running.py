@@ -8,33 +8,35 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import typer
+
 from biglp._core.arrays import unflagged
 from biglp._core.checkpoint import differences, read_identity
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
+from biglp._core.parameters import LABELS, PLACING
 from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
 from biglp._jobs.inputs import STDOUT_FOLDER
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import errors_console, progress_bars, results_console
 from biglp.cli.errors import escape
-from biglp.cli.label_options import Labels
-from biglp.cli.options import Machine, Printing, Reading, Results
+from biglp.cli.options import Options
 from biglp.cli.summary import show_summary
 
 
 def job_arguments(
-    inputs: Sequence[str], output: Any, reading: Reading, machine: Machine, results: Results
+    inputs: Sequence[str], output: Any, reading: Options, machine: Options, results: Options
 ) -> dict[str, Any]:
     """Arguments that every job takes, from the options of a command."""
     return {
         "inputs": tuple(inputs),
         "output": output,
-        "reading": reading.given(),
+        "reading": reading_arguments(reading),
         "metadata": reading.metadata,
         "cache": reading.cache,
         "engine": machine.engine,
         "threads": machine.threads,
-        "outputs": results.outputs,
+        "outputs": outputs_of(results),
         "top": results.top,
         "output_format": results.output_format,
         "resume": results.resume,
@@ -43,20 +45,43 @@ def job_arguments(
     }
 
 
-def placing(machine: Machine) -> dict[str, Any]:
+def reading_arguments(reading: Options) -> dict[str, Any]:
+    """Options of the reader that were given; cache and metadata are the job's affair."""
+    return {k: v for k, v in reading.chosen().items() if k not in ("cache", "metadata")}
+
+
+def label_arguments(labels: Options) -> dict[str, Any]:
+    """Where the labels are, as a job takes it."""
+    given = {name: getattr(labels, name) for name in LABELS}
+    marks = tuple(labels.unlabelled or ()) or None
+    return given | {"labels": tuple(labels.labels or ()), "unlabelled": marks}
+
+
+def outputs_of(results: Options) -> tuple[str, ...]:
+    """Names of what is written for each row."""
+    if results.probabilities and results.top is not None:
+        raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
+    wanted = {
+        "label": True,
+        "confidence": results.confidence,
+        "probabilities": results.probabilities or results.top is not None,
+    }
+    return tuple(name for name, yes in wanted.items() if yes)
+
+
+def placing(machine: Options) -> dict[str, Any]:
     """Parameters that say where the work is done, by the estimators' names."""
-    names = ("device", "gpu_memory", "precision", "memory")
-    return {name: getattr(machine, name) for name in names}
+    return {name: getattr(machine, name) for name in PLACING}
 
 
-def added_labels(known: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+def added_labels(known: Mapping[str, Any], labels: Options) -> dict[str, Any]:
     """Labels of an earlier fit, and those that are named now: these come later and count more."""
-    given = labels.given()
+    given = label_arguments(labels)
     named = {name: value or known.get(name) for name, value in given.items()}
     return named | {"labels": (*known["labels"], *given["labels"])}
 
 
-def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]) -> None:
+def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
     with progress_bars(printing.quiet or printing.no_progress) as progress, unflagged():
         summary = job.run(progress)
@@ -68,7 +93,7 @@ def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]
         show(summary)
 
 
-def run_resumable(job: Job, printing: Printing) -> None:
+def run_resumable(job: Job, printing: Options) -> None:
     """Run a job that writes a result for each row; after an interruption, say how to go on."""
     try:
         run_job(job, printing, show_summary)

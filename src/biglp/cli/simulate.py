@@ -7,42 +7,35 @@ from typing import Annotated
 
 import typer
 
+from biglp._core.parameters import PRINTING, Parameter, group
 from biglp.cli.errors import explained
-from biglp.cli.options import Debug, Json, NoProgress, Overwrite, Quiet, Threads, output_to
-from biglp.cli.values import local_path
+from biglp.cli.options import Options, local_path, output_to, with_options
+
+FILE = output_to("File for the rows; labels and truth go beside it.", "FILE.npy", read=local_path)
+CLUSTERS = group(
+    None,
+    classes=Parameter(2, "Classes.", "N", least=2),
+    clusters=Parameter(3, "Clusters of a class.", "N", least=1),
+    separation=Parameter(6.0, "Distance between clusters.", "D", least=0),
+    noise=Parameter(1.0, "Spread of a cluster.", "S", least=0),
+    labels=Parameter(100, "Labelled rows of a class.", "N", flag="--labels-per-class", least=0),
+    seed=Parameter(0, "Seed.", "N", least=0),
+)
 
 
 @explained
+@with_options
 def simulate(
     rows: Annotated[
         str, typer.Argument(metavar="ROWS", help="Number of rows, such as 50000 or 10M.")
     ],
     features: Annotated[str, typer.Argument(metavar="FEATURES", help="Number of features.")],
-    output: Annotated[
-        Path,
-        output_to(
-            parser=local_path,
-            metavar="FILE.npy",
-            help="File for the rows; labels and truth go beside it.",
-            show_default=False,
-        ),
-    ],
-    classes: Annotated[int, typer.Option(min=2, metavar="N", help="Classes.")] = 2,
-    clusters: Annotated[int, typer.Option(min=1, metavar="N", help="Clusters of a class.")] = 3,
-    separation: Annotated[
-        float, typer.Option(min=0, metavar="D", help="Distance between clusters.")
-    ] = 6.0,
-    noise: Annotated[float, typer.Option(min=0, metavar="S", help="Spread of a cluster.")] = 1.0,
-    labels_per_class: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Labelled rows of a class.")
-    ] = 100,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed.")] = 0,
-    threads: Threads = None,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    no_progress: NoProgress = False,
-    debug: Debug = False,
+    output: Annotated[Path, FILE],
+    *,
+    simulated: Annotated[Options, CLUSTERS],
+    machine: Annotated[Options, ("threads",)],
+    results: Annotated[Options, ("overwrite",)],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Write made-up rows, some labels (-1 elsewhere) and the truth.
 
@@ -61,20 +54,13 @@ def simulate(
     from biglp._sources.formats.simulation import Simulation
     from biglp.cli.console import progress_bars, results_console, seconds
 
-    settings = {
-        "classes": classes,
-        "clusters": clusters,
-        "separation": separation,
-        "noise": noise,
-        "labels": labels_per_class,
-        "seed": seed,
-    }
+    settings = vars(simulated)
     written = ",".join(f"{name}={value}" for name, value in settings.items())
     simulation = Simulation.parse(f"sim:{rows}x{features},{written}")
     if output.suffix != ".npy":
         raise ParameterError(f"{output} must end in .npy, the format that is written.")
     there = [path for path in (output, *_companions(output)) if path.exists()]
-    if there and not overwrite:
+    if there and not results.overwrite:
         raise ParameterError(f"{there[0]} is there already; give --overwrite to replace it.")
     size = simulation.n_rows * (4 * simulation.n_features + 4)
     free = free_space(output.parent)
@@ -85,17 +71,17 @@ def simulate(
             "file."
         )
     began = time.perf_counter()
-    with progress_bars(quiet or no_progress) as progress:
+    with progress_bars(printing.quiet or printing.no_progress) as progress:
         output.parent.mkdir(parents=True, exist_ok=True)
         paths = write_simulation(
-            output, simulation, n_threads=threads or available_cores(), progress=progress
+            output, simulation, n_threads=machine.threads or available_cores(), progress=progress
         )
     taken = time.perf_counter() - began
     console = results_console()
-    if as_json:
+    if printing.as_json:
         facts = {name: str(path) for name, path in paths.items()}
         console.print_json(json.dumps({**settings, "files": facts, "seconds": round(taken, 3)}))
-    elif not quiet:
+    elif not printing.quiet:
         console.print(
             f"[bold green]{simulation.n_rows:,} rows × {simulation.n_features:,} features"
             f"[/bold green] ({format_bytes(size)}) in {seconds(taken)}"

@@ -7,30 +7,45 @@ from typing import Annotated, Any
 
 import typer
 
+from biglp._core.parameters import (
+    MACHINE,
+    METHOD_PANEL,
+    OUTPUT,
+    PRINTING,
+    READING,
+    TASKS,
+    Parameter,
+    column_names,
+    flags_of,
+)
 from biglp._core.places import as_place
 from biglp.cli.errors import explained
-from biglp.cli.groups import grouped, only
-from biglp.cli.label_options import Labels
-from biglp.cli.options import (
-    METHOD,
-    OUTPUT,
-    Machine,
-    Method,
-    Printing,
-    Reading,
-    Results,
-    output_to,
-)
+from biglp.cli.options import Options, output_to, with_options
 from biglp.cli.pipes import piped
-from biglp.cli.values import names, option
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""
+NUMBER = Parameter(10, "Rows to suggest.", "N", flag="--number -n", least=1, panel=METHOD_PANEL)
+MODEL = Parameter(None, "A model.biglp file.", "FILE", read=as_place, panel=METHOD_PANEL)
+FILE = output_to(
+    "File with an empty column 'label' to fill in, or - for standard output; printed for people by "
+    "default.",
+    "FILE",
+    None,
+    read=as_place,
+)
+SHOW = Parameter(
+    None,
+    "Columns of the rows' table to show to those who label.",
+    "A,B,...",
+    read=column_names,
+    panel=OUTPUT,
+)
 
 
 @explained
 @piped("table")
-@grouped
+@with_options
 def suggest(
     inputs: Annotated[
         list[str],
@@ -42,57 +57,17 @@ def suggest(
         ),
     ],
     *,
-    n: Annotated[
-        int,
-        typer.Option(
-            "--number",
-            "-n",
-            min=1,
-            metavar="N",
-            help="Rows to suggest.",
-            rich_help_panel=METHOD,
-        ),
-    ] = 10,
-    model: Annotated[
-        Any,
-        typer.Option(
-            metavar="FILE", help="A model.biglp file.", rich_help_panel=METHOD, parser=as_place
-        ),
-    ] = None,
-    labels: Annotated[Labels, only("labels", "label_column", "id_column", "unlabelled")],
-    reading: Reading,
-    method: Annotated[Method, only("n_landmarks", "scaling", "random_state")],
-    machine: Machine,
-    output: Annotated[
-        Any,
-        output_to(
-            parser=as_place,
-            metavar="FILE",
-            help="File with an empty column 'label' to fill in, or - for standard output; printed "
-            "for people by default.",
-        ),
-    ] = None,
-    task_format: Annotated[
-        str | None,
-        option(
-            "--format",
-            metavar="csv|jsonl|label-studio|argilla",
-            help="Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "
-            "export biglp fit --labels reads; by default as the file is called.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    show: Annotated[
-        Any,
-        typer.Option(
-            metavar="A,B,...",
-            help="Columns of the rows' table to show to those who label.",
-            parser=names,
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    results: Annotated[Results, only("overwrite")],
-    printing: Printing,
+    n: Annotated[int, NUMBER],
+    model: Annotated[Any, MODEL],
+    labels: Annotated[Options, ("labels", "label_column", "id_column", "unlabelled")],
+    reading: Annotated[Options, READING],
+    method: Annotated[Options, GRAPH],
+    machine: Annotated[Options, MACHINE],
+    output: Annotated[Any, FILE],
+    task_format: Annotated[str | None, TASKS["task_format"]],
+    show: Annotated[Any, SHOW],
+    results: Annotated[Options, ("overwrite",)],
+    printing: Annotated[Options, PRINTING],
 ) -> None:
     """Say which rows to label next: those whose labels would help most.
 
@@ -105,40 +80,50 @@ def suggest(
     """
     from biglp._jobs.suggest import SuggestJob, earlier_run, is_earlier_run
     from biglp._jobs.suggest_first import FirstJob
-    from biglp.cli.running import added_labels, job_arguments, placing, run_job
+    from biglp.cli.running import (
+        added_labels,
+        job_arguments,
+        label_arguments,
+        placing,
+        reading_arguments,
+        run_job,
+    )
 
     arguments = job_arguments(inputs, output or Path(), reading, machine, results)
     arguments |= {"n": n, **placing(machine)}
     arguments |= {"task_format": task_format, "show": show or ()}
-    named = labels.given()
+    named = label_arguments(labels)
     del named["weight_column"]  # which rows have a label is all that counts here
     if model is None and not is_earlier_run(inputs):
-        parameters = {name: getattr(method, name) for name in GRAPH}
-        first = FirstJob(**arguments, **named, parameters=parameters)
-        run_job(first, printing, _show_first)
+        run_job(FirstJob(**arguments, **named, parameters=vars(method)), printing, _show_first)
         return
     _refuse_choices(reading, method)
     if model is None:
         known = earlier_run(as_place(inputs[0]))
         known |= {name: added_labels(known, labels)[name] for name in named}
-        known["reading"] = reading.given() or known["reading"]
+        known["reading"] = reading_arguments(reading) or known["reading"]
         known["metadata"] = reading.metadata or known["metadata"]
     else:
-        known = {"inputs": tuple(inputs), "model": model, "reading": reading.given(), **named}
+        known = {
+            "inputs": tuple(inputs),
+            "model": model,
+            "reading": reading_arguments(reading),
+            **named,
+        }
     job = SuggestJob(**(arguments | known))
     run_job(job, printing, _show)
 
 
-def _refuse_choices(reading: Reading, method: Method) -> None:
+def _refuse_choices(reading: Options, method: Options) -> None:
     """Refuse options about features and graph, which are those of the model."""
-    from biglp._core.errors import ParameterError, option_of
+    from biglp._core.errors import ParameterError
     from biglp._sources.options import LAYOUT
 
-    given = [name for name in reading.given() if name not in ("drop", *LAYOUT)]
-    given += [name for name in GRAPH if getattr(method, name) != getattr(Method(), name)]
+    taken = ("drop", "metadata", "cache", *LAYOUT)
+    given = [name for name in (*reading.chosen(), *method.chosen()) if name not in taken]
     if given:
         raise ParameterError(
-            f"{option_of(given[0])} means nothing here: how rows become features is known from "
+            f"{flags_of(given[0])[0]} means nothing here: how rows become features is known from "
             "the model. Leave it out, or give rows without --model."
         )
 

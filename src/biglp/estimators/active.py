@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from biglp._answers.base import HeldOut, Problem
 from biglp._core.arrays import to_numpy
-from biglp._core.checks import positive_integer
 from biglp._core.errors import BigLPWarning, ParameterError
+from biglp._core.parameters import positive_integer
+from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.learning import learn
@@ -22,7 +23,6 @@ from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
 from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
-from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._fit.unlike import unlike_labels
 from biglp._labels.labels import Labels

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import namespace, to_numpy
-from biglp._core.checks import positive_integer
 from biglp._core.errors import LabelError, ParameterError
+from biglp._core.parameters import positive_integer
 from biglp._fit.model import Model
 from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
 from biglp._sinks import ArraySink

@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import unflagged
+from biglp._core.device import Place
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.notebook import shown_progress
-from biglp._core.place import Place
+from biglp._core.parameters import chosen
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
@@ -162,13 +163,7 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _reading(self) -> dict[str, Any]:
         """Parameters that say how a table is read, where they are given."""
-        default = {"categorical": "auto", "missing": "auto"}
-        given = {name: getattr(self, name) for name in READING}
-        return {
-            name: value
-            for name, value in given.items()
-            if value is not None and not (isinstance(value, str) and value == default.get(name))
-        }
+        return chosen({name: getattr(self, name) for name in READING})
 
     def _alike(self, X: Any) -> dict[str, Any]:
         """Options that open new rows as the training rows were."""

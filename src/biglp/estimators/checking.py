@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._answers.base import HeldOut, Problem
-from biglp._core.checks import probability
 from biglp._core.errors import ParameterError
+from biglp._core.parameters import checked
 from biglp._fit.bad_rows import explained
 from biglp._fit.check import check_labels
 from biglp._labels.doubt import DoubtfulLabels
@@ -61,7 +61,7 @@ class LabelCheckMixin:
         """
         check_is_fitted(self)
         if least is not None:
-            least = probability("least", least)
+            least = checked("least", least)
         if "_problem" not in self.__dict__:
             raise ParameterError(
                 "this estimator holds neither its training rows nor their labels, because it was "

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 from sklearn.base import ClassifierMixin
 
 from biglp._core.errors import BigLPWarning, ParameterError
+from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import forget_features
-from biglp._fit.settings import Settings
 from biglp._sinks import ArraySink
 from biglp._sources import Source, working_dtype
 from biglp._sources.labels.input import Gathered

@@ -11,8 +11,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import to_numpy
+from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.settings import Settings
 from biglp._labels.targets import encode_targets
 from biglp._sinks import ValuesSink
 from biglp.estimators.base import Estimator

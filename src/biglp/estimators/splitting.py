@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
 
-from biglp._core.checks import seed_from
 from biglp._core.errors import LabelError, ParameterError
+from biglp._core.parameters import seed_from
 from biglp._labels.labels import encode_labels
 from biglp._labels.values import as_column, n_columns
 
@@ -93,7 +93,7 @@ class SemiSupervisedKFold(BaseCrossValidator):
                 "NaN or '' where the label is unknown."
             )
         rows, codes = _labelled(y)
-        rng = np.random.default_rng(seed_from(self.random_state))
+        rng = np.random.default_rng(seed_from("random_state", self.random_state))
         order = rng.permutation(len(rows))
         rows, codes = rows[order], codes[order]
         dealt = np.argsort(codes, kind="stable")  # class by class, in a drawn order within each

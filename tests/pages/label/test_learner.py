@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from biglp._core.blocks import cut_rows
+from biglp._core.settings import Settings
 from biglp._engines import make_engine
-from biglp._fit.settings import Settings
 from biglp._pages.label import learner as module
 from biglp._pages.label.learner import Learner
 from biglp._pages.label.pool import PoolSource

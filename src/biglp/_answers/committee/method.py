@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import AnswerSettings, Extra, HeldOut, Learnt, Method, Problem
+from biglp._answers.base import Extra, HeldOut, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
 from biglp._answers.committee.appraisal import appraise, graph_helped
@@ -16,6 +16,7 @@ from biglp._answers.committee.robust import learn_robustly
 from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
 from biglp._core.effort import EFFORTS, left_out
+from biglp._core.settings import AnswerSettings
 from biglp._core.shape import Shape
 from biglp._core.threads import threads_of_one
 from biglp._labels.labels import Labels

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from biglp._core.errors import BigLPWarning
+from biglp._core.settings import Settings
 from biglp._core.shape import Shape, values_per_row
 from biglp._core.threads import blas_threads_for
 from biglp._engines import Engine
 from biglp._fit.memory import MemoryPlan
 from biglp._fit.prepare import choose_scaling, directions_of
-from biglp._fit.settings import Settings
 from biglp._jobs.inspect import stored
 from biglp._jobs.inspect.clock import Pace
 from biglp._jobs.inspect.probe import Probe

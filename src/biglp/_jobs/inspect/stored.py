@@ -24,10 +24,10 @@ from biglp._answers.committee.walks import FEW
 from biglp._answers.spreading import ALPHAS, DEFAULT_ALPHA, LABELS_TO_CHOOSE
 from biglp._core.effort import EFFORTS, PLAIN_STEPS, TREE_STEP, pair_seconds
 from biglp._core.jit import has_compiler
+from biglp._core.settings import Settings
 from biglp._core.shape import Shape
 from biglp._core.threads import one_blas_thread
 from biglp._fit.memory import MemoryPlan
-from biglp._fit.settings import Settings
 from biglp._lowrank import FACTORS
 from biglp._propagate.dense_system import MOST_LABELLED, MOST_SOLVED
 from biglp._propagate.systems import FACTOR_RANK, is_factored

@@ -10,9 +10,9 @@ from typing import Any
 from biglp._core.errors import MemoryBudgetError
 from biglp._core.memory import parse_memory
 from biglp._core.progress import Progress
+from biglp._core.settings import Settings
 from biglp._engines import Engine, make_engine
 from biglp._fit.memory import least_memory
-from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob, per_class
 from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
 from biglp._jobs.inspect.estimate import Estimate, Trials

@@ -20,12 +20,12 @@ from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.arrays import Array, Rows, like, to_dense
 from biglp._core.blocks import Block, Plan
 from biglp._core.memory import available_memory
+from biglp._core.settings import Settings
 from biglp._engines.base import FEWEST_RUNS
 from biglp._fit.learning import learn
 from biglp._fit.memory import plan_memory
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import on_device
-from biglp._fit.settings import Settings
 from biglp._jobs.inspect import stored
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._lowrank import FACTORS

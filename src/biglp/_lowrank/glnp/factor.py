@@ -31,9 +31,10 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like, namespace, squared_norms
 from biglp._core.blocks import Block
-from biglp._core.checks import anything, not_negative, not_negative_integer
 from biglp._core.errors import ParameterError
 from biglp._core.measure import StepClock
+from biglp._core.parameters import anything, not_negative, not_negative_integer
+from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
 from biglp._lowrank.glnp.course import Course
@@ -45,7 +46,6 @@ from biglp._lowrank.glnp.nnls import nonnegative_least_squares
 from biglp._lowrank.glnp.starting import check_start, choose_start
 from biglp._lowrank.kernels import products
 from biglp._lowrank.rows import TrainingRows
-from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.shift import negative_offsets, shifted
 
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}

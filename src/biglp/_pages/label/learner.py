@@ -18,11 +18,11 @@ import numpy as np
 from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
+from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.learning import learn
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import with_only
-from biglp._fit.settings import Settings
 from biglp._fit.suggest import Pool, pool_spectrum, suggest_rows
 from biglp._fit.typical import typical_rows
 from biglp._labels.doubt import find_doubts

@@ -13,8 +13,8 @@ import numpy as np
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._core.memory import parse_memory
+from biglp._core.settings import Settings
 from biglp._engines import make_engine
-from biglp._fit.settings import Settings
 from biglp._jobs.fit import FitJob
 from biglp._pages.label.answers import Answers
 from biglp._pages.label.classes import class_name

@@ -1,0 +1,547 @@
+"""Every parameter by name: its default, how a value is checked, and its option.
+
+Estimators, jobs and command line have them from here. ``biglp --help`` is written from this table,
+so that nothing heavy is loaded; registries of the rooms above are asked when one of their names is.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+from biglp._core.effort import DEFAULT_EFFORT, EFFORTS
+from biglp._core.errors import ParameterError
+
+# Checks: each takes the name of a parameter and the value that was found, returns the value as the
+# work needs it, and says in its error what was found and what is allowed.
+
+Check = Callable[[str, Any], Any]
+NEAREST_TO_ONE = 1e-10
+"""The algebra loses as many digits as 1 − α has zeros, of about 16."""
+
+
+def anything(name: str, value: Any) -> Any:
+    """Take a value as it is; whoever uses it checks it."""
+    return value
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Check a name."""
+    allowed = tuple(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(f"{name}={value!r} is not known; use one of {', '.join(allowed)}.")
+    return value
+
+
+def positive_integer(name: str, value: Any, least: int = 1) -> int:
+    """Check an integer of 1 or more."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
+        raise ParameterError(
+            f"{name}={value!r} cannot be used; give an integer of {least} or more."
+        )
+    return int(value)
+
+
+def not_negative_integer(name: str, value: Any) -> int:
+    """Check an integer of 0 or more."""
+    return positive_integer(name, value, least=0)
+
+
+def positive(name: str, value: Any) -> float:
+    """Check a finite number above 0."""
+    if not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+        raise ParameterError(f"{name}={value!r} cannot be used; give a finite number above 0.")
+    return float(value)
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Check a finite number of 0 or more."""
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) < math.inf:
+        raise ParameterError(f"{name}={value!r} cannot be used; give a finite number of 0 or more.")
+    return float(value)
+
+
+def probability(name: str, value: Any) -> float:
+    """Check a number from 0 to 1."""
+    if not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
+        raise ParameterError(f"{name}={value!r} cannot be used; give a number from 0 to 1.")
+    return float(value)
+
+
+def fraction(name: str, value: Any, also: str = "") -> float:
+    """Check a number between 0 and 1, both excluded, from which 1 can be told."""
+    if not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
+        raise ParameterError(
+            f"{name}={value!r} is outside (0, 1); use {also}a number between 0 and 1, "
+            "both excluded (0.99 spreads far, 0.01 hardly at all)."
+        )
+    if 1.0 - float(value) < NEAREST_TO_ONE:
+        raise ParameterError(
+            f"{name}={value!r} is 1 but for rounding, and nothing could be solved; use {also}a "
+            "number up to 0.999999999 (0.99 spreads far)."
+        )
+    return float(value)
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    """Check a switch."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name}={value!r} cannot be used; give True or False.")
+    return value
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to biglp."""
+    return isinstance(value, str) and value == "auto"
+
+
+def unless_auto(check: Check) -> Check:
+    """Check a value that may be left to biglp, which is None from there on."""
+    return lambda name, value: None if is_auto(value) else check(name, value)
+
+
+def seed_from(name: str, value: Any) -> int:
+    """Turn None, an integer or a RandomState/Generator into one seed."""
+    import numpy as np
+
+    if value is None:
+        return 0  # the same answer every time, unless another seed is asked for
+    if isinstance(value, numbers.Integral) and int(value) >= 0:
+        return int(value)
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(2**31 - 1))
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**31 - 1))
+    raise ParameterError(
+        f"{name}={value!r} cannot be used; give None, an integer of 0 or more, "
+        "a RandomState or a Generator."
+    )
+
+
+def _directions(name: str, value: Any) -> int | None:
+    """Number of directions: None is "auto", 0 is "none"."""
+    if is_auto(value):
+        return None
+    if isinstance(value, str) and value == "none":
+        return 0
+    try:
+        return positive_integer(name, value)
+    except ParameterError:
+        raise ParameterError(
+            f"{name}={value!r} cannot be used; give 'auto', 'none' or a number of "
+            "directions, an integer of 1 or more."
+        ) from None
+
+
+def _dict(name: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ParameterError(f"{name}={value!r} cannot be used; give a dict or None.")
+    return dict(value or {})
+
+
+def _memory(name: str, value: Any) -> int:
+    from biglp._core.memory import parse_memory
+
+    return parse_memory(value, name)
+
+
+def _device(name: str, value: Any) -> str:
+    from biglp._core.arrays import require_device
+
+    return require_device(value)
+
+
+# Values of options, from text. A ValueError says what is wrong with it.
+
+
+def auto_or(kind: type) -> Callable[[str], Any]:
+    """Return a reader of numbers that also takes "auto"."""
+    what = "a whole number" if kind is int else "a number"
+
+    def read(text: str) -> Any:
+        try:
+            return text if text == "auto" else kind(text)
+        except ValueError:
+            raise ValueError(f"{text!r} is neither 'auto' nor {what}.") from None
+
+    return read
+
+
+def balance(text: str) -> Any:
+    """Read a class balance: a word, or the classes' shares."""
+    if "," not in text:
+        return text
+    try:
+        return [float(share) for share in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not auto, mass, share, centre or none, and not shares such as 0.9,0.1."
+        ) from None
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """Split a list of column names; a name with a comma may stand in quotes."""
+    import csv
+
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
+
+
+def named_values(text: str) -> dict[str, Any]:
+    """Read ``name=value,name=value``, where values may be numbers, true or false, or words."""
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not (name and equals and value):
+            raise ValueError(f"{part!r} is not NAME=VALUE, such as max_iter=2000.")
+        switch = {"true": True, "false": False}.get(value.lower())
+        values[name] = number_or_text(value, int, float) if switch is None else switch
+    return values
+
+
+def number_or_text(text: str, *kinds: type) -> Any:
+    """Read a number of the first kind that the text is; text otherwise."""
+    for kind in kinds:
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def whole_or_text(text: str) -> Any:
+    """Read a whole number where the text is one."""
+    return number_or_text(text, int)
+
+
+def tab_or_text(text: str) -> str:
+    """Read a delimiter; a tab may be written as a word or as in Python."""
+    return "\t" if text in ("tab", "\\t") else text
+
+
+# The table.
+
+REQUIRED: Final = object()
+"""The default of an option that must be given."""
+
+
+def looked_up(place: str) -> Any:
+    """What ``"module:NAME"`` stands for: rooms above this one are known by name only."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What is known of a parameter; one without a help text is no option."""
+
+    default: Any = None
+    help: str = ""
+    # What stands for the value in a help text; by default the choices, but a registry that takes a
+    # while to load is not asked for it. A shell completes words between bars.
+    metavar: str = ""
+    _: KW_ONLY
+    check: Check | None = None  # check(name, value): the value as the work needs it, or an error
+    # Words that it may be where it is text, or at all where there is no check; "module:NAME" stands
+    # for the names of a registry.
+    choices: tuple[str, ...] = ()
+    flag: str = ""  # names of the option, where it is not called after the parameter: "--number -n"
+    read: Callable[[str], Any] | None = None  # from text; by default to the type of the default
+    many: bool = False  # may be given several times
+    least: float | None = None  # limits of a number, which the help text names
+    most: float | None = None
+    panel: str | None = None  # heading in the help text
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The choices, with the names of registries."""
+        words: list[str] = []
+        for choice in self.choices:
+            words += looked_up(choice) if ":" in choice else (choice,)
+        return tuple(words)
+
+    def checked(self, name: str, value: Any) -> Any:
+        """A value as the work needs it."""
+        if self.choices and (self.check is None or isinstance(value, str)):
+            return one_of(name, value, self.words)
+        return value if self.check is None else self.check(name, value)
+
+
+def group(panel: str | None, **parameters: Parameter) -> dict[str, Parameter]:
+    """Parameters whose options stand together in a help text."""
+    return {name: replace(parameter, panel=panel) for name, parameter in parameters.items()}
+
+
+ROWS, METHOD_PANEL, OUTPUT = "Reading the rows", "Method", "Output"
+
+LABELS = group(
+    ROWS,
+    labels=Parameter(
+        None,
+        "Labels: one a row (-1 or empty where there is none), 'row,label', 'id,label', each "
+        "with a weight or without, or an export of Label Studio or Argilla. May be given several "
+        "times, and beside --label-column: the last label of a row counts.",
+        "FILE",
+        many=True,
+    ),
+    label_column=Parameter(None, "Column that holds labels.", "NAME"),
+    id_column=Parameter(
+        None, "Column that holds the rows' IDs: labels are joined by it, results carry it.", "NAME"
+    ),
+    weight_column=Parameter(None, "Column that holds the weights of the labels.", "NAME"),
+    unlabelled=Parameter(
+        None,
+        "What marks a row without a label, beside empty: by default -1 and what programs "
+        "write for a missing value (NA, null, ?, …). May be given several times.",
+        "VALUE",
+        read=whole_or_text,
+        many=True,
+    ),
+)
+"""Where the labels are."""
+
+READING = group(
+    ROWS,
+    columns=Parameter(None, "Feature columns; all by default.", "A,B,...", read=column_names),
+    drop=Parameter(None, "Columns that are no features.", "A,B,...", read=column_names),
+    categorical=Parameter(
+        "auto",
+        "Text columns: auto takes each for what it is (few or many categories, dates, names "
+        "of the rows), onehot makes a feature of each category, error refuses text.",
+        choices=("auto", "onehot", "error"),
+    ),
+    text=Parameter(
+        None,
+        "Columns of sentences, whose words are counted; left out without this.",
+        "A,B,...",
+        read=column_names,
+    ),
+    missing=Parameter(
+        "auto",
+        "Missing values: auto fills in the median and marks them, mean fills in the mean, "
+        "error refuses them.",
+        choices=("auto", "mean", "error"),
+    ),
+    delimiter=Parameter(
+        None, "Delimiter of a text table; found by looking by default.", "CHAR", read=tab_or_text
+    ),
+    decimal=Parameter(
+        None, "Decimal mark of a text table; found by looking by default.", choices=(".", ",")
+    ),
+    text_encoding=Parameter(
+        None,
+        "Encoding of a text table, such as cp1252; found by looking by default.",
+        "NAME",
+        flag="--encoding",
+    ),
+    dtype=Parameter(
+        None, "Precision of a table's rows; float64 for text.", choices=("float32", "float64")
+    ),
+    metadata=Parameter(None, "Table beside the rows that has their labels.", "FILE"),
+    cache=Parameter(
+        None,
+        "Where tables are converted and files of stores copied; by the output by default.",
+        "FOLDER|never",
+    ),
+)
+"""How the rows are read."""
+
+METHOD = group(
+    METHOD_PANEL,
+    factor=Parameter(
+        "auto", "Low-rank graph; auto is anchors.", choices=("auto", "biglp._lowrank:FACTORS")
+    ),
+    n_landmarks=Parameter(
+        "auto",
+        "Number of landmarks.",
+        "K",
+        check=unless_auto(positive_integer),
+        flag="--n-landmarks -k",
+        read=auto_or(int),
+    ),
+    landmarks=Parameter(
+        "kmeans",
+        "How landmarks are chosen: k-means on a sample or on all rows, or random rows.",
+        "kmeans|kmeans-full|random",
+    ),
+    bandwidth=Parameter(
+        "auto",
+        "Width of the Gaussian kernel.",
+        "SIGMA",
+        check=unless_auto(positive),
+        read=auto_or(float),
+    ),
+    alpha=Parameter(
+        "auto",
+        "How far labels spread, between 0 and 1.",
+        "ALPHA",
+        check=unless_auto(partial(fraction, also="'auto' or ")),
+        read=auto_or(float),
+    ),
+    class_balance=Parameter(  # priors are checked once the number of classes is known
+        "auto",
+        "Weight of the classes: equal (mass), answers as frequent as labels (share), labels "
+        "less their mean (centre), as it comes (none), or their shares.",
+        "auto|mass|share|centre|none|P,Q,...",
+        check=anything,
+        choices=("auto", "mass", "share", "centre", "none"),
+        read=balance,
+    ),
+    filter=Parameter(
+        "auto",
+        "How labels spread; auto is the committee, or spreading with a factor.",
+        choices=("auto", "biglp._answers:FILTERS"),
+    ),
+    clamp=Parameter(
+        "soft",
+        "Whether labelled rows keep their labels (hard), or can be overruled (soft).",
+        choices=("soft", "hard"),
+    ),
+    scaling=Parameter(
+        "auto",
+        "Scaling of the features; auto looks at what they are.",
+        "auto|none|standard|minmax|log|unit|text|table",
+        choices=("biglp._sources.scaling:SCALINGS",),
+    ),
+    projection=Parameter(
+        "auto",
+        "Principal directions that wide rows are projected on.",
+        "auto|none|N",
+        check=_directions,
+        read=whole_or_text,
+    ),
+    effort=Parameter(DEFAULT_EFFORT, "What may be spent on accuracy.", choices=tuple(EFFORTS)),
+    solver=Parameter(
+        "closed_form",
+        "Exact solution, or the paper's iteration.",
+        choices=("closed_form", "iterative"),
+    ),
+    max_iter=Parameter(10_000, check=positive_integer),
+    tol=Parameter(1e-7, check=positive),
+    factor_params=Parameter(
+        None,
+        "Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, max_iter, "
+        "tol (GLNP).",
+        "NAME=VALUE,...",
+        check=_dict,
+        read=named_values,
+    ),
+    random_state=Parameter(0, "Seed.", "N", check=seed_from, flag="--seed", least=0),
+)
+"""Parameters of the estimators, in the order of their options."""
+
+MACHINE = group(
+    "Machine",
+    memory=Parameter(
+        "auto",
+        "Memory that the whole process may take, such as 4GB; auto is half of what is free.",
+        "SIZE",
+        check=_memory,
+    ),
+    threads=Parameter(
+        None, "Threads; by default one a core, as far as memory allows.", "N", read=int, least=1
+    ),
+    engine=Parameter(
+        "threads", "What runs the work; the answer is the same.", "threads|serial|mpi|dask"
+    ),
+    device=Parameter(
+        "cpu",
+        "Where the arithmetic runs; auto is the GPU where it is worth it.",
+        "cpu|cuda|auto",
+        check=_device,
+    ),
+    gpu_memory=Parameter(
+        "auto",
+        "Memory of the GPU that may be taken; auto is most of it.",
+        "SIZE",
+        check=unless_auto(_memory),
+    ),
+    precision=Parameter(
+        "float32", "Products on a GPU; tf32 is faster, less exact.", choices=("float32", "tf32")
+    ),
+)
+"""What the work may use."""
+
+RESULTS = group(
+    OUTPUT,
+    output_format=Parameter(
+        "auto",
+        "Format of the labels in a folder; auto is Parquet for tables, else .npy.",
+        "auto|npy|parquet|csv|jsonl",
+    ),
+    probabilities=Parameter(False, "Also write class probabilities."),
+    top=Parameter(
+        None, "Also write the K likeliest classes and their probabilities.", "K", read=int, least=1
+    ),
+    confidence=Parameter(False, "Also write the probability of the chosen class."),
+    resume=Parameter(False, "Go on where an interrupted run stopped."),
+    overwrite=Parameter(False, "Replace earlier results."),
+)
+"""What is written for each row, and what happens to earlier results."""
+
+PRINTING = group(
+    OUTPUT,
+    as_json=Parameter(False, "Print the summary as JSON, for scripts.", flag="--json"),
+    quiet=Parameter(False, "Print nothing but errors.", flag="--quiet -q"),
+    no_progress=Parameter(False, "Draw no progress bars; results are printed."),
+    debug=Parameter(False, "Show where an error came from."),
+)
+"""What is printed."""
+
+TASKS = {
+    "least": Parameter(
+        None,
+        "List labels that are wrong with at least this probability; by default all for which "
+        "another label is likelier.",
+        "P",
+        check=probability,
+        read=float,
+        least=0.0,
+        most=1.0,
+        panel=METHOD_PANEL,
+    ),
+    "task_format": Parameter(
+        None,
+        "Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "
+        "export biglp fit --labels reads; by default as the file is called.",
+        "csv|jsonl|label-studio|argilla",
+        choices=("biglp._jobs.tasks:TASK_FORMATS",),
+        flag="--format",
+        panel=OUTPUT,
+    ),
+}
+"""Which rows people are to look at, and for which tool."""
+
+PARAMETERS = LABELS | READING | METHOD | MACHINE | RESULTS | PRINTING | TASKS
+"""Every parameter by its name."""
+
+PLACING = ("device", "gpu_memory", "precision", "memory")
+"""Parameters of the estimators that say where the work is done."""
+DEFAULTS = {name: PARAMETERS[name].default for name in (*METHOD, *PLACING)}
+"""The parameters that settle a fit. scikit-learn wants their defaults in the estimators' signatures
+as well; a test keeps the two alike."""
+
+
+def checked(name: str, value: Any) -> Any:
+    """A parameter's value as the work needs it; ParameterError says what is allowed."""
+    return PARAMETERS[name].checked(name, value)
+
+
+def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that are not the defaults; None is no choice."""
+
+    def is_chosen(name: str, value: Any) -> bool:
+        default = PARAMETERS[name].default
+        return value is not None and (type(value) is not type(default) or value != default)
+
+    return {name: value for name, value in values.items() if is_chosen(name, value)}
+
+
+def flags_of(name: str, parameter: Parameter | None = None) -> list[str]:
+    """Names of a parameter's option, the long one first."""
+    parameter = parameter or PARAMETERS.get(name, Parameter())
+    return parameter.flag.split() or [f"--{name.replace('_', '-')}"]

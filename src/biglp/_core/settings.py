@@ -1,0 +1,140 @@
+"""Parameters once they are checked, as the steps of a fit take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from biglp._core.device import Place
+from biglp._core.effort import DEFAULT_EFFORT
+from biglp._core.errors import ParameterError
+from biglp._core.parameters import DEFAULTS, checked, looked_up
+
+DEFAULT_FACTOR = "anchors"
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """Checked parameters of the graph; the names are those of the estimator."""
+
+    factor: str
+    n_landmarks: int | None  # None: the factor chooses
+    landmarks: Any
+    bandwidth: float | None  # None: from the spacing of the landmarks
+    scaling: str
+    projected: bool  # whether wide rows may be projected on their principal directions
+    directions: int | None  # to project on, 0 for none; None: as many as suit the rows
+    device: str
+    seed: int
+    effort: str = DEFAULT_EFFORT
+    factor_params: dict[str, Any] = field(default_factory=dict)
+    gpu_memory: int | None = None  # bytes; None: a share of what is free
+    precision: str = "float32"
+
+
+@dataclass(frozen=True)
+class AnswerSettings:
+    """Checked parameters of the answer; the names are those of the estimator."""
+
+    method: str
+    alpha: float | None  # None: chosen by leave-one-out
+    class_balance: Any  # a word, or an array of class priors
+    solver: str
+    max_iter: int
+    tol: float
+    clamp: bool  # whether labelled rows keep exactly the labels they were given
+    seed: int
+    effort: str = DEFAULT_EFFORT
+
+    @property
+    def few_alphas(self) -> bool:
+        """Whether no more than a few α are tried: where one is given, and by a committee."""
+        return self.alpha is not None or self.method != "spreading"
+
+    def balances(self, *names: str) -> bool:
+        """Whether the class balance is one of some names."""
+        return isinstance(self.class_balance, str) and self.class_balance in names
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked parameters."""
+
+    graph: GraphSettings
+    answer: AnswerSettings
+    memory: int  # budget of this machine, in bytes
+    sklearn: bool = False  # whether the interface has loaded scikit-learn, as the estimators have
+
+    @property
+    def place(self) -> Place:
+        """Where the arithmetic runs."""
+        return Place(self.graph.device, self.graph.gpu_memory, self.graph.precision)
+
+    @classmethod
+    def of(
+        cls, parameters: Mapping[str, Any], *, regression: bool = False, sklearn: bool = False
+    ) -> Settings:
+        """Check parameters, by the names of the estimators; defaults for those not given."""
+        given = {**DEFAULTS, **parameters}
+        value = {name: checked(name, given[name]) for name in DEFAULTS}
+        factor = DEFAULT_FACTOR if value["factor"] == "auto" else value["factor"]
+        Factor = looked_up("biglp._lowrank:FACTORS")[factor]
+        method = value["filter"]
+        if method == "auto":  # a committee unless a factor or a filter is named
+            method = "committee" if value["factor"] == "auto" else "spreading"
+        if method == "poisson":
+            for name in ("alpha", "solver"):
+                if not (isinstance(given[name], str) and given[name] == DEFAULTS[name]):
+                    raise ParameterError(
+                        f"{name}={given[name]!r} means nothing for filter='poisson'; leave it out, "
+                        "or use filter='spreading'."
+                    )
+        if regression:
+            method = "regression"
+            if Factor.is_graph:
+                raise ParameterError(
+                    f"factor={factor!r} has no rows to regress on; use LowRankLabelPropagation "
+                    "with classes, or another factor."
+                )
+        unknown = set(value["factor_params"]) - set(Factor.params)
+        if unknown:
+            raise ParameterError(
+                f"factor_params has {', '.join(sorted(map(repr, unknown)))}, which "
+                f"factor={factor!r} does not know; allowed: "
+                f"{', '.join(sorted(Factor.params)) or 'none'}."
+            )
+        finer = {name: Factor.params[name](name, v) for name, v in value["factor_params"].items()}
+        seed, effort = value["random_state"], value["effort"]
+        graph = GraphSettings(
+            factor=factor,
+            n_landmarks=value["n_landmarks"],
+            landmarks=value["landmarks"],
+            bandwidth=value["bandwidth"],
+            scaling=value["scaling"],
+            projected=method == "committee",
+            directions=value["projection"],
+            device=value["device"],
+            seed=seed,
+            effort=effort,
+            factor_params=finer,
+            gpu_memory=value["gpu_memory"],
+            precision=value["precision"],
+        )
+        answer = AnswerSettings(
+            method=method,
+            alpha=value["alpha"],
+            class_balance=value["class_balance"],
+            solver=value["solver"],
+            max_iter=value["max_iter"],
+            tol=value["tol"],
+            clamp=value["clamp"] == "hard",
+            seed=seed,
+            effort=effort,
+        )
+        return cls(graph, answer, value["memory"], sklearn)
+
+    @classmethod
+    def without_labels(cls, parameters: Mapping[str, Any], *, sklearn: bool = False) -> Settings:
+        """Check the parameters of a graph that has no labels yet, so that priors mean nothing."""
+        return cls.of({**parameters, "class_balance": "auto"}, sklearn=sklearn)
