@@ -20,9 +20,8 @@ from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.own_graph import OwnGraphSums, OwnGraphSystem
 from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import System, take_apart
+from biglp._propagate.systems import System
 
 FEW_CLASSES = 16
 """Classes up to which a card counts each by itself faster than all at once."""
@@ -93,11 +92,8 @@ class Problem(Generic[AnyLabels]):
     @cached_property
     def system(self) -> System:
         """The Gram matrix, ready for any α."""
-        if isinstance(self.sums, OwnGraphSums):
-            return OwnGraphSystem(1.0, self.sums)
-        device, n_threads = self.graph.source.device, self.graph.engine.n_threads
         few = self.settings.few_alphas
-        return take_apart(self.sums, len(self.labels.rows), device, n_threads, few_alphas=few)
+        return self.graph.system(self.sums, len(self.labels.rows), few_alphas=few)
 
     @cached_property
     def sample_features(self) -> Any:

@@ -42,8 +42,8 @@ from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
 from biglp._lowrank.answering import Answered, Answerer
-from biglp._lowrank.base import Factor
 from biglp._lowrank.graph import Graph
+from biglp._lowrank.precomputed import OwnGraph
 from biglp._sinks import Sink
 from biglp._sources import Source
 
@@ -140,7 +140,6 @@ class Pipeline:
         graph = self.settings.graph
         kind = FACTORS[graph.factor]
         rank = kind.rank_for(graph, source.n_rows, source.n_features)
-        rank = 0 if kind.is_graph else rank  # its eigenvectors are never asked for
         METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
         if places:
             answer_bytes += map_bytes(rank, self.engine.n_threads)
@@ -175,7 +174,7 @@ class Pipeline:
                 answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
             unlike = unlike_found()
         facts = {
-            **graph.factor.describe(),
+            **graph.describe(),
             "left_out": graph.factor.left_out(self.settings.graph.effort, source.n_rows),
             **learnt.report,
             **reliability(labels, learnt.held_out),
@@ -193,7 +192,7 @@ class Pipeline:
         }
         model = Model(
             classes=labels.classes,
-            features=replace(graph.features, factor=graph.factor.for_new_rows()),
+            features=graph.features.for_new_rows(),
             answer=learnt.answer,
             scaling=graph.source.scaling,
             dtype=graph.source.dtype,
@@ -214,17 +213,14 @@ class Pipeline:
             return typical_rows(self.graph(prepared), n, self.settings.graph.seed)
 
     def graph(self, prepared: Prepared) -> Graph:
-        """Fit the factor and find the degrees."""
+        """Fit the factor and find the degrees, or read the graph that is given."""
         rows = prepared.rows
         settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]
+        if issubclass(kind, OwnGraph):
+            return kind.fit(rows, settings)
         with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
-            factor: Factor
-            if kind.kept_with_blocks:  # a resumed run has to find the features again
-                factor = kind.fit(rows, settings)
-            else:
-                state = self.checkpoint.step("factor", lambda: kind.fit(rows, settings).state())
-                factor = kind.from_state(state)
+            factor = kind.fit_or_resume(rows, settings, self.checkpoint)
         rows = replace(rows, drawn=None)  # the sample has done its work
         factor.store = choose_store(factor, prepared)
         return Graph.of(rows, factor, self.checkpoint)

@@ -137,7 +137,7 @@ def on_device(
     """The settings with the device on which rows are worked on; ``n_rows`` of them in all."""
     graph, n_rows = settings.graph, n_rows or source.n_rows
     kind = FACTORS[graph.factor]
-    rank = 0 if kind.is_graph else kind.rank_for(graph, n_rows, source.n_features)
+    rank = kind.rank_for(graph, n_rows, source.n_features)
     work = float(n_rows) * source.n_features * rank
     device = chosen_device(graph.device, source, work, engine)
     return replace(settings, graph=replace(graph, device=device))
@@ -180,7 +180,7 @@ def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None
     )
     if scaling.kind == "none" and not about_distances:
         # Factors that are about the values themselves, not about distances, take them as they are.
-        constants = None if FACTORS[settings.factor].is_graph else _constants(sample)
+        constants = None if FACTORS[settings.factor].pairwise else _constants(sample)
         scaling = replace(scaling, offset=constants)
     if count == 0 or not (settings.projected or count or scaling.kind == "text"):
         return scaling

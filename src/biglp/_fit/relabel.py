@@ -30,8 +30,7 @@ def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labe
     """Return the problem with the labels of some rows added, corrected or withdrawn."""
     before = problem.labels
     labels, added = merged_labels(before, rows, values)
-    factor = problem.graph.factor
-    rank = 0 if factor.is_graph else factor.rank
+    rank = problem.graph.factor.rank
     METHODS[problem.settings.method].check(labels, problem.settings, rank)
     if added is None:
         return with_only(problem, labels)
@@ -58,8 +57,6 @@ def targets_of(problem: Problem[Labels], labels: Labels) -> np.ndarray:
 def forget_features(problem: Problem[Labels]) -> None:
     """Forget copies of rows on a device, and stored features that would take much memory."""
     factor, graph = problem.graph.factor, problem.graph
-    if factor.kept_with_blocks:
-        return
     for block in graph.blocks:
         block.memory.pop("rows", None)
         kept = block.memory.get("features", ())

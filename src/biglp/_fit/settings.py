@@ -95,7 +95,7 @@ class Settings:
         factor = one_of("factor", get["factor"], ("auto", *FACTORS))
         method = "regression" if regression else _method(factor, get)
         factor = DEFAULT_FACTOR if factor == "auto" else factor
-        if regression and FACTORS[factor].is_graph:
+        if regression and FACTORS[factor].pairwise:
             raise ParameterError(
                 f"factor={factor!r} has no rows to regress on; use LowRankLabelPropagation with "
                 "classes, or another factor."

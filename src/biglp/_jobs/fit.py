@@ -160,7 +160,7 @@ class FitJob(Job):
 
     def _look(self, run: RunFolder, look: Look, source: Source) -> None:
         """Look at the rows for the report; a graph has none that could be looked at."""
-        if not look.graph.factor.is_graph:
+        if not look.graph.pairwise:
             give_back()  # rows of a table are decoded once more
             rows = ShownRows(self.label_input, source)
             with explained(source), look.graph.engine.progress.step("report"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,27 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.products import column_sums, gram_matrix
-from biglp._lowrank.base import DENSE_COLUMNS, Factor
+from biglp._lowrank.base import DENSE_COLUMNS, FeatureMap
 from biglp._lowrank.compiled import compiled_blocks
 from biglp._propagate.normalise import Normalisation
 
 
 @dataclass(frozen=True)
 class Features:
-    """A factor and the degrees of its graph.
+    """A feature map and the degrees of its graph.
 
     Attributes
     ----------
-    factor : Factor
+    factor : FeatureMap
     normalisation : Normalisation
     """
 
-    factor: Factor
+    factor: FeatureMap
     normalisation: Normalisation
+
+    def for_new_rows(self) -> Features:
+        """The same without what belongs to the training rows."""
+        return replace(self, factor=self.factor.for_new_rows())
 
     def of_rows(self, rows: Rows) -> Array:
         """Normalised features of any rows, before mixing.  (b, m) → (b, p)."""

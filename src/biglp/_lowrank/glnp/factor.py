@@ -31,6 +31,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like, namespace, squared_norms
 from biglp._core.blocks import Block
+from biglp._core.checkpoint import Checkpoint
 from biglp._core.checks import anything, not_negative, not_negative_integer
 from biglp._core.errors import ParameterError
 from biglp._core.measure import StepClock
@@ -91,7 +92,7 @@ class GlnpFactor(Factor):
         "tol": not_negative,
     }
     scales_features = False
-    kept_with_blocks = True
+    learnt = True
     overwritable = False  # the rows of F stay with their blocks for the next sweep
     solver: ClassVar[str] = "gradient"
 
@@ -123,6 +124,13 @@ class GlnpFactor(Factor):
             settings, rows.source.n_rows, rows.source.n_features
         )
         return cls.learn(rows, k, solver=cls.solver, **settings.factor_params)
+
+    @classmethod
+    def fit_or_resume(
+        cls, rows: TrainingRows, settings: GraphSettings, checkpoint: Checkpoint
+    ) -> GlnpFactor:
+        """Fit again: the F of the training rows was lost with the process that held it."""
+        return cls.fit(rows, settings)
 
     @classmethod
     def learn(
