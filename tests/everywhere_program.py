@@ -107,7 +107,7 @@ def fit_all(engine, folder):
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
         found[f"{case}/predicted"] = fitted.predict(X)
-        for name, array in fitted._model.features.factor.state().items():
+        for name, array in fitted._model.views[0].features.factor.state().items():
             found[f"{case}/factor/{name}"] = array
     X, y = problem("anchors", folder)
     y = np.where(y < 0, np.nan, X[:, :1].ravel())

@@ -51,9 +51,9 @@ def test_step_by_step_is_the_estimator(factor):
     taken = pipeline(factor=factor, landmarks=L)
     prepared = taken.prepare(source, labels)
     assert isinstance(prepared, Prepared)
-    graph = taken.graph(prepared)
+    (graph,) = taken.graphs(prepared)
     assert isinstance(graph, Graph)
-    stated = taken.problem(graph, labels)
+    stated = taken.problem([graph], labels)
     learnt = taken.learn(stated)
     assert isinstance(learnt.answer, SpreadingAnswer)
     sink = sink_for(labels, X)
@@ -74,7 +74,7 @@ def test_sums_and_features_are_those_of_the_dense_graph(factor):
     L = landmarks_of(X)
     taken = pipeline(ThreadEngine(2), factor=factor, landmarks=L)
     with rows_in_a_block(33):
-        graph = taken.graph(taken.prepare(source, labels))
+        (graph,) = taken.graphs(taken.prepare(source, labels))
         sums = graph.sums(labels)
         features = sums.mix(graph.features_of(np.arange(len(X))))
     features = features.toarray() if hasattr(features, "toarray") else features
@@ -157,6 +157,10 @@ class TestChooseStore:
     def prepared(self, source, labels, memory="1GB", **settings):
         return pipeline(memory=memory, **settings).prepare(source, labels)
 
+    def store(self, factor, prepared):
+        (rows,) = prepared.views
+        return choose_store(factor, rows.source, prepared.plan)
+
     def factor(self, X):
         return AnchorFactor(X[:9], 0.8)
 
@@ -164,7 +168,7 @@ class TestChooseStore:
         source, labels, X, _ = problem()
         prepared = self.prepared(source, labels)
         assert prepared.plan.stores_features
-        assert isinstance(choose_store(self.factor(X), prepared), MemoryStore)
+        assert isinstance(self.store(self.factor(X), prepared), MemoryStore)
 
     def short(self, prepared):
         """The same plan with nothing left for features."""
@@ -174,7 +178,7 @@ class TestChooseStore:
     def test_nowhere_where_rows_are_as_near(self):
         source, labels, X, _ = problem()
         prepared = self.short(self.prepared(source, labels))
-        assert isinstance(choose_store(self.factor(X), prepared), NoStore)
+        assert isinstance(self.store(self.factor(X), prepared), NoStore)
 
     def test_a_file_where_rows_come_from_files_and_features_are_smaller(
         self, tmp_path, monkeypatch
@@ -184,9 +188,9 @@ class TestChooseStore:
         np.save(tmp_path / "rows.npy", wide)
         prepared = self.short(self.prepared(as_source(tmp_path / "rows.npy"), labels))
         factor = AnchorFactor(wide[:9], 0.8)
-        assert isinstance(choose_store(factor, prepared), SpillingStore)
+        assert isinstance(self.store(factor, prepared), SpillingStore)
         monkeypatch.setattr(preparing, "free_space", lambda folder: 0)
-        assert isinstance(choose_store(factor, prepared), NoStore)
+        assert isinstance(self.store(factor, prepared), NoStore)
 
     def test_nothing_on_a_device_or_for_features_that_must_stay(self):
         source, labels, X, _ = problem()
@@ -195,4 +199,4 @@ class TestChooseStore:
         class Fixed(AnchorFactor):
             overwritable = False
 
-        assert isinstance(choose_store(Fixed(X[:9], 0.8), prepared), NoStore)
+        assert isinstance(self.store(Fixed(X[:9], 0.8), prepared), NoStore)

@@ -7,13 +7,14 @@ Estimators, command line, estimates of time and the paper's experiments all go t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from biglp._answers import ANSWERS, METHODS
-from biglp._answers.base import HeldOut, Learnt, Problem
+from biglp._answers.base import HeldOut, Learnt, Problem, View
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import (
     BigLPWarning,
@@ -29,7 +30,7 @@ from biglp._fit.device import Stopwatch, is_card_full
 from biglp._fit.drift import usual_distance
 from biglp._fit.learning import learn
 from biglp._fit.memory import MemoryPlan
-from biglp._fit.model import Model
+from biglp._fit.model import Model, ModelView
 from biglp._fit.outline import expected_steps
 from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.reliability import reliability
@@ -44,6 +45,7 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.answering import Answered, Answerer
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.precomputed import OwnGraph
+from biglp._lowrank.rows import TrainingRows
 from biglp._sinks import Sink
 from biglp._sources import Source
 
@@ -161,24 +163,23 @@ class Pipeline:
                 prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
-        source, watch = prepared.rows.source.inner, Stopwatch()
+        source, watch = prepared.source, Stopwatch()
         self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
         with explained(source):
-            graph = watch.timed("graph", lambda: self.graph(prepared))
+            graphs = watch.timed("graph", lambda: self.graphs(prepared))
+            graph = graphs[0]
             with tasks_beside(self.engine, graph.source) as beside:
                 usual_found = beside(lambda: usual_distance(graph))
-                problem = watch.timed("sums", lambda: self.problem(graph, labels))
+                problem = watch.timed("sums", lambda: self.problem(graphs, labels))
             learnt = watch.timed("learning", lambda: self.learn(problem))
             with tasks_beside(self.engine, graph.source) as beside:
                 unlike_found = beside(lambda: unlike_labels(problem, learnt.answer))
                 answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
             unlike = unlike_found()
-        facts = {
-            **graph.describe(),
-            "left_out": graph.factor.left_out(self.settings.graph.effort, source.n_rows),
+        facts: dict[str, Any] = {
+            **self._described(graph),
             **learnt.report,
             **reliability(labels, learnt.held_out),
-            **graph.source.scaling.describe(),
             "effort": self.settings.graph.effort,
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
@@ -190,11 +191,12 @@ class Pipeline:
             "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
             **prepared.where_it_ran(watch.seconds),
         }
+        if len(graphs) > 1:
+            facts["views"] = {other.view: self._described(other) for other in graphs[1:]}
         model = Model(
             classes=labels.classes,
-            features=graph.features.for_new_rows(),
+            views=tuple(ModelView.of(graph) for graph in graphs),
             answer=learnt.answer,
-            scaling=graph.source.scaling,
             dtype=graph.source.dtype,
             n_features=source.n_features,
             report=Report(facts),
@@ -204,17 +206,29 @@ class Pipeline:
         rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)
         return Fitted(model, replace(problem), *rest)  # a copy, without factorised matrices
 
+    def _described(self, graph: Graph) -> dict[str, Any]:
+        """What the report says of a view."""
+        effort, n_rows = self.settings.graph.effort, graph.source.n_rows
+        return {
+            **graph.describe(),
+            "left_out": graph.factor.left_out(effort, n_rows),
+            **graph.source.scaling.describe(),
+        }
+
     def typical_rows(self, source: Source, n: int) -> np.ndarray:
         """Choose rows to label first, without any label."""
         nothing = np.empty(0, dtype=np.int64)
         # Two classes, as far as the memory plan is concerned: how many there are is not known.
         prepared = self.prepare(source, Labels(np.arange(2), nothing, nothing, source.n_rows))
         with explained(source):
-            return typical_rows(self.graph(prepared), n, self.settings.graph.seed)
+            return typical_rows(self.graphs(prepared)[0], n, self.settings.graph.seed)
 
-    def graph(self, prepared: Prepared) -> Graph:
+    def graphs(self, prepared: Prepared) -> tuple[Graph, ...]:
+        """The graph of each view."""
+        return tuple(self._graph(rows, prepared.plan) for rows in prepared.views)
+
+    def _graph(self, rows: TrainingRows, plan: MemoryPlan) -> Graph:
         """Fit the factor and find the degrees, or read the graph that is given."""
-        rows = prepared.rows
         settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]
         if issubclass(kind, OwnGraph):
@@ -222,13 +236,16 @@ class Pipeline:
         with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
             factor = kind.fit_or_resume(rows, settings, self.checkpoint)
         rows = replace(rows, drawn=None)  # the sample has done its work
-        factor.store = choose_store(factor, prepared)
+        factor.store = choose_store(factor, rows.source, plan)
         return Graph.of(rows, factor, self.checkpoint)
 
-    def problem(self, graph: Graph, labels: Labels | Targets) -> Problem[Any]:
+    def problem(self, graphs: Sequence[Graph], labels: Labels | Targets) -> Problem[Any]:
         """Sum over all rows; small products mix the sums."""
-        with blas_threads_for(graph.factor.rank):
-            return Problem(graph, labels, graph.sums(labels, self.checkpoint), self.settings.answer)
+        views = []
+        for graph in graphs:
+            with blas_threads_for(graph.factor.rank):
+                views.append(View(graph, graph.sums(labels, self.checkpoint)))
+        return Problem(tuple(views), labels, self.settings.answer)
 
     def learn(self, problem: Problem[Any]) -> Learnt:
         """Learn the answer."""

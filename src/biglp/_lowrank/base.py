@@ -234,7 +234,8 @@ class Factor(FeatureMap):
         cls, rows: TrainingRows, settings: GraphSettings, checkpoint: Checkpoint
     ) -> Factor:
         """Fit the factor, or take it from a run that was interrupted after it was fitted."""
-        return cls.from_state(checkpoint.step("factor", lambda: cls.fit(rows, settings).state()))
+        step = f"{rows.view}-factor"
+        return cls.from_state(checkpoint.step(step, lambda: cls.fit(rows, settings).state()))
 
     @classmethod
     @abstractmethod

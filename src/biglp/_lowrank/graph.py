@@ -57,6 +57,8 @@ class Graph:
         Their cut.
     features : Features
         Factor and degrees.
+    view : str
+        Name of this view of the rows.
     pairwise : bool
         Whether its rows are similarities between pairs of rows, of which none can be shown.
     """
@@ -65,6 +67,7 @@ class Graph:
     source: PreparedSource
     blocks: Sequence[Block]
     features: Features
+    view: str = "rows"
     pairwise: ClassVar[bool] = False
 
     @classmethod
@@ -74,10 +77,11 @@ class Graph:
         normalisation = Normalisation(None, n_rows)
         if not factor.unit_degrees:
             column_sums = (checkpoint or Checkpoint()).step(
-                "degrees", lambda: {"column_sums": sweep_degrees(rows, factor)}
+                f"{rows.view}-degrees", lambda: {"column_sums": sweep_degrees(rows, factor)}
             )["column_sums"]
             normalisation = Normalisation(column_sums, n_rows, factor.mixing)
-        return cls(rows.engine, rows.source, rows.blocks, Features(factor, normalisation))
+        features = Features(factor, normalisation)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
 
     @property
     def factor(self) -> FeatureMap:
@@ -130,7 +134,9 @@ class Graph:
 
     def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
         """H, B and t over all rows, mixed; one sweep."""
-        found = (checkpoint or Checkpoint()).step("gram", lambda: sweep_gram(self, labels).arrays())
+        found = (checkpoint or Checkpoint()).step(
+            f"{self.view}-gram", lambda: sweep_gram(self, labels).arrays()
+        )
         return GramSums.from_arrays(found, labels.counts, labels.n_rows)
 
     def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:

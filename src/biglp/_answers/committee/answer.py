@@ -114,9 +114,7 @@ class CommitteeAnswer(Answer):
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeAnswer:
-        """Rebuild from :meth:`state`, or from the arrays of a model of release 0.1."""
-        if "members" not in state:
-            state = _from_first_release(state)
+        """Rebuild from :meth:`state`."""
         opinions = []
         facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
@@ -130,26 +128,6 @@ class CommitteeAnswer(Answer):
 def _columns(array: Array, width: int) -> Iterator[Array]:
     """A few columns at a time."""
     return (array[:, start : start + width] for start in range(0, array.shape[1], width))
-
-
-def _from_first_release(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays as they are now from those of release 0.1, which had one array for all of a kind."""
-    c = len(state["bias"])
-    found = [("spread", {"coefficients": part}) for part in _columns(state["coefficients"], c)]
-    linear = zip(_columns(state["slopes"], c), _columns(state["intercepts"][None], c), strict=True)
-    names = ("logistic", "class means")
-    found += [
-        (name, {"slopes": slopes, "intercepts": levels[0]})
-        for name, (slopes, levels) in zip(names, linear, strict=False)
-    ]
-    for name, prefix in (("forest", "forest_"), ("nearest labels", "nearest_")):
-        arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-        found += [(name, arrays)] if arrays else []
-    renewed = {name: state[name] for name in ("bias", "scales", "weights")}
-    renewed["members"] = np.array([name for name, _ in found])
-    for number, (_, arrays) in enumerate(found):
-        renewed |= {f"{number}.{name}": array for name, array in arrays.items()}
-    return renewed
 
 
 def scaled_logits(logits: Array, scale: float) -> Array:

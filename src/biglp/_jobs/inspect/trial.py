@@ -171,7 +171,7 @@ class Trial:
         rehearsal = Rehearsal(rows, self.shape.n_rows, self.probe.fetch_seconds)
         if issubclass(self.kind, OwnGraph):
             with self.pace.timed("Gram", self.steps):
-                problem = pipeline.problem(self.kind.read(rows), labels)
+                problem = pipeline.problem([self.kind.read(rows)], labels)
             self._scale("Gram", rehearsal.scale)
             return problem
         factor, steps = self.kind.rehearse(rehearsal, self.settings.graph)
@@ -179,7 +179,7 @@ class Trial:
         if not self.kind.learnt:
             # What is done once is not to be scaled: libraries are found, threads are started.
             first = Block(rows.source, 0, 0, min(WARM_ROWS, rows.source.n_rows), plan=Plan(1))
-            pipeline.problem(Graph.of(replace(rows, blocks=[first]), factor), labels)
+            pipeline.problem([Graph.of(replace(rows, blocks=[first]), factor)], labels)
         kept = self.plan.stores_features
         if kept and factor.overwritable:
             factor.store = MemoryStore()
@@ -189,7 +189,7 @@ class Trial:
         if factor.unit_degrees:
             del self.steps["degrees"]
         with self.pace.timed("Gram", self.steps):
-            problem = pipeline.problem(graph, labels)
+            problem = pipeline.problem([graph], labels)
         self._scale("Gram", rehearsal.scale, reads=factor.unit_degrees or not kept)
         return problem
 
@@ -199,7 +199,7 @@ class Trial:
         alike = (self.kind.scales_features, self.kind.pairwise, graph.projected and self._projects)
         if alike not in self.trials.prepared:
             with self.pace.timed("prepare", self.steps):
-                rows = pipeline.prepare(self.probe.source, labels).rows
+                (rows,) = pipeline.prepare(self.probe.source, labels).views
             self.trials.prepared[alike] = rows, self.steps["prepare"]
         rows, seconds = self.trials.prepared[alike]
         self.engine.limit_threads(self.plan.workers)
