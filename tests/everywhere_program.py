@@ -102,7 +102,7 @@ def fit_all(engine, folder):
             weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
             chosen = {**settings, "engine": engine, "memory": MEMORY, "random_state": 3}
             fitted = model(**chosen).fit(X, y, weights)
-        heard = {one.member for one in getattr(fitted._model.answer, "opinions", ())}
+        heard = {one.member for one in getattr(fitted._model.answer, "models", ())}
         assert ("nearest labels" in heard) == (case == "auto-voters")
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from biglp._answers.committee.columns import row_maxima
-from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion, Starts
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, MemberModel, Starts
 from biglp._core.arrays import Array, namespace
 from biglp._propagate.class_balance import class_mass
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
@@ -45,7 +45,7 @@ FLOOR = 1e-30
 
 
 @dataclass(frozen=True)
-class GraphOpinion(Opinion):
+class GraphModel(MemberModel):
     """Class densities by label spreading.
 
     Attributes
@@ -68,8 +68,9 @@ class SpreadMember(Member):
     name: str
     alpha: float
 
-    uses_graph = True
-    opinion = GraphOpinion
+    words = "label spreading on the graph"
+    says_graph = True
+    model = GraphModel
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
@@ -89,10 +90,10 @@ class SpreadMember(Member):
         problem = evidence.problem
         coefficients, n_iter = problem.spread(self.alpha)
         density = density_coefficients(problem.system, coefficients, self.alpha)
-        opinion = GraphOpinion(problem.sums.unmix(density))
-        sample = graph_logits(np.asarray(evidence.sample_features @ opinion.coefficients))
+        model = GraphModel(problem.sums.unmix(density))
+        sample = graph_logits(np.asarray(evidence.sample_features @ model.coefficients))
         held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
-        return MemberFit(opinion, held_out, sample, n_iter)
+        return MemberFit(model, held_out, sample, n_iter)
 
 
 def graph_logits(densities: Array) -> Array:
