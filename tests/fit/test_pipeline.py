@@ -7,12 +7,15 @@ import pytest
 
 import reference as ref
 from biglp._answers.spreading import SpreadingAnswer
+from biglp._core.blocks import cut_rows
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import DegreeWarning, UnreachedRowsWarning
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._fit import prepare as preparing
+from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared, choose_store
+from biglp._fit.relabel import relabelled
 from biglp._labels.labels import encode_labels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.graph import Graph
@@ -126,6 +129,31 @@ def test_a_checkpoint_spares_every_step_but_the_last(factor, tmp_path):
     # F of GLNP stays with its blocks, so that it has to be found again.
     assert left >= {"labels"}
     assert ("Gram" in left, "k-means" in left) == (False, factor == "glnp")
+
+
+def test_every_step_goes_over_all_views(tmp_path):
+    source, labels, X, _ = problem()
+    settings = {"factor": "anchors", "n_landmarks": 8}
+    folder = RunFolder(tmp_path, {}, resume=False)
+    taken = pipeline(checkpoint=folder, **settings)
+    prepared = taken.prepare(source, labels)
+    (rows,) = prepared.views
+    again = replace(rows, view="again", blocks=cut_rows(rows.source, 50))
+    first, both = sink_for(labels, X), sink_for(labels, X)
+    alone = pipeline(**settings).fit(source, labels, first)
+    fitted = taken.fit_prepared(replace(prepared, views=(rows, again)), labels, both)
+    folder.close()
+    np.testing.assert_array_equal(both.probabilities, first.probabilities)
+    steps = {path.name for path in tmp_path.glob("again-*")}
+    assert steps == {"again-factor.npz", "again-gram.npz"}
+    assert fitted.model.report["views"]["again"]["landmarks"] == alone.model.report["landmarks"]
+    one, other = relabelled(fitted.problem, [0], [2]).views
+    np.testing.assert_allclose(other.sums.targets, one.sums.targets, atol=1e-12)
+    fitted.model.save(tmp_path / "both.biglp")
+    loaded = Model.load(tmp_path / "both.biglp")
+    assert [view.name for view in loaded.views] == ["rows", "again"]
+    one, other = (view.features.of_rows(X).toarray() for view in loaded.views)
+    np.testing.assert_allclose(other, one, atol=1e-12)
 
 
 class TestWarnings:
