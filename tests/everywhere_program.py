@@ -102,12 +102,12 @@ def fit_all(engine, folder):
             weights = np.arange(len(y)) % 4 if case.endswith("weighted") else None
             chosen = {**settings, "engine": engine, "memory": MEMORY, "random_state": 3}
             fitted = model(**chosen).fit(X, y, weights)
-        heard = {one.member for one in getattr(fitted._model.answer, "opinions", ())}
+        heard = {one.member for one in getattr(fitted._model.answer, "models", ())}
         assert ("nearest labels" in heard) == (case == "auto-voters")
         found[f"{case}/labels"] = fitted.transduction_
         found[f"{case}/scores"] = fitted.label_distributions_
         found[f"{case}/predicted"] = fitted.predict(X)
-        for name, array in fitted._model.features.factor.state().items():
+        for name, array in fitted._model.views[0].features.factor.state().items():
             found[f"{case}/factor/{name}"] = array
     X, y = problem("anchors", folder)
     y = np.where(y < 0, np.nan, X[:, :1].ravel())

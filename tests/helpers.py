@@ -162,8 +162,9 @@ def raw_scores(fitted, X, y=None):
     With ``y`` (class codes, -1 where unknown) the rows are the training rows.
     """
     kept = fitted._model
-    rows = PreparedSource(as_source(X), kept.dtype, kept.scaling).read(0, X.shape[0])
-    features = to_numpy(kept.features.of_rows(rows))
+    (view,) = kept.views
+    rows = PreparedSource(as_source(X), kept.dtype, view.scaling).read(0, X.shape[0])
+    features = to_numpy(view.features.of_rows(rows))
     features = features.toarray() if sparse.issparse(features) else features
     scores = features.astype(np.float64) @ kept.answer.coefficients
     if y is not None:

@@ -172,9 +172,9 @@ def test_a_model_whose_parts_do_not_fit_each_other(folder):
     with zipfile.ZipFile(folder / "out" / "model.biglp") as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     buffer = io.BytesIO()
-    np.save(buffer, np.load(io.BytesIO(parts["factor.landmarks.npy"]))[:, :2])
+    np.save(buffer, np.load(io.BytesIO(parts["rows.factor.landmarks.npy"]))[:, :2])
     with zipfile.ZipFile(folder / "bad.biglp", "w") as archive:
-        for name, content in (parts | {"factor.landmarks.npy": buffer.getvalue()}).items():
+        for name, content in (parts | {"rows.factor.landmarks.npy": buffer.getvalue()}).items():
             archive.writestr(name, content)
     asked = ["predict", str(folder / "bad.biglp"), str(folder / "X.npy"), "-o", str(folder / "n")]
     result = CliRunner().invoke(app, asked)

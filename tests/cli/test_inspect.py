@@ -109,14 +109,14 @@ def test_first_hour_7_a_quick_look_learns_nothing(here, monkeypatch):
     found = json.loads(done(*arguments).stdout)["methods"]
     assert learnt == []
     assert found[0]["steps"]["k-means"] == found[1]["steps"]["k-means"]
-    rows = [sum(block.n_rows for block in graph.blocks) for graph in swept]
+    rows = [sum(block.n_rows for block in graph.blocks) for (graph,) in swept]
     assert len(rows) == 2  # a few rows first, so that what is done once is not scaled
     assert rows[0] < rows[1] < 5000
     assert all(method["steps"]["decision"] > 0 for method in found)
     methods.pop("default")
     (full,) = json.loads(done(*arguments, "--full").stdout)["methods"]
     assert len(learnt) == 1
-    assert sum(block.n_rows for block in swept[-1].blocks) > rows[1]
+    assert sum(block.n_rows for block in swept[-1][0].blocks) > rows[1]
     assert full["cpu_seconds"] > 0
 
 

@@ -195,7 +195,10 @@ class TestEstimator:
         X, y, _ = blobs(n=300)
         with rows_in_a_block(64):
             found = [
-                model(landmarks=landmarks, device=device).fit(X, y)._model.features.factor.landmarks
+                model(landmarks=landmarks, device=device)
+                .fit(X, y)
+                ._model.views[0]
+                .features.factor.landmarks
                 for device in ("cpu", DEVICE)
             ]
         np.testing.assert_allclose(found[1], found[0], atol=1e-8)

@@ -115,8 +115,11 @@ class TestModelFiles:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"version": 99}, r"model format 99, this biglp reads up to \d+; upgrade"),
-            ({"factor": "quantum"}, r"not a whole biglp model"),
+            (
+                {"version": 1},
+                r"model format 1, and this biglp reads \d+; fit again and save it anew",
+            ),
+            ({"views": [{"name": "rows", "factor": "quantum"}]}, r"not a whole biglp model"),
             ({"classes": None}, r"not a whole biglp model"),
             ({"n_features": None, "arrays": ["missing"]}, r"not a whole biglp model"),
             ({"dtype": "no such type"}, r"not a whole biglp model"),
@@ -173,9 +176,9 @@ class TestHostileFiles:
             return array
 
         path = tmp_path / "bad.model"
-        path.write_bytes(changed(whole, "factor.landmarks.npy", spoil))
+        path.write_bytes(changed(whole, "rows.factor.landmarks.npy", spoil))
         with pytest.raises(
-            ModelFileError, match=r"factor.landmarks holds NaN, infinity or numbers"
+            ModelFileError, match=r"rows.factor.landmarks holds NaN, infinity or numbers"
         ):
             LowRankLabelPropagation.load(path)
 
@@ -184,7 +187,7 @@ class TestHostileFiles:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             with zipfile.ZipFile(io.BytesIO(whole)) as old:
                 archive.writestr("header.json", old.read("header.json"))
-            with archive.open("factor.landmarks.npy", "w") as member:
+            with archive.open("rows.factor.landmarks.npy", "w") as member:
                 for _ in range(300):
                     member.write(bytes(1 << 20))
         with pytest.raises(ModelFileError, match=r"would take 300 MB unpacked.*at most 256 MB"):

@@ -7,12 +7,15 @@ import pytest
 
 import reference as ref
 from biglp._answers.spreading import SpreadingAnswer
+from biglp._core.blocks import cut_rows
 from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import DegreeWarning, UnreachedRowsWarning
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._fit import prepare as preparing
+from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared, choose_store
+from biglp._fit.relabel import relabelled
 from biglp._labels.labels import encode_labels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.graph import Graph
@@ -51,9 +54,9 @@ def test_step_by_step_is_the_estimator(factor):
     taken = pipeline(factor=factor, landmarks=L)
     prepared = taken.prepare(source, labels)
     assert isinstance(prepared, Prepared)
-    graph = taken.graph(prepared)
+    (graph,) = taken.graphs(prepared)
     assert isinstance(graph, Graph)
-    stated = taken.problem(graph, labels)
+    stated = taken.problem([graph], labels)
     learnt = taken.learn(stated)
     assert isinstance(learnt.answer, SpreadingAnswer)
     sink = sink_for(labels, X)
@@ -74,7 +77,7 @@ def test_sums_and_features_are_those_of_the_dense_graph(factor):
     L = landmarks_of(X)
     taken = pipeline(ThreadEngine(2), factor=factor, landmarks=L)
     with rows_in_a_block(33):
-        graph = taken.graph(taken.prepare(source, labels))
+        (graph,) = taken.graphs(taken.prepare(source, labels))
         sums = graph.sums(labels)
         features = sums.mix(graph.features_of(np.arange(len(X))))
     features = features.toarray() if hasattr(features, "toarray") else features
@@ -128,6 +131,31 @@ def test_a_checkpoint_spares_every_step_but_the_last(factor, tmp_path):
     assert ("Gram" in left, "k-means" in left) == (False, factor == "glnp")
 
 
+def test_every_step_goes_over_all_views(tmp_path):
+    source, labels, X, _ = problem()
+    settings = {"factor": "anchors", "n_landmarks": 8}
+    folder = RunFolder(tmp_path, {}, resume=False)
+    taken = pipeline(checkpoint=folder, **settings)
+    prepared = taken.prepare(source, labels)
+    (rows,) = prepared.views
+    again = replace(rows, view="again", blocks=cut_rows(rows.source, 50))
+    first, both = sink_for(labels, X), sink_for(labels, X)
+    alone = pipeline(**settings).fit(source, labels, first)
+    fitted = taken.fit_prepared(replace(prepared, views=(rows, again)), labels, both)
+    folder.close()
+    np.testing.assert_array_equal(both.probabilities, first.probabilities)
+    steps = {path.name for path in tmp_path.glob("again-*")}
+    assert steps == {"again-factor.npz", "again-gram.npz"}
+    assert fitted.model.report["views"]["again"]["landmarks"] == alone.model.report["landmarks"]
+    one, other = relabelled(fitted.problem, [0], [2]).views
+    np.testing.assert_allclose(other.sums.targets, one.sums.targets, atol=1e-12)
+    fitted.model.save(tmp_path / "both.biglp")
+    loaded = Model.load(tmp_path / "both.biglp")
+    assert [view.name for view in loaded.views] == ["rows", "again"]
+    one, other = (view.features.of_rows(X).toarray() for view in loaded.views)
+    np.testing.assert_allclose(other, one, atol=1e-12)
+
+
 class TestWarnings:
     def test_repaired_degrees_and_unreached_rows(self):
         rng = np.random.default_rng(0)
@@ -157,6 +185,10 @@ class TestChooseStore:
     def prepared(self, source, labels, memory="1GB", **settings):
         return pipeline(memory=memory, **settings).prepare(source, labels)
 
+    def store(self, factor, prepared):
+        (rows,) = prepared.views
+        return choose_store(factor, rows.source, prepared.plan)
+
     def factor(self, X):
         return AnchorFactor(X[:9], 0.8)
 
@@ -164,7 +196,7 @@ class TestChooseStore:
         source, labels, X, _ = problem()
         prepared = self.prepared(source, labels)
         assert prepared.plan.stores_features
-        assert isinstance(choose_store(self.factor(X), prepared), MemoryStore)
+        assert isinstance(self.store(self.factor(X), prepared), MemoryStore)
 
     def short(self, prepared):
         """The same plan with nothing left for features."""
@@ -174,7 +206,7 @@ class TestChooseStore:
     def test_nowhere_where_rows_are_as_near(self):
         source, labels, X, _ = problem()
         prepared = self.short(self.prepared(source, labels))
-        assert isinstance(choose_store(self.factor(X), prepared), NoStore)
+        assert isinstance(self.store(self.factor(X), prepared), NoStore)
 
     def test_a_file_where_rows_come_from_files_and_features_are_smaller(
         self, tmp_path, monkeypatch
@@ -184,9 +216,9 @@ class TestChooseStore:
         np.save(tmp_path / "rows.npy", wide)
         prepared = self.short(self.prepared(as_source(tmp_path / "rows.npy"), labels))
         factor = AnchorFactor(wide[:9], 0.8)
-        assert isinstance(choose_store(factor, prepared), SpillingStore)
+        assert isinstance(self.store(factor, prepared), SpillingStore)
         monkeypatch.setattr(preparing, "free_space", lambda folder: 0)
-        assert isinstance(choose_store(factor, prepared), NoStore)
+        assert isinstance(self.store(factor, prepared), NoStore)
 
     def test_nothing_on_a_device_or_for_features_that_must_stay(self):
         source, labels, X, _ = problem()
@@ -195,4 +227,4 @@ class TestChooseStore:
         class Fixed(AnchorFactor):
             overwritable = False
 
-        assert isinstance(choose_store(Fixed(X[:9], 0.8), prepared), NoStore)
+        assert isinstance(self.store(Fixed(X[:9], 0.8), prepared), NoStore)

@@ -107,7 +107,7 @@ def test_threads_give_the_same_bits_from_landmarks_to_labels(landmarks, workers,
         alone = model(landmarks=landmarks, engine="serial").fit(X, y)
         together = model(landmarks=landmarks, engine=ThreadEngine(workers)).fit(X, y)
     np.testing.assert_array_equal(together.label_distributions_, alone.label_distributions_)
-    factors = [one._model.features.factor for one in (together, alone)]
+    factors = [one._model.views[0].features.factor for one in (together, alone)]
     np.testing.assert_array_equal(factors[0].landmarks, factors[1].landmarks)
 
 

@@ -114,7 +114,7 @@ def start(folder, *command):
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     kept = folder / command[command.index("-o") + 1] / ".biglp-run"
-    eventually(lambda: (kept / "factor.npz").stat(), seconds=60)
+    eventually(lambda: (kept / "rows-factor.npz").stat(), seconds=60)
     return started
 
 
@@ -125,7 +125,7 @@ def test_a_killed_rank_ends_the_job_and_another_number_of_ranks_resumes_it(folde
     printed, _ = launched.communicate(timeout=60)
     assert launched.returncode != 0
     assert printed.count("BAD TERMINATION") == 1
-    assert (folder / "killed" / ".biglp-run" / "factor.npz").exists()
+    assert (folder / "killed" / ".biglp-run" / "rows-factor.npz").exists()
     assert not (folder / "killed" / "labels.npy").exists()
     run(folder, *LONG, "-o", "killed", "--resume", ranks=2)
     assert (answers(folder, "killed") == whole).all()

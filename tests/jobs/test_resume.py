@@ -224,7 +224,7 @@ def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
         patch.setattr("biglp._core.checkpoint.remove_held", killed)
         patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
         assert run(*fit).exit_code == 130
-    assert Path("out/.biglp-run/factor.npz").exists()
+    assert Path("out/.biglp-run/rows-factor.npz").exists()
     assert "already ended" in done(*fit, "--resume").stdout
     assert sorted(path.name for path in Path("out").iterdir()) == [
         "labels.npy",

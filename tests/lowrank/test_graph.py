@@ -75,7 +75,7 @@ class TestSparseSums:
         (tmp_path / "decision.npz").unlink()
         with mock.patch("biglp._lowrank.graph.sweep_gram", side_effect=AssertionError):
             second = coefficients(resume=True)
-        assert "gram_columns" in np.load(tmp_path / "gram.npz").files
+        assert "gram_columns" in np.load(tmp_path / "rows-gram.npz").files
         assert first.tobytes() == second.tobytes()
 
     @pytest.mark.usefixtures("sparse_always")

@@ -87,7 +87,7 @@ def test_labels_are_the_same_without_keeping(monkeypatch):
     rng = np.random.default_rng(2)
     X = (X @ rng.normal(size=(5, 250)) + 0.01 * rng.normal(size=(600, 250))).astype(np.float32)
     with_them = LowRankLabelPropagation().fit(X, y)
-    assert with_them._model.scaling.projection is not None
+    assert with_them._model.views[0].scaling.projection is not None
     monkeypatch.setattr(kept, "KEPT_BYTES", 0)
     without = LowRankLabelPropagation().fit(X, y)
     np.testing.assert_array_equal(with_them.transduction_, without.transduction_)

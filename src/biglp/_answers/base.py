@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
@@ -20,9 +21,8 @@ from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.own_graph import OwnGraphSums, OwnGraphSystem
 from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import System, take_apart
+from biglp._propagate.systems import System
 
 FEW_CLASSES = 16
 """Classes up to which a card counts each by itself faster than all at once."""
@@ -32,31 +32,55 @@ AnyLabels = TypeVar("AnyLabels", Labels, Targets)
 
 
 @dataclass(frozen=True)
-class Problem(Generic[AnyLabels]):
-    """A graph with labels on it: what a method learns from.
+class View:
+    """One view of the rows, such as the columns of a table or an embedding of its texts.
 
     Attributes
     ----------
     graph : Graph
-    labels : Labels or Targets
+        Over the prepared rows of the view.
     sums : GramSums
-        Over all rows of the graph, for these labels.
-    settings : AnswerSettings
+        Over all of them, for the labels of the problem.
     """
 
     graph: Graph
-    labels: AnyLabels
     sums: GramSums
+
+    def mixed_features(self, rows: np.ndarray) -> Any:
+        """Mixed, normalised features of chosen rows, by their numbers.  (l,) → (l, r)."""
+        return self.sums.mix(self.graph.features_of(rows))
+
+
+@dataclass(frozen=True)
+class Problem(Generic[AnyLabels]):
+    """Graphs with labels on them: what a method learns from.
+
+    Attributes
+    ----------
+    views : tuple of View
+    labels : Labels or Targets
+    settings : AnswerSettings
+    """
+
+    views: tuple[View, ...]
+    labels: AnyLabels
     settings: AnswerSettings
+
+    @property
+    def graph(self) -> Graph:
+        """That of the first view."""
+        return self.views[0].graph
+
+    @property
+    def sums(self) -> GramSums:
+        """Those of the first view."""
+        return self.views[0].sums
 
     @cached_property
     def system(self) -> System:
         """The Gram matrix, ready for any α."""
-        if isinstance(self.sums, OwnGraphSums):
-            return OwnGraphSystem(1.0, self.sums)
-        device, n_threads = self.graph.source.device, self.graph.engine.n_threads
         few = self.settings.few_alphas
-        return take_apart(self.sums, len(self.labels.rows), device, n_threads, few_alphas=few)
+        return self.graph.system(self.sums, len(self.labels.rows), few_alphas=few)
 
     @cached_property
     def sample_features(self) -> Any:
@@ -78,8 +102,7 @@ class Problem(Generic[AnyLabels]):
 
     def labelled(self, part: Labels) -> LabelledRows:
         """Mixed, normalised features of labelled rows, for leave-one-out."""
-        features = self.sums.mix(self.graph.features_of(part.rows))
-        return LabelledRows(features, part.codes, part.given)
+        return LabelledRows(self.views[0].mixed_features(part.rows), part.codes, part.given)
 
     def spread(self, alpha: float) -> tuple[np.ndarray, int]:
         """Label spreading by the chosen solver: coefficients C and the iterations used."""
@@ -90,9 +113,18 @@ class Problem(Generic[AnyLabels]):
             self.sums, alpha, self.system.radius, max_iter=settings.max_iter, tol=settings.tol
         )
 
-    def with_labels(self, labels: AnyLabels, targets: np.ndarray) -> Problem[AnyLabels]:
-        """The same graph with other labels; ``targets`` is their B."""
-        return replace(self, labels=labels, sums=self.sums.with_labels(targets, labels.counts))
+    def with_labels(self, labels: AnyLabels, targets: Iterable[np.ndarray]) -> Problem[AnyLabels]:
+        """The same graphs with other labels; ``targets`` is their B, for each view."""
+        views = tuple(
+            replace(view, sums=view.sums.with_labels(each, labels.counts))
+            for view, each in zip(self.views, targets, strict=True)
+        )
+        return replace(self, labels=labels, views=views)
+
+    def with_graphs(self, graphs: Iterable[Graph]) -> Problem[AnyLabels]:
+        """The same problem with graphs that visit their rows in another way."""
+        both = zip(self.views, graphs, strict=True)
+        return replace(self, views=tuple(replace(view, graph=graph) for view, graph in both))
 
 
 class Answer(ABC):

@@ -116,7 +116,7 @@ class RegressionMethod(Method):
         """Choose α and the blend."""
         graph, labels, seed = problem.graph, problem.labels, problem.settings.seed
         part = problem.part_of_labels(MOST_LABELLED)
-        features = to_dense(problem.sums.mix(graph.features_of(part.rows)))
+        features = to_dense(problem.views[0].mixed_features(part.rows))
         alpha, by_graph, errors = _choose_alpha(problem, features, part)
         sample = to_float64(to_numpy(sample_rows(graph.source, STANDARD_SAMPLE, seed)))
         known = to_float64(to_numpy(graph.source.take(part.rows)))

@@ -92,7 +92,7 @@ class Settings:
                     )
         if regression:
             method = "regression"
-            if Factor.is_graph:
+            if Factor.pairwise:
                 raise ParameterError(
                     f"factor={factor!r} has no rows to regress on; use LowRankLabelPropagation "
                     "with classes, or another factor."

@@ -40,12 +40,12 @@ def transductions(
     with make_engine(estimator.engine) as engine, warnings.catch_warnings():
         warnings.simplefilter("ignore", BigLPWarning)  # a narrow graph is the paper's choice
         pipeline = Pipeline(engine, Settings.of(estimator.get_params(deep=False), sklearn=True))
-        graph = None
+        graphs = None
         for y in labelings:
             labels = encode_labels(y, source.n_rows)
             sink = ArraySink(labels.classes, source.n_rows, source.dtype)
-            if graph is None:
-                graph = pipeline.graph(pipeline.prepare(source, labels, sink.n_bytes))
-            problem = pipeline.problem(graph, labels)
+            if graphs is None:
+                graphs = pipeline.graphs(pipeline.prepare(source, labels, sink.n_bytes))
+            problem = pipeline.problem(graphs, labels)
             pipeline.answer(problem, pipeline.learn(problem), sink)
             yield sink.labels

@@ -28,8 +28,8 @@ WITHHELD = 0.2
 
 def fit_and_check(pipeline: Pipeline, prepared: Prepared, labels: Labels) -> LabelDoubts:
     """Go the way of a fit up to the answer, and judge its labels instead of labelling all rows."""
-    with explained(prepared.rows.source.inner):
-        problem = pipeline.problem(pipeline.graph(prepared), labels)
+    with explained(prepared.source):
+        problem = pipeline.problem(pipeline.graphs(prepared), labels)
         return check_labels(problem, pipeline.learn(problem).held_out)
 
 

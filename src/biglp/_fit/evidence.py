@@ -129,7 +129,7 @@ class Look:
         for start in range(0, len(rows), at_once):
             piece = slice(start, start + at_once)
             taken = self.graph.source.take(rows[piece])
-            features = self._features(rows[piece], taken)
+            features = self.graph.features_to_answer(rows[piece], taken)
             shares = self._shares(features, taken)
             best = np.argsort(-shares, axis=1, kind="stable")[:, :2]
             codes[piece], others[piece] = best[:, 0], best[:, -1]
@@ -179,16 +179,8 @@ class Look:
             return None
         return RowMap.of(self.graph, self.seed, size)
 
-    def _features(self, rows: np.ndarray, taken: Any) -> Any:
-        if self.graph.factor.kept_with_blocks:
-            return self.graph.features_of(rows)
-        return self.graph.features.of_rows(taken)
-
     def _shares(self, features: Any, taken: Any) -> np.ndarray:
         """Class probabilities of rows, as the last sweep finds them.  (b, c)."""
-        dtype = self.graph.source.dtype
-        if self.graph.factor.kept_with_blocks:
-            features = features.astype(dtype)
         outputs, _ = self.answer.outputs(features, taken if self.answer.needs_rows else None)
         return np.asarray(self.answer.finish(to_numpy(outputs)), dtype=np.float64)
 

@@ -28,7 +28,7 @@ from biglp._core.transfer import PINNED_BYTES
 from biglp._engines import Engine
 from biglp._fit.card import CardPlan, plan_card
 from biglp._lowrank import FACTORS
-from biglp._lowrank.base import Costs, Factor
+from biglp._lowrank.base import Costs, FeatureMap
 from biglp._sources.decoding import DECODED_BYTES
 
 PROCESS_BYTES = 63 << 20
@@ -145,7 +145,7 @@ def plan_memory(
     least = least_memory(settings, likely or shape, engine, answer_bytes)
     factor, graph = FACTORS[settings.graph.factor], settings.graph
     with_landmarks = ""
-    advice = "give a graph with fewer ties" if factor.is_graph else "use fewer features"
+    advice = "give a graph with fewer ties" if factor.pairwise else "use fewer features"
     if factor.n_landmarks_counts:
         k = factor.rank_for(graph, shape.n_rows, shape.n_features)
         with_landmarks, advice = f" and {k:,} landmarks", "use fewer landmarks"
@@ -251,7 +251,7 @@ class ScoringPlan:
 
 
 def plan_scoring(
-    memory: int, factor: Factor, shape: Shape, engine: Engine, place: Place | None = None
+    memory: int, factor: FeatureMap, shape: Shape, engine: Engine, place: Place | None = None
 ) -> ScoringPlan:
     """Share out the budget of scoring new rows with a model.
 

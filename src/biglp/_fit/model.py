@@ -36,8 +36,7 @@ from biglp._sources.mixed import stored_scaling
 from biglp._sources.tables.encoding import Encoding
 
 FORMAT = "biglp model"
-VERSION = 2
-"""Version 1, of release 0.1, has other arrays for the committee; it can be read."""
+VERSION = 3
 LOOKED_AT = 1000
 """Sparse rows that tell how many entries a row has."""
 ENDLESS = "thresholds"
@@ -45,6 +44,55 @@ ENDLESS = "thresholds"
 UNPACKED_BYTES, UNPACKED_TIMES = 256 << 20, 100
 """A model may take so much unpacked, or so many times its file, whichever is more: a file made to
 fill the memory takes a thousand times its size."""
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """How new rows become the normalised features of one view.
+
+    Attributes
+    ----------
+    name : str
+    scaling : Scaling
+        How feature columns were scaled.
+    features : Features
+        Scaled rows to normalised features.
+    """
+
+    name: str
+    scaling: Scaling
+    features: Features
+
+    @classmethod
+    def of(cls, graph: Graph) -> ModelView:
+        """What new rows need of a graph."""
+        return cls(graph.view, graph.source.scaling, graph.features.for_new_rows())
+
+    def header(self) -> dict[str, Any]:
+        """What is no array."""
+        return {
+            "name": self.name,
+            "scaling": self.scaling.kind,
+            "factor": self.features.factor.kind,
+            "n_rows": self.features.normalisation.n_rows,
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays by names that begin with that of the view."""
+        factor, sums = self.features.factor.state(), self.features.normalisation.column_sums
+        arrays = {f"factor.{name}": array for name, array in factor.items()}
+        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
+        arrays |= {} if sums is None else {"column_sums": sums}
+        return {f"{self.name}.{name}": array for name, array in arrays.items()}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelView:
+        """Rebuild from :meth:`header` and :meth:`arrays`."""
+        own = _part(arrays, header["name"])
+        factor = FACTORS[header["factor"]].from_state(_part(own, "factor"))
+        normalisation = Normalisation(own.get("column_sums"), header["n_rows"], factor.mixing)
+        scaling = stored_scaling(header["scaling"], _part(own, "scaling"))
+        return cls(header["name"], scaling, Features(factor, normalisation))
 
 
 @dataclass
@@ -55,12 +103,10 @@ class Model:
     ----------
     classes : ndarray of shape (c,)
         For regression the numbers of the targets.
-    features : Features
+    views : tuple of ModelView
         Rows to normalised features.
     answer : Answer
         Normalised features to probabilities.
-    scaling : Scaling
-        How feature columns were scaled.
     dtype : numpy.dtype
         Precision of the arithmetic.
     n_features : int
@@ -74,9 +120,8 @@ class Model:
     """
 
     classes: np.ndarray
-    features: Features
+    views: tuple[ModelView, ...]
     answer: Answer
-    scaling: Scaling
     dtype: np.dtype[Any]
     n_features: int
     report: Report = field(default_factory=Report)
@@ -113,8 +158,8 @@ class Model:
             Where the arithmetic runs; on the processor by default.
         """
         check_columns(source, self.n_features, self.answer.kind)
-        values = float(source.n_features)
-        if source.is_sparse and self.scaling.offset is None:  # centred rows are dense
+        view, values = self.views[0], float(source.n_features)
+        if source.is_sparse and view.scaling.offset is None:  # centred rows are dense
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
         shape = Shape(
             n_rows=source.n_rows,
@@ -126,34 +171,28 @@ class Model:
             decoding=source.decoding_bytes,
             part_bytes=source.part_bytes,
         )
-        factor, place = self.features.factor, place or Place()
+        features, place = view.features.for_new_rows(), place or Place()
         work = 0.0  # sparse rows and own graphs stay on the processor
-        if not (factor.is_graph or source.is_sparse):
-            work = float(source.n_rows) * source.n_features * factor.rank
+        if not source.is_sparse:
+            work = float(source.n_rows) * source.n_features * features.factor.rank
         device = chosen_device(place.device, source.device, work, engine.local_number)
         place = replace(place, device=device)
-        plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
+        plan = engine.once(lambda: plan_scoring(memory, features.factor, shape, engine, place))
         engine.limit_threads(plan.workers)
-        rows = PreparedSource(source, self.dtype, self.scaling, place.device)
-        features = replace(self.features, factor=factor.for_new_rows())
-        return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
+        rows = PreparedSource(source, self.dtype, view.scaling, place.device)
+        return Graph(engine, rows, cut_rows(rows, plan.rows_each), features, view.name)
 
     def save(self, path: Any) -> None:
         """Write the model to a file, which may be in a store, whole or not at all."""
-        arrays = {f"factor.{name}": array for name, array in self.features.factor.state().items()}
-        arrays |= {f"decision.{name}": array for name, array in self.answer.state().items()}
-        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
-        normalisation = self.features.normalisation
-        if normalisation.column_sums is not None:
-            arrays["column_sums"] = normalisation.column_sums
+        arrays = {f"decision.{name}": array for name, array in self.answer.state().items()}
+        for view in self.views:
+            arrays |= view.arrays()
         header = {
             "format": FORMAT,
             "version": VERSION,
             "classes": classes_to_json(self.classes),
-            "factor": self.features.factor.kind,
+            "views": [view.header() for view in self.views],
             "decision": self.answer.kind,
-            "n_rows": normalisation.n_rows,
-            "scaling": self.scaling.kind,
             "dtype": np.dtype(self.dtype).str,
             "n_features": self.n_features,
             "arrays": sorted(arrays),
@@ -178,7 +217,7 @@ class Model:
         Raises
         ------
         ModelFileError
-            When the file is damaged, not a model, or of a newer version.
+            When the file is damaged, not a model, or of another format.
         """
         path = as_place(path)
         header, arrays = _read_archive(path)
@@ -189,21 +228,16 @@ class Model:
 
     @classmethod
     def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
-        factor = FACTORS[header["factor"]].from_state(_part(arrays, "factor"))
-        normalisation = Normalisation(arrays.get("column_sums"), header["n_rows"], factor.mixing)
-        encoding = Encoding.from_json(header["encoding"]) if header.get("encoding") else None
-        # Not in models of release 0.1.
-        names = header.get("input_names") or (encoding.names if encoding else None)
+        encoding, names = header["encoding"], header["input_names"]
         return cls(
             classes=classes_from_json(header["classes"]),
-            features=Features(factor, normalisation),
+            views=tuple(ModelView.from_header(view, arrays) for view in header["views"]),
             answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
-            scaling=stored_scaling(header["scaling"], _part(arrays, "scaling")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=Report(header["report"]),
-            encoding=encoding,
-            input_names=tuple(names) if names else None,
+            encoding=None if encoding is None else Encoding.from_json(encoding),
+            input_names=None if names is None else tuple(names),
         )
 
 
@@ -245,10 +279,10 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             header = json.loads(archive.read("header.json"))
             if header.get("format") != FORMAT:
                 raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
-            if header["version"] > VERSION:
+            if header["version"] != VERSION:
                 raise ModelFileError(
-                    f"{path} has model format {header['version']}, this biglp reads up to "
-                    f"{VERSION}; upgrade it with: pip install --upgrade biglp"
+                    f"{path} has model format {header['version']}, and this biglp reads {VERSION}; "
+                    "fit again and save it anew, or use the release that wrote it."
                 )
             arrays = {name: _array(archive, name) for name in sorted(set(header["arrays"]))}
     except (ModelFileError, StoreError):

@@ -32,7 +32,7 @@ def expected_steps(source: Source, settings: Settings, n_labelled: int) -> dict[
     """
     graph = settings.graph
     kind = FACTORS[graph.factor]
-    if kind.is_graph:
+    if kind.pairwise:
         return {"graph": 0.5, "learning": 2.0, "labels": 0.2}
     rank = kind.rank_for(graph, source.n_rows, source.n_features)
     sweep = 0.05 + SWEEP * source.n_rows * rank
@@ -40,7 +40,7 @@ def expected_steps(source: Source, settings: Settings, n_labelled: int) -> dict[
     if settings.answer.method == COMMITTEE:
         learning = 1.0 + rank / 1000 + min(n_labelled, MOST_LEARNT) / 1000
     found: dict[str, float] = {}
-    if kind.kept_with_blocks:
+    if kind.learnt:
         found["GLNP"] = LEARNING_SWEEPS * sweep
     elif kind.n_landmarks_counts and isinstance(graph.landmarks, str):
         found["k-means"] = 0.5 + rank / 2000

@@ -7,13 +7,14 @@ Estimators, command line, estimates of time and the paper's experiments all go t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from biglp._answers import ANSWERS, METHODS
-from biglp._answers.base import HeldOut, Learnt, Problem
+from biglp._answers.base import HeldOut, Learnt, Problem, View
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.device import Stopwatch, is_card_full
 from biglp._core.errors import (
@@ -30,7 +31,7 @@ from biglp._fit.beside import tasks_beside
 from biglp._fit.drift import usual_distance
 from biglp._fit.learning import learn
 from biglp._fit.memory import MemoryPlan
-from biglp._fit.model import Model
+from biglp._fit.model import Model, ModelView
 from biglp._fit.outline import expected_steps
 from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.reliability import reliability
@@ -42,8 +43,9 @@ from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
 from biglp._lowrank.answering import Answered, Answerer
-from biglp._lowrank.base import Factor
 from biglp._lowrank.graph import Graph
+from biglp._lowrank.precomputed import OwnGraph
+from biglp._lowrank.rows import TrainingRows
 from biglp._sinks import Sink
 from biglp._sources import Source
 
@@ -140,7 +142,6 @@ class Pipeline:
         graph = self.settings.graph
         kind = FACTORS[graph.factor]
         rank = kind.rank_for(graph, source.n_rows, source.n_features)
-        rank = 0 if kind.is_graph else rank  # its eigenvectors are never asked for
         METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
         if places:
             answer_bytes += map_bytes(rank, self.engine.n_threads)
@@ -162,24 +163,23 @@ class Pipeline:
                 prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
-        source, watch = prepared.rows.source.inner, Stopwatch()
+        source, watch = prepared.source, Stopwatch()
         self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
         with explained(source):
-            graph = watch.timed("graph", lambda: self.graph(prepared))
+            graphs = watch.timed("graph", lambda: self.graphs(prepared))
+            graph = graphs[0]
             with tasks_beside(self.engine, graph.source) as beside:
                 usual_found = beside(lambda: usual_distance(graph))
-                problem = watch.timed("sums", lambda: self.problem(graph, labels))
+                problem = watch.timed("sums", lambda: self.problem(graphs, labels))
             learnt = watch.timed("learning", lambda: self.learn(problem))
             with tasks_beside(self.engine, graph.source) as beside:
                 unlike_found = beside(lambda: unlike_labels(problem, learnt.answer))
                 answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
             unlike = unlike_found()
-        facts = {
-            **graph.factor.describe(),
-            "left_out": graph.factor.left_out(self.settings.graph.effort, source.n_rows),
+        facts: dict[str, Any] = {
+            **self._described(graph),
             **learnt.report,
             **reliability(labels, learnt.held_out),
-            **graph.source.scaling.describe(),
             "effort": self.settings.graph.effort,
             "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
@@ -191,11 +191,12 @@ class Pipeline:
             "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
             **prepared.where_it_ran(watch.seconds),
         }
+        if len(graphs) > 1:
+            facts["views"] = {other.view: self._described(other) for other in graphs[1:]}
         model = Model(
             classes=labels.classes,
-            features=replace(graph.features, factor=graph.factor.for_new_rows()),
+            views=tuple(ModelView.of(graph) for graph in graphs),
             answer=learnt.answer,
-            scaling=graph.source.scaling,
             dtype=graph.source.dtype,
             n_features=source.n_features,
             report=Report(facts),
@@ -205,34 +206,46 @@ class Pipeline:
         rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)
         return Fitted(model, replace(problem), *rest)  # a copy, without factorised matrices
 
+    def _described(self, graph: Graph) -> dict[str, Any]:
+        """What the report says of a view."""
+        effort, n_rows = self.settings.graph.effort, graph.source.n_rows
+        return {
+            **graph.describe(),
+            "left_out": graph.factor.left_out(effort, n_rows),
+            **graph.source.scaling.describe(),
+        }
+
     def typical_rows(self, source: Source, n: int) -> np.ndarray:
         """Choose rows to label first, without any label."""
         nothing = np.empty(0, dtype=np.int64)
         # Two classes, as far as the memory plan is concerned: how many there are is not known.
         prepared = self.prepare(source, Labels(np.arange(2), nothing, nothing, source.n_rows))
         with explained(source):
-            return typical_rows(self.graph(prepared), n, self.settings.graph.seed)
+            return typical_rows(self.graphs(prepared)[0], n, self.settings.graph.seed)
 
-    def graph(self, prepared: Prepared) -> Graph:
-        """Fit the factor and find the degrees."""
-        rows = prepared.rows
+    def graphs(self, prepared: Prepared) -> tuple[Graph, ...]:
+        """The graph of each view."""
+        return tuple(self._graph(rows, prepared.plan) for rows in prepared.views)
+
+    def _graph(self, rows: TrainingRows, plan: MemoryPlan) -> Graph:
+        """Fit the factor and find the degrees, or read the graph that is given."""
         settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]
+        if issubclass(kind, OwnGraph):
+            return kind.fit(rows, settings)
         with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
-            factor: Factor
-            if kind.kept_with_blocks:  # a resumed run has to find the features again
-                factor = kind.fit(rows, settings)
-            else:
-                state = self.checkpoint.step("factor", lambda: kind.fit(rows, settings).state())
-                factor = kind.from_state(state)
+            factor = kind.fit_or_resume(rows, settings, self.checkpoint)
         rows = replace(rows, drawn=None)  # the sample has done its work
-        factor.store = choose_store(factor, prepared)
+        factor.store = choose_store(factor, rows.source, plan)
         return Graph.of(rows, factor, self.checkpoint)
 
-    def problem(self, graph: Graph, labels: Labels | Targets) -> Problem[Any]:
+    def problem(self, graphs: Sequence[Graph], labels: Labels | Targets) -> Problem[Any]:
         """Sum over all rows; small products mix the sums."""
-        with blas_threads_for(graph.factor.rank):
-            return Problem(graph, labels, graph.sums(labels, self.checkpoint), self.settings.answer)
+        views = []
+        for graph in graphs:
+            with blas_threads_for(graph.factor.rank):
+                views.append(View(graph, graph.sums(labels, self.checkpoint)))
+        return Problem(tuple(views), labels, self.settings.answer)
 
     def learn(self, problem: Problem[Any]) -> Learnt:
         """Learn the answer."""

@@ -36,36 +36,56 @@ SMALLER = 4
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows that are ready, and the plan by which they were cut."""
+    """Rows that are ready, and the plan by which they were cut.
 
-    rows: TrainingRows
+    Attributes
+    ----------
+    source : Source
+        The rows as they are.
+    views : tuple of TrainingRows
+        What was made of them.
+    plan : MemoryPlan
+    """
+
+    source: Source
+    views: tuple[TrainingRows, ...]
     plan: MemoryPlan
 
     @property
     def can_be_smaller(self) -> bool:
         """Whether smaller blocks may still help; processes that share the work keep their cut."""
-        return self.rows.engine.shares_memory and self.plan.rows_each >= SMALLER * MIN_BLOCK_ROWS
+        return (
+            self.views[0].engine.shares_memory and self.plan.rows_each >= SMALLER * MIN_BLOCK_ROWS
+        )
 
     def in_smaller_blocks(self) -> Prepared:
         """The same rows, of which nothing stays on the card, in smaller blocks; tells the user."""
-        source, plan = self.rows.source, self.plan
+        plan = self.plan
         warn_caller(
-            f"{source.device} has less memory left than was planned (others may use it): rows are "
+            f"{self.device} has less memory left than was planned (others may use it): rows are "
             "copied to it in every sweep now, in smaller blocks, which takes longer. Give a "
             "smaller gpu_memory (--gpu-memory) to plan for less.",
             CardMemoryWarning,
         )
-        for block in self.rows.blocks:
-            block.memory.clear()
         rows_each = plan.rows_each // SMALLER
         card = plan.card and replace(plan.card, rows_each=rows_each, rows=0, features=0)
-        moved = PreparedSource(source.inner, source.dtype, source.scaling, source.device)
-        rows = replace(self.rows, source=moved, blocks=cut_rows(moved, rows_each))
-        return Prepared(rows, replace(plan, rows_each=rows_each, card=card))
+        views = []
+        for rows in self.views:
+            for block in rows.blocks:
+                block.memory.clear()
+            source = rows.source
+            moved = PreparedSource(source.inner, source.dtype, source.scaling, source.device)
+            views.append(replace(rows, source=moved, blocks=cut_rows(moved, rows_each)))
+        return Prepared(self.source, tuple(views), replace(plan, rows_each=rows_each, card=card))
+
+    @property
+    def device(self) -> str:
+        """Where the arithmetic runs."""
+        return self.views[0].source.device
 
     def where_it_ran(self, seconds: dict[str, float]) -> dict[str, Any]:
         """For the report: the device, what stayed there and how long each step took."""
-        device, card = self.rows.source.device, self.plan.card
+        device, card = self.device, self.plan.card
         if device == "cpu":
             return {}
         return {"device": {"name": device, **(card.describe() if card else {}), "seconds": seconds}}
@@ -105,7 +125,7 @@ def prepare(
         arrays = {"kind": np.array(scaling.kind), "values": np.array(values_per_row(drawn))}
         return arrays | scaling.arrays()
 
-    found = checkpoint.step("scaling", learn)
+    found = checkpoint.step("rows-scaling", learn)
     scaling = stored_scaling(str(found["kind"]), found)
     shape = Shape(
         n_rows=source.n_rows,
@@ -127,7 +147,7 @@ def prepare(
     stay = plan.card is not None and plan.card.rows > 0
     prepared = PreparedSource(source, dtype, scaling, settings.graph.device, stay)
     blocks = cut_rows(prepared, plan.rows_each)
-    return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
+    return Prepared(source, (TrainingRows(engine, prepared, blocks, seed, drawn),), plan)
 
 
 def on_device(
@@ -136,7 +156,7 @@ def on_device(
     """The settings with the device on which rows are worked on; ``n_rows`` of them in all."""
     graph, n_rows = settings.graph, n_rows or source.n_rows
     kind = FACTORS[graph.factor]
-    rank = 0 if kind.is_graph else kind.rank_for(graph, n_rows, source.n_features)
+    rank = kind.rank_for(graph, n_rows, source.n_features)
     work = 0.0 if source.is_sparse else float(n_rows) * source.n_features * rank
     device = chosen_device(graph.device, source.device, work, engine.local_number)
     return replace(settings, graph=replace(graph, device=device))
@@ -179,7 +199,7 @@ def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None
     )
     if scaling.kind == "none" and not about_distances:
         # Factors that are about the values themselves, not about distances, take them as they are.
-        constants = None if FACTORS[settings.factor].is_graph else _constants(sample)
+        constants = None if FACTORS[settings.factor].pairwise else _constants(sample)
         scaling = replace(scaling, offset=constants)
     if count == 0 or not (settings.projected or count or scaling.kind == "text"):
         return scaling
@@ -200,9 +220,8 @@ def _constants(sample: Rows) -> np.ndarray | None:
     return found if found.any() and not same.all() else None
 
 
-def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
+def choose_store(factor: Factor, source: PreparedSource, plan: MemoryPlan) -> FeatureStore:
     """Store features in memory, and those that do not fit in a file where that is faster."""
-    source, plan = prepared.rows.source, prepared.plan
     on_device = source.device != "cpu"
     if not factor.overwritable or (on_device and plan.card is None):
         return NoStore()

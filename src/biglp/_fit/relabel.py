@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from biglp._answers import METHODS
-from biglp._answers.base import Problem
+from biglp._answers.base import Problem, View
 from biglp._labels.labels import Labels
 from biglp._labels.merge import merged_labels
 
@@ -30,43 +30,42 @@ def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labe
     """Return the problem with the labels of some rows added, corrected or withdrawn."""
     before = problem.labels
     labels, added = merged_labels(before, rows, values)
-    factor = problem.graph.factor
-    rank = 0 if factor.is_graph else factor.rank
+    rank = problem.graph.factor.rank
     METHODS[problem.settings.method].check(labels, problem.settings, rank)
     if added is None:
         return with_only(problem, labels)
-    targets = targets_of(problem, added)
-    targets[:, _new_codes(before, labels)] += problem.sums.targets
+    targets = [targets_of(view, added) for view in problem.views]
+    codes = _new_codes(before, labels)
+    for view, found in zip(problem.views, targets, strict=True):
+        found[:, codes] += view.sums.targets
     return problem.with_labels(labels, targets)
 
 
 def with_only(problem: Problem[Labels], labels: Labels) -> Problem[Labels]:
     """The same graph with other labels of its rows, added up anew."""
-    return problem.with_labels(labels, targets_of(problem, labels))
+    return problem.with_labels(labels, [targets_of(view, labels) for view in problem.views])
 
 
-def targets_of(problem: Problem[Labels], labels: Labels) -> np.ndarray:
+def targets_of(view: View, labels: Labels) -> np.ndarray:
     """B of some labels; their rows are fetched, a few at a time.  (r, c)."""
-    targets = np.zeros((len(problem.sums.totals), labels.n_classes))
+    targets = np.zeros((len(view.sums.totals), labels.n_classes))
     for start in range(0, len(labels.rows), ROWS_AT_ONCE):
         stop = min(start + ROWS_AT_ONCE, len(labels.rows))
         part = labels.take(np.arange(start, stop))
-        targets += problem.graph.targets_of(part, problem.sums.mix)
+        targets += view.graph.targets_of(part, view.sums.mix)
     return targets
 
 
 def forget_features(problem: Problem[Labels]) -> None:
     """Forget copies of rows on a device, and stored features that would take much memory."""
-    factor, graph = problem.graph.factor, problem.graph
-    if factor.kept_with_blocks:
-        return
-    for block in graph.blocks:
-        block.memory.pop("rows", None)
-        kept = block.memory.get("features", ())
-        if not kept or not factor.store.stays(kept):
-            continue
-        if sum(array.nbytes for array in kept) > KEPT_BYTES * block.n_rows:
-            block.memory.clear()
+    for graph in (view.graph for view in problem.views):
+        for block in graph.blocks:
+            block.memory.pop("rows", None)
+            kept = block.memory.get("features", ())
+            if not kept or not graph.factor.store.stays(kept):
+                continue
+            if sum(array.nbytes for array in kept) > KEPT_BYTES * block.n_rows:
+                block.memory.clear()
 
 
 def _new_codes(before: Labels, after: Labels) -> np.ndarray:

@@ -88,12 +88,10 @@ def about_evidence(report: Mapping[str, Any]) -> list[str]:
         return _errors(report)
     if "members" not in report:
         return []
-    weights = {item["member"]: item["weight"] for item in report["members"]}
-    total = sum(weights.values()) or 1.0
-    graph = sum(weight for name, weight in weights.items() if name.startswith("spread"))
-    shares = {"graph": graph} | {
-        name: weight for name, weight in weights.items() if not name.startswith("spread")
-    }
+    members = report["members"]
+    total = sum(item["weight"] for item in members) or 1.0
+    shares = {"graph": sum(item["weight"] for item in members if item["graph"])}
+    shares |= {item["member"]: item["weight"] for item in members if not item["graph"]}
     weighed = ", ".join(f"{name} {weight / total:.0%}" for name, weight in shares.items())
     lines = _estimate(report.get("estimated_accuracy"))
     if report["held_out_accuracy"] is None:

@@ -17,7 +17,7 @@ from biglp._core.arrays import to_dense, to_numpy
 from biglp._core.products import column_sums
 from biglp._core.threads import one_blas_thread
 from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.base import Factor
+from biglp._lowrank.base import FeatureMap
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks, searchable
 from biglp._lowrank.sampling import sample_indices
@@ -128,7 +128,7 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
     return values[useful], vectors[:, useful]
 
 
-def _groups(factor: Factor, most: int) -> sparse.csr_matrix | None:
+def _groups(factor: FeatureMap, most: int) -> sparse.csr_matrix | None:
     """Which group each landmark is in, as columns of 0 and 1; None where all may stay apart.
 
     A graph that is fine for all rows falls to pieces on a sample of them: its landmarks have a row

@@ -93,10 +93,7 @@ def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
         return None
     with one_blas_thread():
         rows = sample_indices(n_rows, SAMPLE, seed)
-        if graph.factor.kept_with_blocks:
-            features = graph.features_of(rows)
-        else:
-            features = float64_features(problem.sample_features)
+        features = float64_features(problem.sample_features)
         sample = Sample.among(graph, rows, features, LEADING)
         looked_at = to_numpy(graph.source.take(rows)) if answer.needs_rows else None
         outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), looked_at)

@@ -163,7 +163,7 @@ class FitJob(Job):
 
     def label_more(self) -> str | None:
         """The command that opens the page to label more of the same rows, where they can be."""
-        if self.rows.from_stdin or FACTORS[self.settings().graph.factor].is_graph:
+        if self.rows.from_stdin or FACTORS[self.settings().graph.factor].pairwise:
             return None
         options = dict(self.reading)
         if self.weight_column in self.label_input.not_features.get("drop", ()):
@@ -181,7 +181,7 @@ class FitJob(Job):
 
     def _look(self, run: RunFolder, look: Look, source: Source) -> None:
         """Look at the rows for the report; a graph has none that could be looked at."""
-        if not look.graph.factor.is_graph:
+        if not look.graph.pairwise:
             give_back()  # rows of a table are decoded once more
             rows = ShownRows(self.label_input, source)
             with explained(source), look.graph.engine.progress.step("report"):

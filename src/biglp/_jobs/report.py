@@ -135,7 +135,7 @@ class ReportJob(TableJob):
             )
         if self.without_rows is not None:
             told.append(f"There is no map, and there are no rows to look at: {self.without_rows}")
-        elif FACTORS[settings.get("factor", "anchors")].is_graph:
+        elif FACTORS[settings.get("factor", "anchors")].pairwise:
             return Missing(True, [*told, OWN_GRAPH])
         return Missing(self.without_rows is not None, told)
 

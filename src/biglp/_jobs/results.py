@@ -251,7 +251,8 @@ def describe_kept(folder: Path) -> str | None:
     done = []
     if any(folder.glob(f"{CACHE}/*/meta.json")):
         done.append(CONVERTED)
-    done += [word for name, word in STEP_WORDS.items() if (folder / f"{name}.npz").exists()]
+    steps = {path.stem.rpartition("-")[2] for path in folder.glob("*.npz")}  # of any view
+    done += [word for name, word in STEP_WORDS.items() if name in steps]
     rows = sum(sum(counts.values()) for _, (_, counts) in journal_entries(folder))
     if rows:
         done.append(f"{rows:,} labelled rows")

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
@@ -25,8 +24,8 @@ from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
-from biglp._lowrank.compiled import compiled_search, is_search_worthwhile
-from biglp._lowrank.kernels import nearest_landmarks, scatter, searchable, searched_at_once
+from biglp._lowrank.compiled import Search, is_search_worthwhile
+from biglp._lowrank.kernels import scatter, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.stores import Packed
 from biglp._propagate.dense_system import KEPT_FACTORS, MOST_SOLVED
@@ -105,28 +104,13 @@ class AnchorFactor(LandmarkFactor):
         points = POINTS * ((1000 / self.rank) ** FALL - (1000 / most) ** FALL)
         return [left_out("landmarks", self.rank, most, seconds, points)]
 
-    def searched(self, rows: Rows) -> Rows:
-        """The landmarks, in the form in which such rows are compared with them."""
-        return self._searchable if sparse.issparse(rows) else self.landmarks
-
     @cached_property
-    def _searchable(self) -> Rows:
-        return searchable(self.landmarks)
-
-    @cached_property
-    def _loops(self) -> Any:
-        return compiled_search()
-
-    @cached_property
-    def _tables(self) -> Any:
-        return self._loops.panels(self.landmarks)
+    def _search(self) -> Search:
+        return Search(self.landmarks, self.compiled)
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
-        if self.compiled:
-            columns, squared = self._loops.nearest(rows, self._tables, self.n_nearest)
-        else:
-            columns, squared = nearest_landmarks(rows, self.searched(rows), self.n_nearest)
+        columns, squared = self._search.nearest(rows, self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
         # taken out so that the nearest weight is 1 before normalising and no row underflows.

@@ -1,8 +1,9 @@
-"""What a low-rank factor is: a map from rows to features φ(x) ∈ R^r with W ≈ ΦΦᵀ.
+"""What a low-rank factor is: a feature map φ(x) ∈ R^r with W ≈ ΦΦᵀ, fitted to the rows.
 
 A factor says everything about itself: which parameters it has, what it needs of the rows, how it is
 fitted, what it takes of memory and time. A new one is a subclass in a file of its own and a line in
-``biglp._lowrank.FACTORS``.
+``biglp._lowrank.FACTORS``. The graph that a user gives is no factor: it has features, its rows, but
+nothing is fitted (:mod:`.precomputed`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, namespace
 from biglp._core.blocks import Block
+from biglp._core.checkpoint import Checkpoint
 from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.errors import NonFiniteRowsError
 from biglp._core.products import column_sums
@@ -24,7 +26,6 @@ from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED
-from biglp._propagate.sums import GramSums
 from biglp._sources.text import text_bytes
 
 ROWS_PER_LANDMARK = 100
@@ -99,22 +100,15 @@ class Rehearsal:
         return self.n_rows / self.rows.n_swept
 
 
-class Factor(ABC):
-    """A low-rank factor of the similarity graph.
+class FeatureMap(ABC):
+    """Features φ(x) of rows, of the training rows and of new ones.
 
     Attributes
     ----------
     kind : str
         Its name in model files.
-    params : dict of str to callable
-        The ``factor_params`` it knows; each is checked by ``check(name, value)``.
-    scales_features : bool
-        Whether "auto" may scale the features: not where their values are what counts.
-    n_landmarks_counts : bool
-        Whether ``n_landmarks`` changes anything.
     kept_with_blocks : bool
-        Whether the features of a training row are kept with its block and found nowhere else; a
-        resumed run has to fit such a factor again.
+        Whether the features of a training row are kept with its block and found nowhere else.
     takes_half : bool
         Whether :meth:`features` takes rows in half precision, which stay so on a device.
     overwritable : bool
@@ -122,11 +116,8 @@ class Factor(ABC):
     unit_degrees : bool
         Whether every row's degree is 1 once the columns are scaled (anchor graphs). The sweep for
         the degrees is then not needed.
-    is_graph : bool
-        Whether the user's rows are a graph already: the features of a row are its row of S, and
-        :meth:`sums` gives what stands for the sums over all rows.
     rank : int
-        Number of features r.
+        Number of features r; 0 where they are a row of S, whose eigenvectors nobody asks for.
     mixing : ndarray of shape (p, r) or None
         T with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards is
         cheaper than multiplying every row. None when :meth:`features` returns φ itself.
@@ -138,23 +129,14 @@ class Factor(ABC):
     """
 
     kind: ClassVar[str]
-    params: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
-    scales_features: ClassVar[bool] = True
-    n_landmarks_counts: ClassVar[bool] = True
     kept_with_blocks: bool = False
     takes_half: ClassVar[bool] = False
     overwritable: ClassVar[bool] = True
     unit_degrees: ClassVar[bool] = False
-    is_graph: ClassVar[bool] = False
     rank: int
     mixing: np.ndarray | None = None
     store: FeatureStore = NoStore()
     compiled: bool = False
-
-    @classmethod
-    @abstractmethod
-    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Factor:
-        """Fit the factor to the training rows."""
 
     @abstractmethod
     def features(self, rows: Rows) -> Array:
@@ -162,7 +144,98 @@ class Factor(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which :meth:`from_state` rebuilds the factor for new rows."""
+        """Arrays from which ``from_state`` rebuilds the map for new rows."""
+
+    @classmethod
+    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """Working memory of one row: what is stored for it, its features and its answers."""
+        width = shape.values + 3 * rank + shape.n_classes
+        if device != "cpu":
+            # As they come, in the type of the arithmetic, scaled; nothing is copied of rows that
+            # are there. Answers are made of several arrays.
+            width += 2 * shape.values * (shape.card_row > 0) + DEVICE_ANSWERS * shape.n_classes
+        return int(shape.dtype.itemsize * width) + 64
+
+    @classmethod
+    def block_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """Working memory of one block, however many rows it has."""
+        return 0
+
+    def block_features(self, block: Block) -> Array:
+        """Return the features of a training block, from the store where they are kept.  (b, p)."""
+        kept = block.memory.get("features")
+        if kept is None:
+            rows = block.stored_rows() if self.takes_half else block.rows()
+            features = self.features(rows)
+            kept = self.store.keep(self.pack(features))
+            if kept is None:
+                return features
+            block.memory["features"] = kept
+            if not self.store.stays(kept):
+                return features
+        return self.unpack(self.store.load(kept))
+
+    def block_sums(self, block: Block) -> Array:
+        """Column sums of the features of a training block, which are kept on the way.  (p,)."""
+        return column_sums(self.block_features(block))
+
+    def pack(self, features: Array) -> Packed:
+        """Turn features into plain arrays for the store."""
+        return (features,)
+
+    def unpack(self, packed: Packed) -> Array:
+        """Undo :meth:`pack`."""
+        return packed[0]
+
+    def for_new_rows(self) -> FeatureMap:
+        """Return the map as new rows need it, without what belongs to the training rows."""
+        return self
+
+    def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
+        """What a larger effort would add: lines of the report."""
+        return []
+
+    def describe(self) -> dict[str, Any]:
+        """Facts worth reporting."""
+        return {"factor": self.kind, "rank": self.rank}
+
+
+class Factor(FeatureMap):
+    """A low-rank factor of the similarity graph, fitted to the rows.
+
+    Attributes
+    ----------
+    params : dict of str to callable
+        The ``factor_params`` it knows; each is checked by ``check(name, value)``.
+    scales_features : bool
+        Whether "auto" may scale the features: not where their values are what counts.
+    n_landmarks_counts : bool
+        Whether ``n_landmarks`` changes anything.
+    learnt : bool
+        Whether fitting it takes sweeps over all rows.
+    pairwise : bool
+        Whether the rows that are given are similarities between pairs of rows, and so no features
+        that could be scaled, shown or regressed on.
+    """
+
+    params: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
+    scales_features: ClassVar[bool] = True
+    n_landmarks_counts: ClassVar[bool] = True
+    learnt: ClassVar[bool] = False
+    pairwise: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Factor:
+        """Fit the factor to the training rows."""
+
+    @classmethod
+    def fit_or_resume(
+        cls, rows: TrainingRows, settings: GraphSettings, checkpoint: Checkpoint
+    ) -> Factor:
+        """Fit the factor, or take it from a run that was interrupted after it was fitted."""
+        step = f"{rows.view}-factor"
+        return cls.from_state(checkpoint.step(step, lambda: cls.fit(rows, settings).state()))
 
     @classmethod
     @abstractmethod
@@ -187,21 +260,6 @@ class Factor(ABC):
     ) -> tuple[Factor, dict[str, float]]:
         """Fit to some rows; also tell the processor time of each step on all of them."""
         return cls.fit(rehearsal.rows, settings), {}
-
-    @classmethod
-    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """Working memory of one row: what is stored for it, its features and its answers."""
-        width = shape.values + 3 * rank + shape.n_classes
-        if device != "cpu":
-            # As they come, in the type of the arithmetic, scaled; nothing is copied of rows that
-            # are there. Answers are made of several arrays.
-            width += 2 * shape.values * (shape.card_row > 0) + DEVICE_ANSWERS * shape.n_classes
-        return int(shape.dtype.itemsize * width) + 64
-
-    @classmethod
-    def block_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """Working memory of one block, however many rows it has."""
-        return 0
 
     @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
@@ -230,48 +288,6 @@ class Factor(ABC):
             block=cls.block_bytes(rank, shape, settings.device),
             device=3 * square,
         )
-
-    def block_features(self, block: Block) -> Array:
-        """Return the features of a training block, from the store where they are kept.  (b, p)."""
-        kept = block.memory.get("features")
-        if kept is None:
-            rows = block.stored_rows() if self.takes_half else block.rows()
-            features = self.features(rows)
-            kept = self.store.keep(self.pack(features))
-            if kept is None:
-                return features
-            block.memory["features"] = kept
-            if not self.store.stays(kept):
-                return features
-        return self.unpack(self.store.load(kept))
-
-    def block_sums(self, block: Block) -> Array:
-        """Column sums of the features of a training block, which are kept on the way.  (p,)."""
-        return column_sums(self.block_features(block))
-
-    def pack(self, features: Array) -> Packed:
-        """Turn features into plain arrays for the store."""
-        return (features,)
-
-    def unpack(self, packed: Packed) -> Array:
-        """Undo :meth:`pack`."""
-        return packed[0]
-
-    def sums(self, labels: Any) -> GramSums | None:
-        """What stands for H, B and t where a graph was given; None: a sweep adds them up."""
-        return None
-
-    def for_new_rows(self) -> Factor:
-        """Return the factor as new rows need it, without what belongs to the training rows."""
-        return self
-
-    def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
-        """What a larger effort would add: lines of the report."""
-        return []
-
-    def describe(self) -> dict[str, Any]:
-        """Facts about the factor worth reporting."""
-        return {"factor": self.kind, "rank": self.rank}
 
 
 def check_finite(values: Array) -> None:

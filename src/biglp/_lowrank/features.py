@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,27 @@ from scipy import sparse
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.products import column_sums, gram_matrix
-from biglp._lowrank.base import DENSE_COLUMNS, Factor
-from biglp._lowrank.compiled import compiled_blocks
+from biglp._lowrank.base import DENSE_COLUMNS, FeatureMap
+from biglp._lowrank.compiled import gram, quick_to_multiply
 from biglp._propagate.normalise import Normalisation
 
 
 @dataclass(frozen=True)
 class Features:
-    """A factor and the degrees of its graph.
+    """A feature map and the degrees of its graph.
 
     Attributes
     ----------
-    factor : Factor
+    factor : FeatureMap
     normalisation : Normalisation
     """
 
-    factor: Factor
+    factor: FeatureMap
     normalisation: Normalisation
+
+    def for_new_rows(self) -> Features:
+        """The same without what belongs to the training rows."""
+        return replace(self, factor=self.factor.for_new_rows())
 
     def of_rows(self, rows: Rows) -> Array:
         """Normalised features of any rows, before mixing.  (b, m) → (b, p)."""
@@ -42,10 +46,7 @@ class Features:
 
     def to_answer(self, block: Block) -> Array:
         """As :meth:`of_block`, in the type whose products the factor's way of sweeping makes."""
-        features, _ = self.of_block(block)
-        if self.factor.compiled and isinstance(features, np.ndarray):
-            return features.view(compiled_blocks().Multiplied)
-        return features
+        return quick_to_multiply(self.of_block(block)[0], self.factor.compiled)
 
     def _normalised(self, features: Array, block: Block) -> tuple[Array, int]:
         repaired = block.memory.get("repaired")
@@ -76,24 +77,25 @@ class Features:
         features = factor.block_features(block)
         ready = "repaired" in block.memory or self.normalisation.weights is None
         stays = self._stays(block)
-        if factor.compiled and not ready and isinstance(features, np.ndarray):
-            gram, totals, repaired = compiled_blocks().gram(features, self.normalisation)
+        found = None if ready else gram(features, self.normalisation, factor.compiled)
+        if found is not None:
+            matrix, totals, repaired = found
             if stays:
                 block.memory["repaired"] = repaired
-            return features[rows], gram, totals, repaired
+            return features[rows], matrix, totals, repaired
         fast = self.normalisation.summed(features, in_place=stays, ready=ready)
         if fast is None:
-            found, repaired = self._normalised(features, block)
-            if sparse.issparse(found) and found.shape[1] <= DENSE_COLUMNS:
-                found = found.toarray()
-            return found[rows], gram_matrix(found), column_sums(found), repaired
-        gram, totals, repaired = fast
+            features, repaired = self._normalised(features, block)
+            if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
+                features = features.toarray()
+            return features[rows], gram_matrix(features), column_sums(features), repaired
+        matrix, totals, repaired = fast
         if stays and not ready:
             block.memory["repaired"] = repaired
         chosen = features[rows]
         if not (ready or stays):
             chosen = self.normalisation.apply(chosen)[0]
-        return chosen, gram, totals, block.memory.get("repaired", repaired)
+        return chosen, matrix, totals, block.memory.get("repaired", repaired)
 
     def of_chosen(self, block: Block, rows: np.ndarray) -> Any:
         """Normalised features of those of some rows, by number, that a training block holds."""

@@ -9,7 +9,7 @@ answers    map   answers of its rows, to a sink              (:mod:`.answering`)
 =========  ====  ==========================================  ======================
 
 An anchor graph has degrees of 1, so its first sweep is left out and the columns are scaled
-afterwards.
+afterwards. A graph that the user gives needs neither (:mod:`.precomputed`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, like, to_csr
+from biglp._core.arrays import Array, Rows, like, to_csr
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.ties import Ties
@@ -30,15 +30,18 @@ from biglp._engines import Engine
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank.answering import Answered, Answerer, AnswerSweep
-from biglp._lowrank.base import Factor
+from biglp._lowrank.base import Factor, FeatureMap
 from biglp._lowrank.features import Features, float64_features
 from biglp._lowrank.rows import TrainingRows
+from biglp._lowrank.sampling import sample_indices, sample_rows
 from biglp._propagate.normalise import Normalisation
-from biglp._propagate.own_graph import placed
 from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import is_sparse_rank
+from biglp._propagate.systems import System, is_sparse_rank, take_apart
 from biglp._sinks import Sink
 from biglp._sources import PreparedSource
+
+SAMPLED_AT_ONCE = 2000
+"""Rows of a sample whose features are held."""
 
 
 @dataclass(frozen=True)
@@ -54,36 +57,48 @@ class Graph:
         Their cut.
     features : Features
         Factor and degrees.
+    view : str
+        Name of this view of the rows.
+    pairwise : bool
+        Whether its rows are similarities between pairs of rows, of which none can be shown.
     """
 
     engine: Engine
     source: PreparedSource
     blocks: Sequence[Block]
     features: Features
+    view: str = "rows"
+    pairwise: ClassVar[bool] = False
 
     @classmethod
     def of(cls, rows: TrainingRows, factor: Factor, checkpoint: Checkpoint | None = None) -> Graph:
         """Find the degrees of the training rows."""
         n_rows = rows.source.n_rows
         normalisation = Normalisation(None, n_rows)
-        if not (factor.unit_degrees or factor.is_graph):
+        if not factor.unit_degrees:
             column_sums = (checkpoint or Checkpoint()).step(
-                "degrees", lambda: {"column_sums": sweep_degrees(rows, factor)}
+                f"{rows.view}-degrees", lambda: {"column_sums": sweep_degrees(rows, factor)}
             )["column_sums"]
             normalisation = Normalisation(column_sums, n_rows, factor.mixing)
-        return cls(rows.engine, rows.source, rows.blocks, Features(factor, normalisation))
+        features = Features(factor, normalisation)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
 
     @property
-    def factor(self) -> Factor:
+    def factor(self) -> FeatureMap:
         """The low-rank factor."""
         return self.features.factor
+
+    @property
+    def keeps_features(self) -> bool:
+        """Whether the features of its rows are kept, and not those that such rows have as new."""
+        return self.factor.kept_with_blocks
 
     def features_of(self, rows: np.ndarray) -> Any:
         """Normalised features of chosen rows, before mixing, in float64.  (l,) → (l, p).
 
         ``rows`` are row numbers, increasing.
         """
-        if not self.factor.kept_with_blocks:  # a few rows, wherever they are: not worth a sweep
+        if not self.keeps_features:  # a few rows, wherever they are: not worth a sweep
             return float64_features(self.features.of_rows(self.source.take(rows)))
         places = np.searchsorted(rows, [block.start for block in self.blocks] + [rows.max() + 1])
         holding = [block for block, n in zip(self.blocks, np.diff(places), strict=True) if n > 0]
@@ -91,20 +106,47 @@ class Graph:
         parts = self.engine.map_blocks(function, holding, label="labelled rows")
         return sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
 
-    def targets_of(self, labels: Labels, mix: Callable[[Any], Any]) -> np.ndarray:
+    def features_to_answer(self, rows: np.ndarray, taken: Rows) -> Array:
+        """Normalised features of chosen rows as the last sweep has them.  (l,), (l, m) → (l, p).
+
+        ``taken`` are the same rows, prepared.
+        """
+        if self.keeps_features:
+            return self.features_of(rows).astype(self.source.dtype)
+        return self.features.of_rows(taken)
+
+    def sample_products(self, size: int, seed: int, matrix: np.ndarray) -> np.ndarray:
+        """Normalised features of a random sample of rows, times a matrix.  (p, q) → (b, q)."""
+        if self.keeps_features:
+            chosen = sample_indices(self.source.n_rows, size, seed)
+            return np.asarray(self.features_of(chosen) @ matrix)
+        sample = sample_rows(self.source, size, seed)
+        parts = []
+        for start in range(0, sample.shape[0], SAMPLED_AT_ONCE):
+            features = self.features.of_rows(sample[start : start + SAMPLED_AT_ONCE])
+            parts.append(float64_features(features) @ matrix)
+        return np.concatenate(parts)
+
+    def targets_of(self, labels: Labels | Targets, mix: Callable[[Any], Any]) -> np.ndarray:
         """B of some labelled rows; ``mix`` is that of the sums.  (r, c)."""
         rows, given = labels.targets_within(0, labels.n_rows)
-        if self.factor.is_graph:
-            return placed(rows, given, labels.n_rows)
         return np.asarray(mix(self.features_of(rows)).T @ given)
 
     def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
-        """H, B and t over all rows, mixed; one sweep, or none where a graph was given."""
-        given = self.factor.sums(labels)
-        if given is not None:
-            return given
-        found = (checkpoint or Checkpoint()).step("gram", lambda: sweep_gram(self, labels).arrays())
+        """H, B and t over all rows, mixed; one sweep."""
+        found = (checkpoint or Checkpoint()).step(
+            f"{self.view}-gram", lambda: sweep_gram(self, labels).arrays()
+        )
         return GramSums.from_arrays(found, labels.counts, labels.n_rows)
+
+    def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:
+        """What solves with some sums of this graph for any α."""
+        device, n_threads = self.source.device, self.engine.n_threads
+        return take_apart(sums, n_labelled, device, n_threads, few_alphas=few_alphas)
+
+    def describe(self) -> dict[str, Any]:
+        """Facts worth reporting."""
+        return self.factor.describe()
 
     def answer(
         self,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,14 +20,13 @@ from biglp._core.blocks import Block
 from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines import Engine
 from biglp._lowrank.base import check_finite
-from biglp._lowrank.compiled import compiled_search
+from biglp._lowrank.compiled import Search
 from biglp._lowrank.kernels import (
     DEVICE_CELLS,
     SEARCH_CELLS,
     SPARSE_LANDMARKS,
     nearest_landmarks,
     scatter,
-    searchable,
 )
 
 START_ROWS, START_NUMBERS = (5, 10), 200
@@ -189,36 +187,19 @@ def assign_block(
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
     step = rows_at_once or rows.shape[0]
-    if compiled:
-        search = compiled_search()
-        found = partial(_found, search=search, panels=search.panels(centres), k=len(centres))
-        return _summed(rows, found, step)
+    search = Search(centres, compiled)
     if is_torch(rows):  # blocks are large there, and a row has a number for each centre
         step = min(step, max(DEVICE_CELLS // len(centres), 1))
-    compared = searchable(centres) if sparse.issparse(rows) else centres
-    return _summed(rows, partial(_assigned, centres=compared), step)
-
-
-def _summed(rows: Rows, search: Callable[[Rows], tuple[Array, ...]], step: int) -> Any:
-    """Add up what is found of some rows at a time."""
-    total = search(rows[:step])
+    total = _around(rows[:step], search, len(centres))
     for start in range(step, rows.shape[0], step):
-        parts = zip(total, search(rows[start : start + step]), strict=True)
-        total = tuple(whole + part for whole, part in parts)
+        part = _around(rows[start : start + step], search, len(centres))
+        total = (total[0] + part[0], total[1] + part[1], total[2] + part[2])
     return total
 
 
-def _assigned(rows: Rows, centres: Rows) -> tuple[Array, ...]:
-    return _around(rows, *nearest_landmarks(rows, centres, 1), centres.shape[0])
-
-
-def _found(rows: np.ndarray, search: Any, panels: Any, k: int) -> tuple[Array, ...]:
-    columns, values = search.nearest(rows, panels, 1)
-    return _around(rows, columns, values, k)
-
-
-def _around(rows: Rows, columns: Array, values: Array, k: int) -> tuple[Array, ...]:
+def _around(rows: Rows, search: Search, k: int) -> tuple[Array, Array, Array]:
     """Sums of rows around their centres, how many they are, and the squared distances."""
+    columns, values = search.nearest(rows, 1)
     check_finite(values)
     members = scatter(columns, namespace(values).ones_like(values), k)
     sums = members.T @ rows

@@ -175,5 +175,5 @@ class LandmarkFactor(Factor):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what another process makes for itself."""
-        made = ("_loops", "_tables", "_searchable")
+        made = ("_search", "_gaussians")
         return {name: value for name, value in self.__dict__.items() if name not in made}

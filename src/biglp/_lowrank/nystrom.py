@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, like
+from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
@@ -28,10 +28,10 @@ from biglp._lowrank.base import Costs
 from biglp._lowrank.compiled import (
     LOOPS_BYTES,
     TARGET_BLOCK_BYTES,
-    compiled_blocks,
+    Gaussians,
     is_worthwhile,
 )
-from biglp._lowrank.kernels import gaussian, gaussian_matrix
+from biglp._lowrank.kernels import gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 
 MAX_MIXING_CONDITION = 30.0
@@ -85,18 +85,14 @@ class NystromFactor(LandmarkFactor):
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
-        if self.compiled:
-            return self._loops.features(rows, self._tables)[0]
-        kernel = gaussian(rows, self.landmarks, self.bandwidth)
-        return kernel if self.mixing is not None else kernel @ like(kernel, self._root)
+        return self._gaussians.features(rows)
 
     def block_sums(self, block: Block) -> Array:
         """Column sums, made with the features, which are written where they are kept."""
-        if not self.compiled or "features" in block.memory:
+        if not self._gaussians.sums_columns or "features" in block.memory:
             return super().block_sums(block)
-        rows = block.rows()
         place = self.store.room((block.n_rows, self._width), self.landmarks.dtype)
-        features, sums = self._loops.features(rows, self._tables, place)
+        features, sums = self._gaussians.summed(block.rows(), place)
         kept = self.store.keep(self.pack(features))
         if kept is not None:
             block.memory["features"] = kept
@@ -107,13 +103,9 @@ class NystromFactor(LandmarkFactor):
         return self.rank if self.mixing is None else len(self.landmarks)
 
     @cached_property
-    def _loops(self) -> Any:
-        return compiled_blocks()
-
-    @cached_property
-    def _tables(self) -> Any:
+    def _gaussians(self) -> Gaussians:
         root = self._root if self.mixing is None else None
-        return self._loops.tables(self.landmarks, self.bandwidth, root)
+        return Gaussians(self.landmarks, self.bandwidth, root, self.compiled)
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> NystromFactor:

@@ -7,8 +7,8 @@ spreading needs, and a tie of a row to itself says nothing about its neighbours,
 
 Half a tie is left where only one of two rows names the other, as in a k-NN graph.
 
-S is no product of n × r features, but the sweeps need not know: the features of a row are its row
-of S, and what stands for H and B is S and Y (:mod:`biglp._propagate.own_graph`). The graph stays in
+S is no product of n × r features: the features of a row are its row of S, and what stands for H, B
+and t is S, Y and S·1 (:mod:`biglp._propagate.own_graph`), without a sweep. The graph stays in
 memory as a whole, on every process.
 
 A new row i has ties a_ij to the training rows, the degree d_i = Σ_j a_ij, and the features
@@ -17,20 +17,29 @@ a_ij / √(d_i·d_j): it is scored by its neighbours, and changes nothing for th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
+from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
-from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
+from biglp._labels.targets import Targets
+from biglp._lowrank.base import Costs, FeatureMap, check_finite
+from biglp._lowrank.features import Features
+from biglp._lowrank.graph import Graph
 from biglp._lowrank.rows import TrainingRows
-from biglp._propagate.own_graph import OwnGraphSums, columns_at_once
+from biglp._propagate.normalise import Normalisation
+from biglp._propagate.own_graph import OwnGraphSystem, columns_at_once
+from biglp._propagate.sums import GramSums
+from biglp._propagate.systems import System
 from biglp._sources import Source
 
 ENTRY_BYTES = 12
@@ -41,36 +50,85 @@ ITERATES = 9
 """Arrays of n × c numbers that conjugate gradients and their layers hold."""
 
 
-class PrecomputedFactor(Factor):
-    """Rows of a graph that is given.
+class Ties(FeatureMap):
+    """Normalised ties of any rows to the training rows.
 
     Parameters
     ----------
     degrees : ndarray of shape (n,)
         d, of the training rows.
-    graph : CSR array of shape (n, n), optional
-        S, for the training rows; without it every row counts as new.
-    plan : str
-        Token of the cut that the training rows are read in.
     """
 
     kind = "precomputed"
-    scales_features = False
-    n_landmarks_counts = False
-    kept_with_blocks = True
     overwritable = False
-    is_graph = True
+    rank = 0
 
-    def __init__(self, degrees: np.ndarray, graph: Any = None, plan: str = "") -> None:
-        self.degrees, self.graph, self._plan = degrees, graph, plan
-        self.rank = len(degrees)
-        self.kept_with_blocks = graph is not None
+    def __init__(self, degrees: np.ndarray) -> None:
+        self.degrees = degrees
         # A row without any tie has nothing to divide by.
-        self._roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
+        self.roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
+
+    def features(self, rows: Rows) -> Array:
+        """Those of new rows, in float64.  (b, n) → (b, n)."""
+        ties = _similarities(rows)
+        degrees = np.asarray(ties.sum(axis=1)).ravel()
+        check_finite(degrees)
+        self.normalise(ties, np.sqrt(np.where(degrees > 0, degrees, 1.0)))
+        return ties
+
+    def normalise(self, ties: Any, roots: np.ndarray) -> None:
+        """Divide entries by the root of both degrees, in place.  (b, n), (b,)."""
+        ties.data /= np.repeat(roots, np.diff(ties.indptr))
+        ties.data /= self.roots[ties.indices]
 
     @classmethod
-    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> PrecomputedFactor:
-        """Read the graph as a whole, check it and make it symmetric."""
+    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
+        """A row of the graph, symmetric, and its answers."""
+        return int(8 * (3 * shape.values + 2 * shape.n_classes)) + 64
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The degrees."""
+        return {"degrees": self.degrees}
+
+
+@dataclass(frozen=True)
+class OwnFeatures(Features):
+    """Rows of S for the blocks of the training rows, ties for new rows.
+
+    Attributes
+    ----------
+    factor : Ties
+    similarities : CSR array of shape (n, n)
+        S.
+    """
+
+    factor: Ties
+    similarities: Any
+
+    def of_block(self, block: Block) -> tuple[Array, int]:
+        """Rows of S."""
+        return self.similarities[block.start : block.stop], 0
+
+    def for_new_rows(self) -> Features:
+        """Without S: new rows need the degrees alone."""
+        return Features(self.factor, self.normalisation)
+
+
+@dataclass(frozen=True)
+class OwnGraph(Graph):
+    """The graph S that the user gives."""
+
+    features: OwnFeatures
+    params: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
+    scales_features: ClassVar[bool] = False
+    n_landmarks_counts: ClassVar[bool] = False
+    learnt: ClassVar[bool] = False
+    unit_degrees: ClassVar[bool] = False
+    pairwise: ClassVar[bool] = True
+
+    @classmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> OwnGraph:
+        """Check the settings, and read the graph."""
         source = rows.source.inner
         if source.n_rows != source.n_features:
             raise BadRowsError(
@@ -79,29 +137,30 @@ class PrecomputedFactor(Factor):
                 " Give one row and one column for each row of your data, or leave factor out where "
                 "these are features."
             )
-        if rows.source.scaling.kind != "none":
-            raise ParameterError(
-                f"scaling={rows.source.scaling.kind!r} cannot be used with factor='precomputed', "
-                "whose entries are similarities and no features; leave scaling out."
-            )
-        if settings.directions:
-            raise ParameterError(
-                f"projection={settings.directions} cannot be used with factor='precomputed', whose "
-                "entries are similarities and no features; leave projection out."
-            )
+        scaling, directions = rows.source.scaling.kind, settings.directions
+        for name, given, refused in (
+            ("scaling", scaling, scaling != "none"),
+            ("projection", directions, bool(directions)),
+        ):
+            if refused:
+                raise ParameterError(
+                    f"{name}={given!r} cannot be used with factor='precomputed', whose entries are "
+                    f"similarities and no features; leave {name} out."
+                )
         if settings.device != "cpu":
             raise ParameterError(
                 f"device={settings.device!r} cannot be used with factor='precomputed', which is "
                 "solved on the processor; leave device out."
             )
-        return cls._of(rows, source)
+        return cls.read(rows)
 
     @classmethod
-    def _of(cls, rows: TrainingRows, source: Source) -> PrecomputedFactor:
+    def read(cls, rows: TrainingRows) -> OwnGraph:
+        """Read the rows at hand as a whole, check them and make the graph symmetric."""
         parts = rows.engine.map_blocks(_read, rows.blocks, label="graph")
         given = sparse.vstack(parts, format="csr")
         del parts
-        _refuse_distances(given, source)
+        _refuse_distances(given, rows.source.inner)
         width = given.shape[1]
         given.resize((width, width))  # a trial has read the first rows only
         graph = sparse.csr_array(given + given.T)
@@ -111,26 +170,20 @@ class PrecomputedFactor(Factor):
         graph.eliminate_zeros()
         degrees = np.asarray(graph.sum(axis=1)).ravel()
         check_finite(degrees)
-        factor = cls(degrees, graph, _token(rows.blocks[0]))
-        factor._normalise(graph, factor._roots)
-        return factor
+        ties = Ties(degrees)
+        ties.normalise(graph, ties.roots)
+        features = OwnFeatures(ties, Normalisation(None, rows.source.n_rows), graph)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
 
-    @classmethod
-    def rehearse(
-        cls, rehearsal: Rehearsal, settings: GraphSettings
-    ) -> tuple[Factor, dict[str, float]]:
-        """Take the rows at hand for all of the graph."""
-        return cls._of(rehearsal.rows, rehearsal.rows.source.inner), {}
+    @staticmethod
+    def from_state(state: dict[str, np.ndarray]) -> Ties:
+        """Rebuild what new rows need from the degrees."""
+        return Ties(state["degrees"])
 
     @classmethod
     def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
-        """Features of a row: one for each row."""
-        return n_rows
-
-    @classmethod
-    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """A row of the graph, symmetric, and its answers."""
-        return int(8 * (3 * shape.values + 2 * shape.n_classes)) + 64
+        """No low rank: nobody asks for the eigenvectors."""
+        return 0
 
     @classmethod
     def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
@@ -141,7 +194,7 @@ class PrecomputedFactor(Factor):
         graph = ENTRY_BYTES * entries
         solving = 8 * n * (ITERATES * (shape.n_classes + 1) + 5 * columns_at_once(n))
         return Costs(
-            row=cls.row_bytes(n, shape, settings.device),
+            row=Ties.row_bytes(n, shape, settings.device),
             fitting=COPIES * graph,
             small=2 * graph + solving,  # as it is, and in the order in which it is solved
             sums=0,
@@ -149,49 +202,47 @@ class PrecomputedFactor(Factor):
             stored_row=0,
         )
 
-    def sums(self, labels: Labels) -> OwnGraphSums:
+    @property
+    def keeps_features(self) -> bool:
+        """In memory, as S."""
+        return True
+
+    def features_of(self, rows: np.ndarray) -> Any:
+        """Rows of S."""
+        return self.features.similarities[rows]
+
+    def targets_of(self, labels: Labels | Targets, mix: Callable[[Any], Any]) -> np.ndarray:
+        """Y.  (n, c)."""
+        rows, given = labels.targets_within(0, labels.n_rows)
+        targets = np.zeros((labels.n_rows, given.shape[1]))
+        targets[rows] = given
+        return targets
+
+    def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
         """S, Y and S·1, which stand for H, B and t."""
-        mode = np.sqrt(self.degrees)
-        return OwnGraphSums.of(self.graph, mode, labels)
+        n, graph = labels.n_rows, self.features.similarities
+        return GramSums(
+            gram=graph,
+            targets=self.targets_of(labels, np.asarray),
+            totals=np.asarray(graph.sum(axis=1)).ravel(),
+            counts=labels.counts,
+            n_rows=n,
+            mixing=np.ones(n),
+            mode=np.sqrt(self.features.factor.degrees),
+        )
 
-    def features(self, rows: Rows) -> Array:
-        """Normalised ties of new rows to the training rows, in float64.  (b, n) → (b, n)."""
-        ties = _similarities(rows)
-        degrees = np.asarray(ties.sum(axis=1)).ravel()
-        check_finite(degrees)
-        self._normalise(ties, np.sqrt(np.where(degrees > 0, degrees, 1.0)))
-        return ties
-
-    def block_features(self, block: Block) -> Array:
-        """Rows of S for a training block; for new rows as in :meth:`features`."""
-        if self.graph is not None and _token(block) == self._plan:
-            return self.graph[block.start : block.stop]
-        return self.features(block.rows())
-
-    def for_new_rows(self) -> PrecomputedFactor:
-        """Return the factor without the graph: new rows need the degrees alone."""
-        return PrecomputedFactor(self.degrees)
-
-    def state(self) -> dict[str, np.ndarray]:
-        """The degrees."""
-        return {"degrees": self.degrees}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> PrecomputedFactor:
-        """Rebuild from the degrees."""
-        return cls(state["degrees"])
+    def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:
+        """Solves with S."""
+        return OwnGraphSystem(1.0, sums)
 
     def describe(self) -> dict[str, Any]:
         """The number of ties, and of rows without any."""
-        facts: dict[str, Any] = {"factor": self.kind}
-        if self.graph is not None:
-            facts |= {"ties": self.graph.nnz // 2, "isolated_rows": int((self.degrees == 0).sum())}
-        return facts
-
-    def _normalise(self, ties: Any, roots: np.ndarray) -> None:
-        """Divide entries by the root of both degrees, in place.  (b, n), (b,)."""
-        ties.data /= np.repeat(roots, np.diff(ties.indptr))
-        ties.data /= self._roots[ties.indices]
+        degrees, ties = self.features.factor.degrees, self.features.similarities.nnz // 2
+        return {
+            "factor": self.factor.kind,
+            "ties": ties,
+            "isolated_rows": int((degrees == 0).sum()),
+        }
 
 
 def _read(block: Block) -> Any:
@@ -233,7 +284,3 @@ def _refuse_distances(given: Any, source: Source) -> None:
             "np.exp(-graph.data**2 / (2 * np.median(graph.data)**2)), or use mode='connectivity'; "
             "if these are similarities, call graph.sort_indices() before."
         )
-
-
-def _token(block: Block) -> str:
-    return "" if block.plan is None else block.plan.token

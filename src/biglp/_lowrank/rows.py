@@ -37,6 +37,8 @@ class TrainingRows:
     seed : int
     drawn : array or CSR matrix, optional
         The sample before it is scaled; None in a run that is resumed.
+    view : str
+        Name of this view of the rows in checkpoints and model files.
     """
 
     engine: Engine
@@ -44,6 +46,7 @@ class TrainingRows:
     blocks: Sequence[Block]
     seed: int
     drawn: Rows | None = None
+    view: str = "rows"
 
     @cached_property
     def sample(self) -> Rows:

@@ -22,18 +22,16 @@ class that has more than its share of the labels of the part wins there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from biglp._labels.labels import Labels
 from biglp._propagate.conjugate import conjugate_gradients, energies, solve_in_layers
 from biglp._propagate.dense_system import MOST_SOLVED
 from biglp._propagate.poisson import SMALLEST_GAP, centred
-from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import COLUMNS_AT_ONCE, SparseSystem
 
 MOST_NUMBERS = 1 << 22
@@ -50,46 +48,6 @@ settled in one layer."""
 def columns_at_once(n_rows: int) -> int:
     """Columns of n numbers that are solved for together."""
     return max(min(COLUMNS_AT_ONCE, MOST_NUMBERS // n_rows), 1)
-
-
-@dataclass(frozen=True)
-class OwnGraphSums(GramSums):
-    """What stands for the sums over all rows: S is ``gram``, Y ``targets``, S·1 ``totals``.
-
-    Attributes
-    ----------
-    mode : ndarray of shape (n,)
-        √d, for which S·√d = √d.
-    """
-
-    mode: np.ndarray = field(default_factory=lambda: np.ones(1))
-
-    @classmethod
-    def of(cls, graph: Any, mode: np.ndarray, labels: Labels) -> OwnGraphSums:
-        """Put the labels on a graph."""
-        n = labels.n_rows
-        rows, given = labels.targets_within(0, n)
-        return cls(
-            gram=graph,
-            targets=placed(rows, given, n),
-            totals=np.asarray(graph.sum(axis=1)).ravel(),
-            counts=labels.counts,
-            n_rows=n,
-            mixing=np.ones(n),
-            mode=mode,
-        )
-
-    @property
-    def constant(self) -> np.ndarray:
-        """√d."""
-        return self.mode
-
-
-def placed(rows: np.ndarray, given: np.ndarray, n_rows: int) -> np.ndarray:
-    """Y with its labelled rows at their places.  (l,), (l, c) → (n, c)."""
-    targets = np.zeros((n_rows, given.shape[1]))
-    targets[rows] = given
-    return targets
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ class GramSums:
         Rows whose degree had to be repaired.
     mixing : ndarray of shape (p, r) or (r,)
         T, or its diagonal: the sums are those of Φ̄·T for features Φ̄ as they come.
+    mode : ndarray of shape (r,), optional
+        √d, where H is S itself.
     """
 
     gram: Any
@@ -39,6 +41,7 @@ class GramSums:
     n_rows: int
     n_repaired: int = 0
     mixing: np.ndarray = field(default_factory=lambda: np.ones(1))
+    mode: np.ndarray | None = None
 
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
@@ -48,8 +51,8 @@ class GramSums:
 
     @property
     def constant(self) -> np.ndarray:
-        """S with F̄·s = √d where degrees are 1: there it is t.  (r,)."""
-        return self.totals
+        """S with F̄·s = √d: t where degrees are 1, √d itself where F̄ is S.  (r,)."""
+        return self.totals if self.mode is None else self.mode
 
     def with_labels(self, targets: np.ndarray, counts: np.ndarray) -> GramSums:
         """The same rows with other labels: H and what is known of its spectrum stay."""

@@ -246,7 +246,8 @@ class ActiveLearningMixin:
 
     def _problem_on(self, engine: Engine) -> Problem[Labels]:
         """The problem of the fit, for an engine of now: that of the fit is closed."""
-        return replace(self._problem, graph=replace(self._problem.graph, engine=engine))
+        graphs = [replace(view.graph, engine=engine) for view in self._problem.views]
+        return self._problem.with_graphs(graphs)
 
     def __copy__(self) -> Self:
         """Share everything, the training rows included."""

@@ -96,8 +96,8 @@ class Estimator(ReportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         # Rows and columns of a graph are cut together, as scikit-learn does with kernels.
         named = isinstance(self.factor, str) and self.factor in FACTORS
-        is_graph = named and FACTORS[self.factor].is_graph
-        tags.input_tags.pairwise = tags.input_tags.positive_only = is_graph
+        pairwise = named and FACTORS[self.factor].pairwise
+        tags.input_tags.pairwise = tags.input_tags.positive_only = pairwise
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

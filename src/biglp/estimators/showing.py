@@ -119,7 +119,7 @@ def _of_classes(estimator: Any, look: bool) -> Content:
     more: dict[str, Any] = {}
     if problem is None:
         more["missing"] = (NO_ROWS,)
-    elif look and not problem.graph.factor.is_graph:
+    elif look and not problem.graph.pairwise:
         more["evidence"] = _evidence(estimator)
         more["feature_names"] = problem.graph.source.inner.feature_names
     return Content(

@@ -3,13 +3,13 @@
 import numpy as np
 from scipy.special import softmax
 
-from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion, scaled_logits
+from biglp._answers.committee.answer import CommitteeAnswer, WeightedModel, scaled_logits
 from biglp._answers.committee.forest import grow_forest
-from biglp._answers.committee.member import LinearOpinion
+from biglp._answers.committee.member import LinearModel
 from biglp._answers.committee.nearest import (
     Nearest,
 )
-from biglp._answers.committee.spread import GraphOpinion, graph_logits
+from biglp._answers.committee.spread import GraphModel, graph_logits
 
 
 def test_the_answer_is_the_formula():
@@ -18,17 +18,17 @@ def test_the_answer_is_the_formula():
     codes = np.arange(50) % 3
     forest, _ = grow_forest(rows, codes, 3, seed=0)
     nearest = Nearest(rows[:20], np.eye(3, dtype=np.float32)[codes[:20]])
-    graphs = [GraphOpinion(rng.random((4, 3))) for _ in range(2)]
-    lines = [LinearOpinion(rng.normal(size=(6, 3)), rng.normal(size=3)) for _ in range(2)]
+    graphs = [GraphModel(rng.random((4, 3))) for _ in range(2)]
+    lines = [LinearModel(rng.normal(size=(6, 3)), rng.normal(size=3)) for _ in range(2)]
     answer = CommitteeAnswer(
         bias=np.array([0.1, 0.0, -0.1]),
-        opinions=(
-            WeightedOpinion("spread", graphs[0], 0.5, 1.0),
-            WeightedOpinion("spread", graphs[1], 0.7, 2.0),
-            WeightedOpinion("logistic", lines[0], 2.0, 0.3),
-            WeightedOpinion("class means", lines[1], 0.8, 0.4),
-            WeightedOpinion("forest", forest, 1.5, 0.6),
-            WeightedOpinion("nearest labels", nearest, 0.9, 0.2),
+        models=(
+            WeightedModel("spread", graphs[0], 0.5, 1.0),
+            WeightedModel("spread", graphs[1], 0.7, 2.0),
+            WeightedModel("logistic", lines[0], 2.0, 0.3),
+            WeightedModel("class means", lines[1], 0.8, 0.4),
+            WeightedModel("forest", forest, 1.5, 0.6),
+            WeightedModel("nearest labels", nearest, 0.9, 0.2),
         ),
     )
     total = answer.bias

@@ -32,9 +32,9 @@ def chessboard(n_rows, squares):
     return rows, (rows * squares).astype(int).sum(axis=1) % 2
 
 
-def opinions(fitted):
+def models(fitted):
     """What the members of a fitted committee have learnt, by the names of their kinds."""
-    return {one.member: one.opinion for one in fitted._model.answer.opinions}
+    return {one.member: one.model for one in fitted._model.answer.models}
 
 
 def voters(rows, votes):
@@ -126,7 +126,7 @@ class TestNearest:
         weights = {item["member"]: item["weight"] for item in model.report_["members"]}
         assert max(weights, key=weights.get) == "nearest labels"
         assert model.report_["held_out_labels"] == 1500
-        assert len(opinions(model)["nearest labels"].rows) == 5000
+        assert len(models(model)["nearest labels"].rows) == 5000
         assert (model.transduction_ == truth)[5000:].mean() > 0.88
         np.testing.assert_array_equal(model.predict(rows[5000:]), model.transduction_[5000:])
         model.save(tmp_path / "model.biglp")
@@ -141,7 +141,7 @@ class TestNearest:
             LowRankLabelPropagation(n_landmarks=20, device=device, random_state=0).fit(rows, labels)
             for device in ("cpu", "torch:cpu")
         )
-        assert "nearest labels" in opinions(there)
+        assert "nearest labels" in models(there)
         close = np.abs(here.label_distributions_ - there.label_distributions_).max(axis=1) < 1e-3
         assert close.mean() > 0.99  # rounding may exchange equally near voters
 

@@ -14,7 +14,7 @@ import pytest
 from biglp import LowRankLabelPropagation
 from biglp._answers.base import Extra
 from biglp._answers.committee import MEMBERS
-from biglp._answers.committee.member import Member, MemberFit, Opinion, everywhere
+from biglp._answers.committee.member import Member, MemberFit, MemberModel, everywhere
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError
 from biglp._core.shape import Shape
@@ -28,7 +28,7 @@ FIT = ("fit", "rows.npy", "--labels", "labels.npy", "-k", "20", "-o", "out")
 
 
 @dataclass(frozen=True)
-class WaveOpinion(Opinion):
+class WaveModel(MemberModel):
     """Logits from a wave along one column of the prepared rows: class 1 where it is above zero."""
 
     signs: np.ndarray
@@ -45,17 +45,17 @@ class ToyMember(Member):
     """Knows the truth, whatever the labels are."""
 
     name, starts, worth = "toy", everywhere(0.2), 0.05
-    opinion = WaveOpinion
+    model = WaveModel
 
     @classmethod
     def extra(cls, shape):
         return Extra(small=7 << 20, block=1 << 20)
 
     def learn(self, evidence):
-        opinion = WaveOpinion(np.array([[-1.0, 1.0]]))
-        held_out = opinion.of(evidence.rows)
+        model = WaveModel(np.array([[-1.0, 1.0]]))
+        held_out = model.of(evidence.rows)
         held_out[evidence.lone] = np.nan
-        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
+        return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
 class SilentMember(ToyMember):
@@ -136,7 +136,7 @@ def test_a_member_below_its_worth_is_dropped(problem):
     wrong = np.where(y < 0, -1, 1 - y)  # whatever it says, the labels say otherwise
     fitted = estimator().fit(X, wrong)
     assert "toy" not in weights_of(fitted.report_)
-    assert "toy" not in {one.member for one in fitted._model.answer.opinions}
+    assert "toy" not in {one.member for one in fitted._model.answer.models}
 
 
 def test_any_cut_and_any_threads_give_the_same(problem):

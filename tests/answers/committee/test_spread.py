@@ -6,8 +6,7 @@ from sklearn.datasets import make_moons
 
 from biglp import LowRankLabelPropagation
 from biglp._answers.committee import spread
-from biglp._answers.committee.member import Asked
-from biglp._answers.committee.spread import DEPTH, GraphOpinion, graph_logits
+from biglp._answers.committee.spread import DEPTH, graph_logits
 
 DENSITIES = np.array([[1.0, 1e-3, 0.0], [0.0, 0.0, 0.0], [1e-20, 1e-22, 0.0]])
 
@@ -37,13 +36,6 @@ def test_no_class_is_far_below_the_likeliest(library):
     assert np.ptp(found[1]) == 0.0  # of a row that nothing reaches all classes are alike
 
 
-def test_models_of_earlier_releases_have_no_depth():
-    before, now = GraphOpinion(np.eye(3)), GraphOpinion(np.eye(3), np.array(DEPTH))
-    asked = [Asked(None, iter([DENSITIES]), iter([])) for _ in range(2)]
-    assert np.ptp(before.logits(asked[0])[0]) > 60
-    assert np.ptp(now.logits(asked[1])[0]) == pytest.approx(DEPTH)
-
-
 def test_a_graph_in_parts_is_heard_among_the_classes_of_each_part(monkeypatch):
     rows, labels, truth = islands()
     hidden = labels < 0
@@ -53,6 +45,6 @@ def test_a_graph_in_parts_is_heard_among_the_classes_of_each_part(monkeypatch):
         return (model.transduction_ == truth)[hidden].mean()
 
     found = accuracy()
-    monkeypatch.setattr(spread, "DEPTH", 0.0)
+    monkeypatch.setattr(spread, "DEPTH", np.inf)
     assert found > accuracy() + 0.02
     assert found > 0.9

@@ -1,4 +1,4 @@
-"""Several opinions on each row, weighted by how well they predict labels they have not seen.
+"""Several methods on each row, weighted by how well they predict labels they have not seen.
 
 Where rows form clusters the graph is far ahead with a handful of labels; where they do not, a plain
 supervised model is. Nobody knows beforehand, so both are asked: label spreading at several α, and
@@ -32,4 +32,4 @@ MEMBERS: Registry[type[Member]] = Registry(
         "nearest labels": "biglp._answers.committee.nearest:NearestMember",
     }
 )
-"""Every member by its name, in the order in which opinions are added: one line each."""
+"""Every member by its name, in the order in which they are added: one line each."""

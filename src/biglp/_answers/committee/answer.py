@@ -19,23 +19,23 @@ import numpy as np
 from biglp._answers.base import Answer
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.columns import row_maxima, row_sums
-from biglp._answers.committee.member import Asked, Opinion
+from biglp._answers.committee.member import Asked, MemberModel
 from biglp._answers.committee.spread import FLOOR
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._labels.labels import OwnLabels
 from biglp._lowrank.base import check_finite
 
 CUT = 8.0
-"""Largest logit of one member in units of its usual size: no single opinion decides alone."""
+"""Largest logit of one member in units of its usual size: no single member decides alone."""
 LABEL_TRUST = 0.95
 """Probability that a given label is right."""
 
 
-class WeightedOpinion(NamedTuple):
-    """An opinion with its usual size and its weight; ``member`` is the name of its kind."""
+class WeightedModel(NamedTuple):
+    """What a member has learnt, with its usual size and weight; ``member`` names its kind."""
 
     member: str
-    opinion: Opinion
+    model: MemberModel
     scale: float
     weight: float
 
@@ -48,17 +48,17 @@ class CommitteeAnswer(Answer):
     ----------
     bias : ndarray of shape (c,)
         Weighted log-prior of the classes.
-    opinions : tuple of WeightedOpinion
-        In the order in which they are added. At least one uses the graph, one is linear.
-    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,)
-        Columns of the a opinions that use the graph, and of the b linear ones.
+    models : tuple of WeightedModel
+        In the order in which they are added.
+    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,), or None
+        Columns of the a models that say the graph, and of the b linear ones; None without any.
     """
 
     bias: np.ndarray
-    opinions: tuple[WeightedOpinion, ...]
-    coefficients: np.ndarray = field(init=False, repr=False)
-    slopes: np.ndarray = field(init=False, repr=False)
-    intercepts: np.ndarray = field(init=False, repr=False)
+    models: tuple[WeightedModel, ...]
+    coefficients: np.ndarray | None = field(init=False, repr=False)
+    slopes: np.ndarray | None = field(init=False, repr=False)
+    intercepts: np.ndarray | None = field(init=False, repr=False)
 
     kind = "committee"
     needs_rows = True
@@ -66,28 +66,35 @@ class CommitteeAnswer(Answer):
     def __post_init__(self) -> None:
         """Put side by side what is multiplied by the same features, or by the same rows."""
         for name in ("coefficients", "slopes", "intercepts"):
-            columns = [getattr(one.opinion, name) for one in self.opinions]
+            columns = [getattr(one.model, name) for one in self.models]
             found = [column for column in columns if column is not None]
-            object.__setattr__(self, name, np.hstack(found))
+            object.__setattr__(self, name, np.hstack(found) if found else None)
 
     def expect(self, n_rows: int) -> None:
-        """Tell the opinions how many rows will be asked about."""
-        for one in self.opinions:
-            one.opinion.expect(n_rows)
+        """Tell the models how many rows will be asked about."""
+        for one in self.models:
+            one.model.expect(n_rows)
 
     def outputs(
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows; no label reaches some through the graph."""
-        c = len(self.bias)
-        densities = features @ like(features, self.coefficients)
-        lines = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
-        xp = namespace(densities)
-        total = xp.zeros_like(densities[:, :c]) + like(densities, self.bias)
-        asked = Asked(rows, _columns(densities, c), _columns(lines, c))
-        for one in self.opinions:
-            total += one.weight * scaled_logits(one.opinion.logits(asked), one.scale)
-        n_unreached = int((~(row_maxima(densities) > FLOOR)).sum())
+        c, n_unreached = len(self.bias), 0
+        densities = lines = iter(())
+        if self.coefficients is not None:
+            found = features @ like(features, self.coefficients)
+            densities, n_unreached = _columns(found, c), int((~(row_maxima(found) > FLOOR)).sum())
+        if self.slopes is not None and self.intercepts is not None:
+            found = rows @ like(rows, self.slopes)
+            lines = _columns(found + like(found, self.intercepts), c)
+        asked, total = Asked(rows, densities, lines), None
+        for one in self.models:
+            logits = one.weight * scaled_logits(one.model.logits(asked), one.scale)
+            if total is None:
+                total = logits + like(logits, self.bias)
+            else:
+                total += logits
+        xp = namespace(total)
         highest = row_maxima(total)
         check_finite(highest)  # new rows may be so far out that a product overflows
         total -= highest[:, None]
@@ -101,55 +108,33 @@ class CommitteeAnswer(Answer):
         return answers, n_unreached
 
     def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which the answer is rebuilt: those of opinion i begin with ``i.``."""
+        """Arrays from which the answer is rebuilt: those of model i begin with ``i.``."""
         arrays = {
             "bias": self.bias,
-            "members": np.array([one.member for one in self.opinions]),
-            "scales": np.array([one.scale for one in self.opinions]),
-            "weights": np.array([one.weight for one in self.opinions]),
+            "members": np.array([one.member for one in self.models]),
+            "scales": np.array([one.scale for one in self.models]),
+            "weights": np.array([one.weight for one in self.models]),
         }
-        for number, one in enumerate(self.opinions):
-            arrays |= {f"{number}.{name}": array for name, array in one.opinion.state().items()}
+        for number, one in enumerate(self.models):
+            arrays |= {f"{number}.{name}": array for name, array in one.model.state().items()}
         return arrays
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeAnswer:
-        """Rebuild from :meth:`state`, or from the arrays of a model of release 0.1."""
-        if "members" not in state:
-            state = _from_first_release(state)
-        opinions = []
+        """Rebuild from :meth:`state`."""
+        models = []
         facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
             prefix = f"{number}."
             arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            opinion = MEMBERS[member].opinion(**arrays)
-            opinions.append(WeightedOpinion(member, opinion, scale, weight))
-        return cls(state["bias"], tuple(opinions))
+            model = MEMBERS[member].model.from_state(arrays)
+            models.append(WeightedModel(member, model, scale, weight))
+        return cls(state["bias"], tuple(models))
 
 
 def _columns(array: Array, width: int) -> Iterator[Array]:
     """A few columns at a time."""
     return (array[:, start : start + width] for start in range(0, array.shape[1], width))
-
-
-def _from_first_release(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays as they are now from those of release 0.1, which had one array for all of a kind."""
-    c = len(state["bias"])
-    found = [("spread", {"coefficients": part}) for part in _columns(state["coefficients"], c)]
-    linear = zip(_columns(state["slopes"], c), _columns(state["intercepts"][None], c), strict=True)
-    names = ("logistic", "class means")
-    found += [
-        (name, {"slopes": slopes, "intercepts": levels[0]})
-        for name, (slopes, levels) in zip(names, linear, strict=False)
-    ]
-    for name, prefix in (("forest", "forest_"), ("nearest labels", "nearest_")):
-        arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-        found += [(name, arrays)] if arrays else []
-    renewed = {name: state[name] for name in ("bias", "scales", "weights")}
-    renewed["members"] = np.array([name for name, _ in found])
-    for number, (_, arrays) in enumerate(found):
-        renewed |= {f"{number}.{name}": array for name, array in arrays.items()}
-    return renewed
 
 
 def scaled_logits(logits: Array, scale: float) -> Array:

@@ -28,7 +28,7 @@ def appraise(
     ----------
     evidence : Evidence
     trained : list of Trained
-        The members behind the answer's opinions, in their order.
+        The members behind the answer's models, in their order.
     answer : CommitteeAnswer
     held_out : ndarray of shape (l, c)
         Class probabilities of the labelled rows without their own labels; NaN where unknown.
@@ -59,8 +59,8 @@ def appraise(
 def sample_shares(answer: CommitteeAnswer, trained: list[Trained]) -> np.ndarray:
     """Class probabilities of the sample, from what the members have said of it.  (b, c)."""
     total = np.zeros_like(trained[0].fit.sample, dtype=np.float64) + answer.bias
-    for opinion, one in zip(answer.opinions, trained, strict=True):
-        total += opinion.weight * scaled_logits(one.fit.sample, opinion.scale)
+    for model, one in zip(answer.models, trained, strict=True):
+        total += model.weight * scaled_logits(one.fit.sample, model.scale)
     return np.asarray(softmax(total, axis=1))
 
 

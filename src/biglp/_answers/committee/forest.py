@@ -25,7 +25,7 @@ from biglp._answers.committee.member import (
     Evidence,
     Member,
     MemberFit,
-    Opinion,
+    MemberModel,
     everywhere,
 )
 from biglp._answers.committee.tree_tensors import means_on_device
@@ -65,7 +65,7 @@ MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Forest(Opinion):
+class Forest(MemberModel):
     """Trees one after the other in flat arrays.
 
     Attributes
@@ -168,7 +168,8 @@ class ForestMember(Member):
     name, worth = "forest", 0.02
     starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
     says_shares = True
-    opinion = Forest
+    words = "decision trees on the labelled rows"
+    model = Forest
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from biglp._answers.committee.member import Evidence, LinearOpinion, Member, MemberFit
+from biglp._answers.committee.member import Evidence, LinearModel, Member, MemberFit
 from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
 
@@ -47,7 +47,8 @@ class LogisticMember(Member):
         "embedding": (0.0, 0.35),
     }
     says_shares = True
-    opinion = LinearOpinion
+    words = "logistic regression on the labelled rows"
+    model = LinearModel
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
@@ -55,7 +56,7 @@ class LogisticMember(Member):
         asked = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
         nobody = np.empty(0, dtype=np.int64)
 
-        def fitted(strength: float) -> tuple[LinearOpinion, np.ndarray]:
+        def fitted(strength: float) -> tuple[LinearModel, np.ndarray]:
             own, *others = fit_logistic(
                 rows, targets, evidence.standard, [nobody, *asked], strength
             )
@@ -64,7 +65,7 @@ class LogisticMember(Member):
                 held_out[left] = other.of(rows[left])
             return own, held_out
 
-        opinion, held_out = fitted(STRENGTH)
+        model, held_out = fitted(STRENGTH)
         if len(targets) >= ENOUGH * targets.shape[1]:
             loss = held_out_loss(held_out, targets)
             for strength in WEAKER:
@@ -72,8 +73,8 @@ class LogisticMember(Member):
                 less = held_out_loss(left_out, targets)
                 if less > loss - LEAST_BETTER:
                     break
-                opinion, held_out, loss = other, left_out, less
-        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
+                model, held_out, loss = other, left_out, less
+        return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
 def held_out_loss(held_out: np.ndarray, targets: np.ndarray) -> float:
@@ -95,7 +96,7 @@ def fit_logistic(
     standard: Standard,
     left_out: list[np.ndarray],
     strength: float = STRENGTH,
-) -> list[LinearOpinion]:
+) -> list[LinearModel]:
     """Fit logistic regression to labelled rows; classes without a row get a low logit.
 
     Fits of few labels are found together, as one function of all unknowns: that takes as many steps
@@ -122,7 +123,7 @@ def fit_logistic(
         seen = np.asarray(shown.any(axis=1))
         if (seen == seen[0]).all():
             found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])], strength)
-            return [_opinion(*one, seen[0], standard) for one in found]
+            return [_on_rows(*one, seen[0], standard) for one in found]
     return [_fit_alone(scaled, _without(targets, left), standard, strength) for left in left_out]
 
 
@@ -134,27 +135,27 @@ def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
 
 def _fit_alone(
     scaled: Rows, targets: np.ndarray, standard: Standard, strength: float = STRENGTH
-) -> LinearOpinion:
+) -> LinearModel:
     """One fit, without the rows and classes that it does not see."""
     own, seen = np.flatnonzero(targets.any(axis=1)), np.asarray(targets.any(axis=0))
     (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)], strength)
-    return _opinion(*found, seen, standard)
+    return _on_rows(*found, seen, standard)
 
 
-def _opinion(
+def _on_rows(
     slopes: np.ndarray, intercepts: np.ndarray, seen: np.ndarray, standard: Standard
-) -> LinearOpinion:
+) -> LinearModel:
     """What was found for scaled rows and the classes that were seen, for rows as they are."""
     centre, spread = standard
     slopes = slopes / spread[:, None]
     intercepts = intercepts - centre @ slopes
     if seen.all():
-        return LinearOpinion(slopes, intercepts)
+        return LinearModel(slopes, intercepts)
     every = np.zeros((slopes.shape[0], len(seen)))
     every[:, seen] = slopes
     levels = np.full(len(seen), intercepts.min() - 2.0)
     levels[seen] = intercepts
-    return LinearOpinion(every, levels)
+    return LinearModel(every, levels)
 
 
 def minimise_loss(

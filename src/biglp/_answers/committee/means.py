@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._answers.committee.member import Evidence, LinearOpinion, Member, MemberFit
+from biglp._answers.committee.member import Evidence, LinearModel, Member, MemberFit
 from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
 from biglp._propagate.leave_one_out import left_alone
@@ -35,18 +35,19 @@ class MeansMember(Member):
     # members that seem to know nothing are then right two times of three.
     least = 0.04
     worth = 0.02
-    opinion = LinearOpinion
+    words = "nearest class mean"
+    model = LinearModel
 
     def learn(self, evidence: Evidence) -> MemberFit:
         """Find the means, and each without one row."""
         standard = evidence.standard
-        opinion, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
-        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
+        model, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
+        return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
 def fit_class_means(
     rows: Rows, targets: np.ndarray, standard: Standard
-) -> tuple[LinearOpinion, np.ndarray]:
+) -> tuple[LinearModel, np.ndarray]:
     """Class means of labelled rows, and what they say of each of them without its own label.
 
     Distances are those of the graph: features are centred, so as not to lose digits, and divided by
@@ -63,7 +64,7 @@ def fit_class_means(
 
     Returns
     -------
-    model : LinearOpinion
+    model : LinearModel
         A class without a row gets a low logit.
     held_out : ndarray of shape (l, c)
         NaN where a row was its class's only one.
@@ -85,7 +86,7 @@ def fit_class_means(
     # As far away as one more row is from the centre of all: m, features having a spread of 1.
     levels[~seen] = levels[seen].min() - rows.shape[1]
     slopes = means.T / size
-    model = LinearOpinion(slopes, levels - (0.0 if sparse.issparse(rows) else centre @ slopes))
+    model = LinearModel(slopes, levels - (0.0 if sparse.issparse(rows) else centre @ slopes))
     left = np.where(counts - targets > 1e-9 * number, counts - targets, 1.0)
     without = (counts * products - targets * own[:, None]) / left
     norms = counts**2 * squares - 2.0 * counts * targets * products + targets**2 * own[:, None]

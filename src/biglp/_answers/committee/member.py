@@ -1,4 +1,4 @@
-"""What a member of the committee is: an opinion, how it is learnt, and what it costs."""
+"""What a member of the committee is: what it learns, how, and what it costs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Starts = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Asked:
-    """A block of rows on which opinions are asked for.
+    """A block of rows on which models are asked.
 
     Attributes
     ----------
     rows : array or CSR matrix of shape (b, m)
         Prepared rows.
     densities, lines : iterators of arrays of shape (b, c)
-        Products that several opinions need are taken once for all of them: each takes its next
+        Products that several models need are taken once for all of them: each takes its next
         columns from here.
     """
 
@@ -51,7 +51,7 @@ class Asked:
     lines: Iterator[Array]
 
 
-class Opinion(ABC):
+class MemberModel(ABC):
     """What a member has learnt: arrays that give logits for any block of rows.
 
     Attributes
@@ -82,10 +82,15 @@ class Opinion(ABC):
         """The arrays it is made of."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        """Rebuild from :meth:`state`."""
+        return cls(**state)
+
 
 @dataclass(frozen=True)
-class LinearOpinion(Opinion):
-    """A linear opinion on prepared rows: logits = rows·slopes + intercepts.
+class LinearModel(MemberModel):
+    """A linear model of prepared rows: logits = rows·slopes + intercepts.
 
     Attributes
     ----------
@@ -106,11 +111,11 @@ class LinearOpinion(Opinion):
 
 @dataclass(frozen=True)
 class MemberFit:
-    """An opinion, and what it says of rows from which its weight is found.
+    """What was learnt, and what it says of rows from which its weight is found.
 
     Attributes
     ----------
-    opinion : Opinion
+    model : MemberModel
     held_out : ndarray of shape (l, c)
         Logits of each labelled row without its own label; NaN where it was its class's only one.
     sample : ndarray of shape (b, c)
@@ -119,7 +124,7 @@ class MemberFit:
         Iterations of the solver.
     """
 
-    opinion: Opinion
+    model: MemberModel
     held_out: np.ndarray
     sample: np.ndarray
     n_iter: int = 1
@@ -242,6 +247,8 @@ class Member(ABC):
     ----------
     name : str
         Its name in the report.
+    words : str
+        What it is, for people.
     starts : dict of str to (float, float)
         Weight w₀ where labels are too few to tell, by kind of rows.
     least : float
@@ -249,22 +256,23 @@ class Member(ABC):
     worth : float
         Weight below which it is not worth the time it would take of every row, with an effort
         that is balanced.
-    uses_graph : bool
-        Whether it learns from the graph.
+    says_graph : bool
+        Whether it says what the graph says.
     says_shares : bool
         Whether its logits hold the shares of the classes among the labels, as those of a model of
         the labelled rows alone do. They are taken off: the class prior has a weight of its own.
-    opinion : type of Opinion
+    model : type of MemberModel
         What it learns.
     """
 
     name: str
+    words: ClassVar[str] = ""
     starts: ClassVar[Starts] = everywhere(0.0)
     least: float = 0.0
     worth: float = 0.0
-    uses_graph: ClassVar[bool] = False
+    says_graph: ClassVar[bool] = False
     says_shares: ClassVar[bool] = False
-    opinion: ClassVar[type[Opinion]]
+    model: ClassVar[type[MemberModel]]
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:

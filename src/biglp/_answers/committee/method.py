@@ -9,7 +9,7 @@ import numpy as np
 
 from biglp._answers.base import Extra, HeldOut, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
-from biglp._answers.committee.answer import CommitteeAnswer, WeightedOpinion
+from biglp._answers.committee.answer import CommitteeAnswer, WeightedModel
 from biglp._answers.committee.appraisal import appraise, graph_helped
 from biglp._answers.committee.member import Evidence, Member, MemberFit
 from biglp._answers.committee.robust import learn_robustly
@@ -76,18 +76,19 @@ class CommitteeMethod(Method):
         asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
         kinds = [kind for kind, _ in asked]
         fits = _learnt(evidence, [member for _, member in asked])
-        graphs = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.uses_graph]
-        evidence = evidence.seen_through(graphs[-1])  # that of the largest α
+        by_graph = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.says_graph]
+        if by_graph:
+            evidence = evidence.seen_through(by_graph[-1])  # that of the largest α
         trained = [
             Trained.of(evidence, one, fit) for (_, one), fit in zip(asked, fits, strict=True)
         ]
         found = _weights(trained, evidence)
         patience = EFFORTS[problem.settings.effort].worth
         worth = [
-            one.member.uses_graph or weight >= patience * one.member.worth
+            one.member.says_graph or weight >= patience * one.member.worth
             for one, weight in zip(trained, found.weights, strict=False)
         ]
-        supervised = [one for one in trained if not one.member.uses_graph]
+        supervised = [one for one in trained if not one.member.says_graph]
         with_all = found.accuracy
         missed = [one for one, kept in zip(trained, worth, strict=True) if not kept]
         if missed:
@@ -98,8 +99,8 @@ class CommitteeMethod(Method):
         bias = sum(weight * one.bias(scale) for one, scale, weight in weighted)
         answer = CommitteeAnswer(
             bias=bias + found.weights[-1] * evidence.log_prior,
-            opinions=tuple(
-                WeightedOpinion(kind, one.fit.opinion, float(scale), float(weight))
+            models=tuple(
+                WeightedModel(kind, one.fit.model, float(scale), float(weight))
                 for kind, one, scale, weight in zip(
                     kinds, trained, found.scales, found.weights[:-1], strict=True
                 )
@@ -135,7 +136,7 @@ def _learnt(evidence: Evidence, members: list[Member]) -> list[MemberFit]:
         waiting = {
             place: pool.submit(member.learn, evidence)
             for place, member in enumerate(members)
-            if member.uses_graph
+            if member.says_graph
         }
         found = {
             place: member.learn(evidence)
@@ -162,9 +163,9 @@ def _left_out(
     n_rows = evidence.problem.labels.n_rows
     points = None if before is None or after is None else 100.0 * (before - after)
     found = [
-        left_out(one.member.name, 0, 1, n_rows * one.fit.opinion.row_seconds, points)
+        left_out(one.member.name, 0, 1, n_rows * one.fit.model.row_seconds, points)
         for one in missed
-        if one.fit.opinion.row_seconds > 0
+        if one.fit.model.row_seconds > 0
     ]
     found += [line for name in MEMBERS for line in MEMBERS[name].left_out(evidence)]
     graph, effort = evidence.problem.graph, evidence.problem.settings.effort
@@ -193,7 +194,7 @@ def _log_prior(labels: Labels, settings: AnswerSettings) -> np.ndarray:
 
 def _report(trained: list[Trained], found: Weights, without_graph: Weights) -> dict[str, Any]:
     weights = found.weights[:-1]
-    graph = sum(w for one, w in zip(trained, weights, strict=True) if one.member.uses_graph)
+    graph = sum(w for one, w in zip(trained, weights, strict=True) if one.member.says_graph)
     everything = float(weights.sum())
     return {
         "members": found.report,

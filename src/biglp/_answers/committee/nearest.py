@@ -23,7 +23,7 @@ from scipy import sparse
 
 from biglp._answers.base import Extra
 from biglp._answers.committee.columns import row_sums
-from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, MemberModel
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.effort import EFFORTS, Effort, left_out, pair_seconds
 from biglp._core.shape import Shape
@@ -43,7 +43,7 @@ DISTANCES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Nearest(Opinion):
+class Nearest(MemberModel):
     """Labelled rows that vote on rows near them.
 
     Attributes
@@ -129,7 +129,8 @@ class NearestMember(Member):
 
     name = "nearest labels"
     worth = 0.2  # the search takes most of a block's time
-    opinion = Nearest
+    words = "nearest labelled rows"
+    model = Nearest
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
@@ -167,13 +168,13 @@ class NearestMember(Member):
         rows = evidence.rows if same else to_numpy(problem.graph.source.take(chosen.rows))
         votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
         dense = rows.toarray() if sparse.issparse(rows) else rows
-        opinion = Nearest(np.asarray(dense, dtype=np.float32), votes.astype(np.float32))
+        model = Nearest(np.asarray(dense, dtype=np.float32), votes.astype(np.float32))
         # Which voter a labelled row is itself, so as not to ask it about itself; -1: none.
         place = np.minimum(np.searchsorted(chosen.rows, part.rows), len(chosen.rows) - 1)
         own = np.where(chosen.rows[place] == part.rows, place, -1)
-        held_out = opinion.of(evidence.rows, own)
+        held_out = model.of(evidence.rows, own)
         held_out[evidence.lone] = np.nan
-        return MemberFit(opinion, held_out, opinion.of(evidence.sample_rows))
+        return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
 def _count(evidence: Evidence) -> int:

@@ -65,10 +65,13 @@ def with_less_trust(problem: Problem[Labels], doubts: LabelDoubts) -> Problem[La
     lowered = replace(labels, weights=weights)
     before, after = labels.take(places), lowered.take(places)
     # B is linear in the weights. Nothing is withdrawn, so that no trace of it can be left behind.
-    features = problem.labelled(after).features
     given = before.one_hot(before.codes) if before.given is None else before.given
     change = after.targets_within(0, after.n_rows)[1] - given
-    return problem.with_labels(lowered, problem.sums.targets + np.asarray(features.T @ change))
+    targets = [
+        view.sums.targets + np.asarray(view.mixed_features(after.rows).T @ change)
+        for view in problem.views
+    ]
+    return problem.with_labels(lowered, targets)
 
 
 def _worth_it(doubts: LabelDoubts) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from biglp._answers.committee.logistic import folds
 from biglp._answers.committee.member import (
     Evidence,
-    LinearOpinion,
+    LinearModel,
     Member,
     MemberFit,
     everywhere,
@@ -41,7 +41,8 @@ class SeededMember(Member):
 
     name = "seeded k-means"
     starts = everywhere(0.0) | {"text": (0.3, 0.75), "embedding": (0.3, 0.4)}
-    opinion = LinearOpinion
+    words = "k-means that starts at the labels"
+    model = LinearModel
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
@@ -62,7 +63,7 @@ class SeededMember(Member):
             held_out[left] = nearness(rows[left], seeded_means(sample, rows[seen], targets[seen]))
         slopes = means.T / spread[:, None]
         levels = -0.5 * (means**2).sum(axis=1) - centre @ slopes
-        return MemberFit(LinearOpinion(slopes, levels), held_out, nearness(sample, means))
+        return MemberFit(LinearModel(slopes, levels), held_out, nearness(sample, means))
 
 
 def nearness(rows: np.ndarray, means: np.ndarray) -> np.ndarray:

@@ -7,13 +7,13 @@ Leave-one-out is exact and free (:mod:`biglp._propagate.leave_one_out`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from biglp._answers.committee.columns import row_maxima
-from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, Opinion, Starts
+from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, MemberModel, Starts
 from biglp._core.arrays import Array, namespace
 from biglp._propagate.class_balance import class_mass
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
@@ -45,23 +45,20 @@ FLOOR = 1e-30
 
 
 @dataclass(frozen=True)
-class GraphOpinion(Opinion):
+class GraphModel(MemberModel):
     """Class densities by label spreading.
 
     Attributes
     ----------
     coefficients : ndarray of shape (p, c)
         Features times this are class densities.
-    depth : ndarray of shape ()
-        How far a logit may be below the largest of its row; 0: any, as in models of release 0.1.
     """
 
     coefficients: np.ndarray
-    depth: np.ndarray = field(default_factory=lambda: np.zeros(()))
 
     def logits(self, asked: Asked) -> Array:
         """Logarithm of the densities that are ready."""
-        return graph_logits(next(asked.densities), float(self.depth))
+        return graph_logits(next(asked.densities))
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,9 @@ class SpreadMember(Member):
     name: str
     alpha: float
 
-    uses_graph = True
-    opinion = GraphOpinion
+    words = "label spreading on the graph"
+    says_graph = True
+    model = GraphModel
 
     @classmethod
     def candidates(cls, evidence: Evidence) -> list[Self]:
@@ -92,16 +90,16 @@ class SpreadMember(Member):
         problem = evidence.problem
         coefficients, n_iter = problem.spread(self.alpha)
         density = density_coefficients(problem.system, coefficients, self.alpha)
-        opinion = GraphOpinion(problem.sums.unmix(density), np.array(DEPTH))
-        sample = graph_logits(np.asarray(evidence.sample_features @ opinion.coefficients))
+        model = GraphModel(problem.sums.unmix(density))
+        sample = graph_logits(np.asarray(evidence.sample_features @ model.coefficients))
         held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
-        return MemberFit(opinion, held_out, sample, n_iter)
+        return MemberFit(model, held_out, sample, n_iter)
 
 
-def graph_logits(densities: Array, depth: float = DEPTH) -> Array:
+def graph_logits(densities: Array) -> Array:
     """Logarithm of class densities; where the graph knows nothing they are all the same."""
     logits = namespace(densities).log(densities.clip(min=FLOOR))
-    return logits.clip(min=row_maxima(logits)[:, None] - depth) if depth else logits
+    return logits.clip(min=row_maxima(logits)[:, None] - DEPTH)
 
 
 def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:

@@ -69,7 +69,8 @@ class Weights:
     n_held_out : int
         Labels they were learnt from; 0 when they are w₀.
     report : list of dict
-        For each member: name, weight and accuracy on held-out labels.
+        For each member: name, what it is, whether it says what the graph says, weight, and accuracy
+        on held-out labels.
     accuracy : float or None
         Accuracy of all together on held-out labels.
     shares : ndarray of shape (l, c)
@@ -153,8 +154,14 @@ def find_weights(
     least = np.maximum(LEAST_SHARE * start, floors)
     weights = _minimise(stacked, truth, start, least) if enough else start
     report = [
-        {"member": member.name, "weight": float(weight), "accuracy": _accuracy(opinion, truth)}
-        for member, weight, opinion in zip(members, weights, stacked, strict=False)
+        {
+            "member": member.name,
+            "what": member.words,
+            "graph": member.says_graph,
+            "weight": float(weight),
+            "accuracy": _accuracy(logits, truth),
+        }
+        for member, weight, logits in zip(members, weights, stacked, strict=False)
     ]
     together = np.tensordot(weights, stacked, 1)
     n_held_out = len(truth) if enough else 0
@@ -165,12 +172,12 @@ def find_weights(
 
 
 def _minimise(
-    opinions: np.ndarray, truth: np.ndarray, start: np.ndarray, least: np.ndarray
+    stacked: np.ndarray, truth: np.ndarray, start: np.ndarray, least: np.ndarray
 ) -> np.ndarray:
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
     sizes = truth.sum(axis=1, keepdims=True)
-    flat = opinions.reshape(len(opinions), -1)
+    flat = stacked.reshape(len(stacked), -1)
     members = np.arange(len(start)) < len(start) - 1  # the prior is the last
 
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
@@ -198,9 +205,9 @@ def _minimise(
     return weights
 
 
-def _accuracy(opinion: np.ndarray, truth: np.ndarray) -> float | None:
-    """Share of held-out labels that an opinion gets right."""
-    if not len(opinion):
+def _accuracy(logits: np.ndarray, truth: np.ndarray) -> float | None:
+    """Share of held-out labels that logits get right."""
+    if not len(logits):
         return None
-    hits = np.take_along_axis(truth, opinion.argmax(axis=1)[:, None], axis=1)
+    hits = np.take_along_axis(truth, logits.argmax(axis=1)[:, None], axis=1)
     return float(hits.sum() / truth.sum())

@@ -175,7 +175,7 @@ def likely_memory(plan: MemoryPlan, shape: Shape, *, sklearn: bool) -> int:
 
 def is_known(settings: Settings) -> bool:
     """Whether what a method learns can be counted."""
-    own = FACTORS[settings.graph.factor].is_graph
+    own = FACTORS[settings.graph.factor].pairwise
     return settings.answer.method in KNOWN and settings.answer.solver == "closed_form" and not own
 
 

@@ -165,7 +165,7 @@ def _is_slow(settings: Settings, looked: Probe) -> bool:
     """Whether a short trial would take long: a factor is learnt, of rows of many features."""
     kind, n_features = FACTORS[settings.graph.factor], looked.source.n_features
     rank = kind.rank_for(settings.graph, looked.n_rows, n_features)
-    return kind.kept_with_blocks and rank * n_features > MOST_LEARNT
+    return kind.learnt and rank * n_features > MOST_LEARNT
 
 
 def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from biglp._labels.labels import Labels, OwnLabels
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Rehearsal
 from biglp._lowrank.graph import Graph
+from biglp._lowrank.precomputed import OwnGraph
 from biglp._lowrank.rows import SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.dense_system import MOST_LABELLED
@@ -168,12 +169,17 @@ class Trial:
         rows = self._prepared(pipeline, labels)
         rows = replace(rows, blocks=self._blocks(rows))
         rehearsal = Rehearsal(rows, self.shape.n_rows, self.probe.fetch_seconds)
+        if issubclass(self.kind, OwnGraph):
+            with self.pace.timed("Gram", self.steps):
+                problem = pipeline.problem([self.kind.read(rows)], labels)
+            self._scale("Gram", rehearsal.scale)
+            return problem
         factor, steps = self.kind.rehearse(rehearsal, self.settings.graph)
         self.steps |= steps
-        if not factor.kept_with_blocks:
+        if not self.kind.learnt:
             # What is done once is not to be scaled: libraries are found, threads are started.
             first = Block(rows.source, 0, 0, min(WARM_ROWS, rows.source.n_rows), plan=Plan(1))
-            pipeline.problem(Graph.of(replace(rows, blocks=[first]), factor), labels)
+            pipeline.problem([Graph.of(replace(rows, blocks=[first]), factor)], labels)
         kept = self.plan.stores_features
         if kept and factor.overwritable:
             factor.store = MemoryStore()
@@ -183,17 +189,17 @@ class Trial:
         if factor.unit_degrees:
             del self.steps["degrees"]
         with self.pace.timed("Gram", self.steps):
-            problem = pipeline.problem(graph, labels)
+            problem = pipeline.problem([graph], labels)
         self._scale("Gram", rehearsal.scale, reads=factor.unit_degrees or not kept)
         return problem
 
     def _prepared(self, pipeline: Pipeline, labels: Labels) -> TrainingRows:
         """The rows at hand, scaled; methods that scale them alike share them."""
         graph = self.settings.graph
-        alike = (self.kind.scales_features, self.kind.is_graph, graph.projected and self._projects)
+        alike = (self.kind.scales_features, self.kind.pairwise, graph.projected and self._projects)
         if alike not in self.trials.prepared:
             with self.pace.timed("prepare", self.steps):
-                rows = pipeline.prepare(self.probe.source, labels).rows
+                (rows,) = pipeline.prepare(self.probe.source, labels).views
             self.trials.prepared[alike] = rows, self.steps["prepare"]
         rows, seconds = self.trials.prepared[alike]
         self.engine.limit_threads(self.plan.workers)
@@ -224,7 +230,7 @@ class Trial:
         n_blocks, most = -(-self.shape.n_rows // each), TRIAL_BLOCKS
         if not self.full:  # a block for each worker, and runs so short that each has one
             most = max(self.plan.workers, 2)
-            a_row = self.rank * (LEARNT if self.kind.kept_with_blocks else 1)
+            a_row = self.rank * (LEARNT if self.kind.learnt else 1) or rows.source.n_features
             each = min(max(QUICK_CELLS // (most * a_row), FEWEST_ROWS), each)
             n_blocks = min(n_blocks, FEWEST_RUNS)
         plan = Plan(n_blocks)

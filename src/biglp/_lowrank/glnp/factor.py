@@ -31,6 +31,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, like, namespace, squared_norms
 from biglp._core.blocks import Block
+from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import ParameterError
 from biglp._core.measure import StepClock
 from biglp._core.parameters import anything, not_negative, not_negative_integer
@@ -69,8 +70,8 @@ class GlnpFactor(Factor):
         Prototypes FᵀX.
     offsets : ndarray of shape (m,)
         What is subtracted from each feature.
-    M : ndarray of shape (k, k), optional
-        FᵀF; models of release 0.1 have none, and take the identity.
+    M : ndarray of shape (k, k)
+        FᵀF.
     iterate : Iterate, optional
         Recipe for the F of the training rows; without it every row counts as new.
     course : Course or Iterate, optional
@@ -91,7 +92,7 @@ class GlnpFactor(Factor):
         "tol": not_negative,
     }
     scales_features = False
-    kept_with_blocks = True
+    learnt = True
     overwritable = False  # the rows of F stay with their blocks for the next sweep
     solver: ClassVar[str] = "gradient"
 
@@ -99,7 +100,7 @@ class GlnpFactor(Factor):
         self,
         P: np.ndarray,
         offsets: np.ndarray,
-        M: np.ndarray | None = None,
+        M: np.ndarray,
         iterate: Iterate | None = None,
         course: Course | Iterate | None = None,
     ) -> None:
@@ -113,7 +114,7 @@ class GlnpFactor(Factor):
         self._lengths = np.where(lengths > 0, lengths, 1.0)
         self._directions = (P / self._lengths[:, None]).astype(P.dtype)
         # 2I − FᵀF for products with prototypes of length 1.
-        weighing = np.eye(len(P)) if M is None else 2.0 * np.eye(len(P)) - M
+        weighing = 2.0 * np.eye(len(P)) - M
         self._weighing = weighing * self._lengths[:, None] / self._lengths
 
     @classmethod
@@ -123,6 +124,13 @@ class GlnpFactor(Factor):
             settings, rows.source.n_rows, rows.source.n_features
         )
         return cls.learn(rows, k, solver=cls.solver, **settings.factor_params)
+
+    @classmethod
+    def fit_or_resume(
+        cls, rows: TrainingRows, settings: GraphSettings, checkpoint: Checkpoint
+    ) -> GlnpFactor:
+        """Fit again: the F of the training rows was lost with the process that held it."""
+        return cls.fit(rows, settings)
 
     @classmethod
     def learn(
@@ -269,15 +277,14 @@ class GlnpFactor(Factor):
 
     def state(self) -> dict[str, np.ndarray]:
         """Prototypes, offsets, FᵀF and the course: enough for new rows."""
-        state = {"P": self.P, "offsets": self.offsets}
-        state |= {} if self.M is None else {"M": self.M}
+        state = {"P": self.P, "offsets": self.offsets, "M": self.M}
         return state if self.course is None else {**state, **self.course.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
         """Rebuild from :meth:`state`."""
         course = Course.from_state(state)
-        return cls(state["P"], state["offsets"], state.get("M"), course=course)
+        return cls(state["P"], state["offsets"], state["M"], course=course)
 
     def describe(self) -> dict[str, Any]:
         """Rank, iterations and the objective reached."""

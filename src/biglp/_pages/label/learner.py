@@ -127,14 +127,14 @@ class Learner:
     def prepare(self) -> np.ndarray:
         """Build the graph; return typical rows to label first, as numbers of the whole data."""
         pipeline = Pipeline(self._engine, self._settings)
-        self.graph = pipeline.graph(pipeline.prepare(self.pool, self._no_labels()))
+        (self.graph,) = pipeline.graphs(pipeline.prepare(self.pool, self._no_labels()))
         first = typical_rows(self.graph, FIRST_ROWS, self.seed)
         return self.pool.rows[first]
 
     def sum(self) -> None:
         """Sum over the pool, which every fit starts from."""
         pipeline = Pipeline(self._engine, self._settings)
-        self._problem = pipeline.problem(self.graph, self._no_labels())
+        self._problem = pipeline.problem([self.graph], self._no_labels())
         self._spectrum = pool_spectrum(self.graph, self.seed)
 
     def _no_labels(self) -> Labels:
@@ -164,7 +164,7 @@ class Learner:
         order = order[places[order] >= 0]
         values = np.array(list(given.values()))[order]
         labels = labels_from_pairs(places[order], values, self.pool.n_rows)
-        problem = with_only(replace(self._problem, graph=self.graph), labels)
+        problem = with_only(self._problem.with_graphs([self.graph]), labels)
         learnt = learn(problem)
         said, stale = self._said(learnt, labels, before)
         pool = Pool(self.graph, learnt.answer, labels, said=said, spectrum=self._spectrum)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from biglp._pages.report.words import about_member
-
 WIDTH, HEIGHT = 360, 232
 LEFT, RIGHT, TOP, BOTTOM = 40, 20, 24, 38
 """Chart and its margins."""
@@ -110,7 +108,7 @@ def members(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = [
         {
             "name": item["member"],
-            "what": about_member(item["member"]),
+            "what": item.get("what", ""),
             "share": weight / total,
             "accuracy": item.get("accuracy"),
             "error": ", ".join(f"{error:.3g}" for error in item.get("error", ())),

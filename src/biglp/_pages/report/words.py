@@ -30,15 +30,6 @@ SCALINGS = {
     "text": "Words were weighed by how rare they are",
     "table": "Each column was scaled by its kind",
 }
-MEMBERS = {
-    "spread": "label spreading on the graph",
-    "logistic": "logistic regression on the labelled rows",
-    "class means": "nearest class mean",
-    "forest": "decision trees on the labelled rows",
-    "nearest": "nearest labelled rows",
-    "seeded": "k-means that starts at the labels",
-}
-"""What the members of the committee are, by the beginnings of their names."""
 USUAL_ERRORS = 2.0
 """Standard errors within which a difference may be chance."""
 
@@ -155,8 +146,3 @@ def about_reliability(groups: list[dict[str, Any]]) -> str:
         f"On {total:,} labels that were held out the model was {sure:.0%} sure on average, and "
         f"{right:.0%} were right: it is {verdict}."
     )
-
-
-def about_member(name: str) -> str:
-    """Say what a member of the committee is."""
-    return next((what for start, what in MEMBERS.items() if name.startswith(start)), "")

@@ -131,11 +131,8 @@ class Encoding:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Encoding:
-        """Rebuild an encoding from :meth:`to_json`, of this release or of 0.1."""
+        """Rebuild an encoding from :meth:`to_json`."""
         columns, means = stored["columns"], stored["means"]
-        if columns and "categories" in stored:
-            columns = _columns_of_0_1(columns, stored["categories"], means)
-            means = None
         return cls(
             columns=None
             if columns is None
@@ -144,26 +141,9 @@ class Encoding:
             dtype=stored["dtype"],
             means=None if means is None else tuple(means),
             zero_based=stored["zero_based"],
-            left_out=stored.get("left_out", {}),
-            facts=stored.get("facts", {}),
+            left_out=stored["left_out"],
+            facts=stored["facts"],
         )
-
-
-def _columns_of_0_1(
-    names: list[str], categories: dict[str, list[str]], means: list[float] | None
-) -> list[dict[str, Any]]:
-    """Columns as release 0.1 stored them: their names, and apart from that categories and means."""
-    return [
-        {
-            "kind": "onehot",
-            "name": name,
-            "categories": categories[name],
-            "filled": means is not None,
-        }
-        if name in categories
-        else {"kind": "number", "name": name, "filling": None if means is None else means[place]}
-        for place, name in enumerate(names)
-    ]
 
 
 def some(names: Sequence[str], most: int = 8) -> str:
