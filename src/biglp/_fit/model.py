@@ -127,13 +127,13 @@ class Model:
             decoding=source.decoding_bytes,
             part_bytes=source.part_bytes,
         )
-        factor, place = self.features.factor, place or Place()
+        factor, place = self.features.factor.for_new_rows(), place or Place()
         work = 0.0 if factor.is_graph else float(source.n_rows) * source.n_features * factor.rank
         place = replace(place, device=chosen_device(place.device, source, work, engine))
         plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
         engine.limit_threads(plan.workers)
         rows = PreparedSource(source, self.dtype, self.scaling, place.device)
-        features = replace(self.features, factor=factor.for_new_rows())
+        features = replace(self.features, factor=factor)
         return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
 
     def save(self, path: Any) -> None:

@@ -123,7 +123,7 @@ class AnchorFactor(LandmarkFactor):
 
     def features(self, rows: Rows) -> Array:
         """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
-        if self.compiled:
+        if self.compiled and isinstance(rows, np.ndarray):  # new rows may be sparse, or on a card
             columns, squared = self._loops.nearest(rows, self._tables, self.n_nearest)
         else:
             columns, squared = nearest_landmarks(rows, self.searched(rows), self.n_nearest)

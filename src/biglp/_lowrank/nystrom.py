@@ -85,7 +85,7 @@ class NystromFactor(LandmarkFactor):
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
-        if self.compiled:
+        if self.compiled and isinstance(rows, np.ndarray):  # new rows may be sparse, or on a card
             return self._loops.features(rows, self._tables)[0]
         kernel = gaussian(rows, self.landmarks, self.bandwidth)
         return kernel if self.mixing is not None else kernel @ like(kernel, self._root)

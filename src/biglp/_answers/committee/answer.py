@@ -49,16 +49,16 @@ class CommitteeAnswer(Answer):
     bias : ndarray of shape (c,)
         Weighted log-prior of the classes.
     opinions : tuple of WeightedOpinion
-        In the order in which they are added. At least one uses the graph, one is linear.
-    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,)
-        Columns of the a opinions that use the graph, and of the b linear ones.
+        In the order in which they are added.
+    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,), or None
+        Columns of the a opinions that use the graph, and of the b linear ones; None without any.
     """
 
     bias: np.ndarray
     opinions: tuple[WeightedOpinion, ...]
-    coefficients: np.ndarray = field(init=False, repr=False)
-    slopes: np.ndarray = field(init=False, repr=False)
-    intercepts: np.ndarray = field(init=False, repr=False)
+    coefficients: np.ndarray | None = field(init=False, repr=False)
+    slopes: np.ndarray | None = field(init=False, repr=False)
+    intercepts: np.ndarray | None = field(init=False, repr=False)
 
     kind = "committee"
     needs_rows = True
@@ -68,7 +68,7 @@ class CommitteeAnswer(Answer):
         for name in ("coefficients", "slopes", "intercepts"):
             columns = [getattr(one.opinion, name) for one in self.opinions]
             found = [column for column in columns if column is not None]
-            object.__setattr__(self, name, np.hstack(found))
+            object.__setattr__(self, name, np.hstack(found) if found else None)
 
     def expect(self, n_rows: int) -> None:
         """Tell the opinions how many rows will be asked about."""
@@ -80,14 +80,18 @@ class CommitteeAnswer(Answer):
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows; no label reaches some through the graph."""
         c = len(self.bias)
-        densities = features @ like(features, self.coefficients)
-        lines = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
+        densities = lines = like(features, np.empty((features.shape[0], 0)))
+        n_unreached = 0
+        if self.coefficients is not None:
+            densities = features @ like(features, self.coefficients)
+            n_unreached = int((~(row_maxima(densities) > FLOOR)).sum())
+        if self.slopes is not None and self.intercepts is not None:
+            lines = rows @ like(rows, self.slopes) + like(densities, self.intercepts)
         xp = namespace(densities)
-        total = xp.zeros_like(densities[:, :c]) + like(densities, self.bias)
+        total = xp.tile(like(densities, self.bias), (features.shape[0], 1))
         asked = Asked(rows, _columns(densities, c), _columns(lines, c))
         for one in self.opinions:
             total += one.weight * scaled_logits(one.opinion.logits(asked), one.scale)
-        n_unreached = int((~(row_maxima(densities) > FLOOR)).sum())
         highest = row_maxima(total)
         check_finite(highest)  # new rows may be so far out that a product overflows
         total -= highest[:, None]

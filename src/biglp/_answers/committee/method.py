@@ -76,7 +76,8 @@ class CommitteeMethod(Method):
         kinds = [kind for kind, _ in asked]
         fits = _learnt(evidence, [member for _, member in asked])
         graphs = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.uses_graph]
-        evidence = evidence.seen_through(graphs[-1])  # that of the largest α
+        if graphs:
+            evidence = evidence.seen_through(graphs[-1])  # that of the largest α
         trained = [
             Trained.of(evidence, one, fit) for (_, one), fit in zip(asked, fits, strict=True)
         ]
