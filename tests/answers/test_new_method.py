@@ -1,7 +1,7 @@
 """A method and its answer from nothing but the base classes and a line each, through the steps.
 
 The method is the nearest class mean in the space of the graph: B/counts are the mean features of
-each class. A registered method is one that ``filter`` offers.
+each class. A third line lets ``filter`` offer it.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from biglp._answers import ANSWERS, METHODS
+from biglp._answers import ANSWERS, FILTERS, METHODS
 from biglp._answers.base import Answer, Extra, Learnt, Method
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError, ParameterError
@@ -71,8 +71,10 @@ class ToyMethod(Method):
 @pytest.fixture
 def registered():
     METHODS["toy"], ANSWERS["toy"] = ToyMethod, ToyAnswer
+    FILTERS.append("toy")
     yield
     del METHODS["toy"], ANSWERS["toy"]
+    FILTERS.remove("toy")
 
 
 def toy_settings(**changes):

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli_tools import Process, done, failed, run
+from helpers import rows_in_a_block
 from row_files import ROWS, found_labels, write
 
 OTHERS = ("model.biglp", "report.html", "summary.json")
@@ -184,21 +185,43 @@ def test_unreadable_file(here, rows, monkeypatch):
     assert "rows.npy may not be read" in failed(3, "fit", *arguments, "-o", "out")
 
 
-def test_file_changes_between_sweeps(here, rows, monkeypatch):
+@pytest.mark.parametrize("kind", ["npy", "parquet", "csv", "libsvm"])
+@pytest.mark.parametrize("step", ["problem", "answer"])
+def test_file_changes_while_it_is_swept(here, rows, monkeypatch, kind, step):
+    """Before or after the step's blocks were read; nothing is published."""
     from biglp._fit.pipeline import Pipeline
 
     values, shown, _ = rows
-    arguments = write("npy", values, shown)
-    sweep = Pipeline.answer
+    arguments = write(kind, values, shown)
+    sweep = getattr(Pipeline, step)
 
     def changed(*args, **options):
-        np.save("rows.npy", values + 1)
-        return sweep(*args, **options)
+        found = sweep(*args, **options)
+        os.utime(arguments[0], ns=(1, 1))
+        return found
 
-    monkeypatch.setattr(Pipeline, "answer", changed)
+    monkeypatch.setattr(Pipeline, step, changed)
     message = failed(3, "fit", *arguments, "-o", "out")
-    assert "rows.npy changed while it was being worked on" in message
-    assert not Path("out/labels.npy").exists()
+    assert f"{arguments[0]} changed while it was being worked on" in message
+    assert not list(Path("out").glob("labels*"))
+
+
+def looks(rows, n_rows, monkeypatch):
+    """How often a fit looks at its file, with so many rows in a block."""
+    from biglp._core.files import FileStamp
+
+    seen, look = [], FileStamp.check
+    with monkeypatch.context() as patched, rows_in_a_block(n_rows):
+        patched.setattr(FileStamp, "check", lambda self: (seen.append(self.path), look(self)))
+        done("fit", *rows, "-o", f"out-{n_rows}")
+    return seen.count(rows[0])
+
+
+def test_the_original_is_not_looked_at_for_every_block(here, rows, monkeypatch):
+    values, shown, _ = rows
+    arguments = write("csv", values, shown)
+    few, many = (looks(arguments, n_rows, monkeypatch) for n_rows in (len(values), 100))
+    assert 0 < few == many
 
 
 def test_full_disk(here, rows):

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import biglp
 import biglp._sources.cache.folder as store
 from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.progress import Progress, Task
@@ -114,6 +116,46 @@ def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv, monkey
     assert len(list(folder.iterdir())) == 3
 
 
+def opened_by(code: Path, csv: Path, folder: Path) -> str:
+    """Have a process that takes biglp from ``code`` read a table; where its converted rows are."""
+    program = (
+        "import sys; from biglp._sources import as_source; "
+        "print(as_source(sys.argv[1], cache=sys.argv[2]).folder)"
+    )
+    return subprocess.run(
+        [sys.executable, "-B", "-c", program, str(csv), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(code)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
+    here, code, kept = Path(biglp.__file__).parent, tmp_path / "code", tmp_path / "kept"
+    shutil.copytree(here, code / "biglp", ignore=shutil.ignore_patterns("__pycache__"))
+    first = opened_by(code, csv, kept)
+    assert opened_by(code, csv, kept) == first
+    shutil.make_archive(str(tmp_path / "code"), "zip", code)
+    assert opened_by(tmp_path / "code.zip", csv, kept) == first
+    rules = next(code.rglob("decide.py"))
+    rules.write_text(rules.read_text() + "\n# another rule\n")
+    assert opened_by(code, csv, kept) != first
+    assert len(list(kept.iterdir())) == 2
+
+
+def test_code_that_lies_in_no_files_converts_too(tmp_path, csv, monkeypatch):
+    def frozen(package):
+        raise FileNotFoundError(package)
+
+    monkeypatch.setattr(store, "files", frozen)
+    store.code_digest.cache_clear()
+    try:
+        np.testing.assert_array_equal(as_source(csv, cache=tmp_path / "kept").read(0, 1), [[1, 2]])
+    finally:
+        store.code_digest.cache_clear()
+
+
 def test_damaged_entry_is_made_again(tmp_path, csv):
     folder = tmp_path / "kept"
     entry = as_source(csv, cache=folder).folder
@@ -159,8 +201,6 @@ def test_disk_that_fills_up_meanwhile(temporary, parquet, csv, monkeypatch):
 
 
 def test_other_machine_reads_the_original_or_says_what_to_do(temporary, parquet, csv):
-    import shutil
-
     parquet_source, csv_source = as_source(parquet), as_source(csv)
     parquet_copy = pickle.loads(pickle.dumps(parquet_source))
     csv_copy = pickle.loads(pickle.dumps(csv_source))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources import Source, as_source, fingerprint
+from biglp._sources.cache.cached import CachedSource
 from biglp._sources.formats.npy import NpySource
 from biglp._sources.peek import peek
 
@@ -229,11 +231,13 @@ def test_a_file_that_changes_between_sweeps_is_named(tmp_path, kind):
     source.read(0, 10)
     path = source.stamps[0].path
     os.utime(path, ns=(1, 1))
+    # Converted rows are read as they are: sweeps look at the original before and after.
+    look = source.check_unchanged if isinstance(source, CachedSource) else None
     with pytest.raises(BadRowsError, match=r"x\.\w+ changed while it was being worked on"):
-        source.read(10, 20)
+        (look or partial(source.read, 10, 20))()
     os.unlink(path)
     with pytest.raises(BadRowsError, match=r"x\.\w+ was there when the work began"):
-        source.take(np.array([1]))
+        (look or partial(source.take, np.array([1])))()
 
 
 @pytest.mark.parametrize("kind", ["npy", "parquet", "feather", "csv", "libsvm"])

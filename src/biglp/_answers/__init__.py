@@ -23,7 +23,7 @@ METHODS: Registry[type[Method]] = Registry(
 )
 """Every method by its name: one line each."""
 
-FILTERS = ("spreading", "poisson")
+FILTERS = ["spreading", "poisson"]
 """Methods that the parameter ``filter`` names: the committee is its default, regression has
 targets."""
 

@@ -83,14 +83,14 @@ class Problem(Generic[AnyLabels]):
         return self.graph.system(self.sums, len(self.labels.rows), few_alphas=few)
 
     @cached_property
-    def sample_features(self) -> Any:
-        """Normalised features, before mixing, of a random sample of all rows.
+    def sample_rows(self) -> Rows:
+        """A random sample of all rows, prepared.  (b, m)."""
+        return sample_rows(self.graph.source, SAMPLE, self.settings.seed)
 
-        Who fetches these rows anyway puts them here.
-        """
-        return self.graph.features.of_rows(
-            sample_rows(self.graph.source, SAMPLE, self.settings.seed)
-        )
+    @cached_property
+    def sample_features(self) -> Any:
+        """Normalised features of the sample, before mixing.  (b, p)."""
+        return self.graph.features.of_rows(self.sample_rows)
 
     def part_of_labels(self, most: int) -> AnyLabels:
         """The labels, or a random part of them."""

@@ -29,6 +29,7 @@ from biglp._engines import Engine
 from biglp._fit.card import CardPlan, plan_card
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Costs, FeatureMap
+from biglp._lowrank.compiled import LOOPS_BYTES
 from biglp._sources.decoding import DECODED_BYTES
 
 PROCESS_BYTES = 63 << 20
@@ -266,7 +267,7 @@ def plan_scoring(
     a_row += 3 * shape.n_classes * shape.dtype.itemsize
     parts = PART_COPIES * engine.n_threads * shape.part_bytes
     process = PROCESS_BYTES + engine.library_bytes + SKLEARN_BYTES * ("sklearn" in sys.modules)
-    process += TORCH_BYTES * (device != "cpu")
+    process += TORCH_BYTES * (device != "cpu") + LOOPS_BYTES * factor.compiled
     process += max(shape.decoding, min(shape.decoding, DECODED_BYTES) + parts)
     fixed = factor.block_bytes(factor.rank, shape, device) + VOTING_BYTES
     least = engine.n_sharing * (process + 2 * (BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * a_row + fixed))

@@ -16,6 +16,7 @@ from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
 from biglp._core.shape import Shape
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
+from biglp._lowrank.compiled import can_run
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
 from biglp._lowrank.kmeans import assign_block, start_rows
 from biglp._lowrank.landmarks import (
@@ -153,9 +154,9 @@ class LandmarkFactor(Factor):
         }
 
     def for_new_rows(self) -> Self:
-        """NumPy's way: new rows may be few, and nobody says so beforehand."""
+        """The fit's loops, where they can run: a training row gets the features it had."""
         factor = copy(self)
-        factor.compiled = False
+        factor.compiled = self.compiled and can_run()
         return factor
 
     def state(self) -> dict[str, np.ndarray]:

@@ -211,9 +211,9 @@ class ActiveLearningMixin:
 
     def _renew(self) -> None:
         """Label the training rows with the model as it is now."""
-        with self._working() as engine:
+        source = self._problem.graph.source
+        with self._working() as engine, explained(source.inner):
             problem = self._problem_on(engine)
-            source = problem.graph.source
             place = source.inner.device
             sink = ArraySink(self.classes_, source.n_rows, source.dtype, place)
             clamp = problem.settings.clamp

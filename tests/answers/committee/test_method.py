@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 
 from biglp import LowRankLabelPropagation
+from biglp._answers.committee import MEMBERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
 
@@ -49,3 +50,19 @@ class TestDoNoHarm:
         report = LowRankLabelPropagation().fit(rows, labels).report_
         assert not report["trustworthy"]
         assert report["unlabelled_rows_helped"] is None
+
+
+@pytest.mark.parametrize("names", [("logistic", "forest"), ("forest",), ("spread",)], ids="-".join)
+def test_a_committee_may_be_of_any_members(monkeypatch, names, tmp_path):
+    rows, truth = load_digits(return_X_y=True)
+    labels = np.where(np.arange(len(truth)) < 150, truth, -1)
+    for name in set(MEMBERS) - set(names):
+        monkeypatch.delitem(MEMBERS, name)
+    model = LowRankLabelPropagation().fit(rows, labels)
+    assert {item["member"] for item in model.report_["members"]} >= {names[0]} - {"spread"}
+    assert (model.transduction_ == truth)[150:].mean() > 0.75
+    assert model.report_["graph_share"] == float(names == ("spread",))
+    assert model.report_["unreached_rows"] == 0
+    model.save(tmp_path / "model.biglp")
+    loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
+    np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))

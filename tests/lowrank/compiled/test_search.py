@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._core import jit
 from biglp._core.errors import MissingExtraError, NonFiniteRowsError
+from biglp._engines import SerialEngine
 from biglp._lowrank import compiled
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.kernels import nearest_landmarks
+from biglp._sources import as_source
 from helpers import blobs
 
 pytestmark = pytest.mark.skipif(
@@ -112,6 +115,47 @@ def test_fits_have_the_labels_of_numpy(always, monkeypatch):
     np.testing.assert_allclose(
         again[unlabelled], found.label_distributions_[:500][unlabelled], atol=1e-4
     )
+
+
+def features_in(graph, rows):
+    """Features of some rows, as any sweep of this graph makes them."""
+    found = graph.features_of(rows)
+    return found.toarray() if sparse.issparse(found) else found
+
+
+@pytest.mark.parametrize("factor", ["anchors", "nystrom"])
+def test_a_loaded_model_gives_training_rows_the_bits_of_the_fit(
+    factor, always, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(compiled, "WORTHWHILE", 0)
+    X, y, _ = blobs(n=3000, features=12, dtype=np.float32)
+    found = fitted(X, y, factor=factor)
+    assert found.report_["sweeps"] == "compiled"
+    found.save(tmp_path / "model.biglp")
+    monkeypatch.undo()  # new rows may be as few as they like
+    loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
+    chosen = np.flatnonzero(y == -1)[:400]
+    expected = features_in(found._problem.graph, chosen)
+    graph = loaded._graph_of(SerialEngine(), as_source(X[chosen]))
+    assert np.array_equal(features_in(graph, np.arange(400)), expected)
+    # The sweep that sums the stored features of a Nyström factor normalises them itself.
+    np.testing.assert_allclose(
+        loaded.predict_proba(X[chosen]),
+        found.label_distributions_[chosen],
+        rtol=0 if factor == "anchors" else 1e-5,
+    )
+
+
+def test_new_rows_that_the_loops_cannot_read_and_processes_without_them_take_numpy(
+    always, monkeypatch
+):
+    X, y, _ = blobs(n=3000, dtype=np.float32)
+    found = fitted(X, y)
+    expected = found.predict_proba(X[:100])
+    of_sparse = found.predict_proba(sparse.csr_array(X[:100]))
+    np.testing.assert_allclose(of_sparse, expected, atol=1e-4)
+    monkeypatch.setattr(jit, "vector_lanes", lambda: 0)
+    np.testing.assert_allclose(found.predict_proba(X[:100]), expected, atol=1e-4)
 
 
 def test_any_engine_gives_the_same_bits(always):

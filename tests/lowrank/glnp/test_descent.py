@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 import reference_glnp as reference
 from biglp._engines import ThreadEngine
+from biglp._lowrank.glnp.factor import GlnpFactor
 from glnp_tools import SOLVERS, STARTS, fitted, relative, some_rows
 
 REFERENCE = {
@@ -43,17 +44,20 @@ def test_agrees_with_the_dense_reference(solver, start, dtype, tolerance, iterat
     )
 
 
-def test_rows_of_any_sign_agree_with_the_reference():
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_of_any_sign_are_shifted_and_agree_with_the_reference(solver):
     X = some_rows() - 0.3
-    _, _, first = fitted(X, k=3, max_iter=0)
-    _, _, F = fitted(X, k=3, max_iter=10, tol=0.0)
-    assert relative(F, reference.accelerated_gradient(X, first, 10)[0]) < 1e-10
     shifted = X - np.minimum(X.min(axis=0), 0)
-    params = {"k": 3, "solver": "multiplicative", "tol": 0.0}
+    params = {"k": 3, "solver": solver, "tol": 0.0}
     _, _, first = fitted(X, max_iter=0, **params)
     factor, _, F = fitted(X, max_iter=10, **params)
     np.testing.assert_array_equal(factor.offsets, np.minimum(X.min(axis=0), 0))
-    assert relative(F, reference.multiplicative(shifted, first, 10)[0]) < 1e-10
+    assert relative(F, REFERENCE[solver](shifted, first, 10)[0]) < 1e-10
+    new = some_rows(seed=4) - 0.3  # of which some are below all training rows
+    expected = fitted(shifted, max_iter=10, **params)[0].features(new - factor.offsets)
+    assert relative(factor.features(new), expected) < 1e-10
+    stored = GlnpFactor.from_state(factor.state())
+    assert relative(stored.features(new), expected) < 1e-10
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -66,8 +70,8 @@ def test_the_start_has_its_best_length(start):
 
 
 def test_shifting_the_rows_does_not_change_their_clusters():
-    X = some_rows() - 0.5
-    plain, shifted = (fitted(X, k=4, max_iter=0, solver=solver)[2] for solver in SOLVERS)
+    X = some_rows()
+    plain, shifted = (fitted(X - below, k=4, max_iter=0)[2] for below in (0.0, 0.5))
     np.testing.assert_array_equal(plain.argmax(axis=1), shifted.argmax(axis=1))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +56,7 @@ def test_every_file_of_converted_rows_is_checked(rows, tmp_path):
     for path in files:
         size = path.stat().st_size
         for place in {9, size // 2, size - 1}:
-            sums._known.clear()  # as a new process
+            sums.known_sums.cache_clear()  # as a new process
             flip(path, place)
             with pytest.raises(BadRowsError, match=r"damaged.*Run again"):
                 read_all(as_source(rows, cache=tmp_path / "kept"))
@@ -85,6 +87,19 @@ def test_each_stretch_is_checked_once_in_a_process(tmp_path, monkeypatch):
     stretches = [n for low, high in runs for n in range(low, high)]
     assert sorted(stretches) == sorted(set(stretches))
     assert len(pickle.dumps(source)) < 5000
+
+
+def test_sums_of_files_that_are_read_no_more_are_let_go(tmp_path):
+    """A process may read any number of inputs, one after the other."""
+    seen = []
+    for number in range(sums.KNOWN_FILES + 3):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("a,b\n" + "1,2\n3,5\n" * 25)
+        source = as_source(path)
+        source.read(0, 50)
+        seen.append(weakref.ref(source._rows._sums()[1]))
+    gc.collect()
+    assert sum(ref() is not None for ref in seen) == sums.KNOWN_FILES
 
 
 def test_a_changed_description_is_not_believed(tmp_path):

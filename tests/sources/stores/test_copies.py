@@ -43,6 +43,16 @@ def test_a_copy_in_parts_is_the_file_whatever_happens_on_the_way(
     assert not list(tmp_path.rglob("*.part"))
 
 
+def test_copies_are_called_by_their_names_in_the_store_as_long_as_they_are_there(store, tmp_path):
+    name = store.put("x.bin", DATA)
+    first, second = Copies(tmp_path / "first"), Copies(tmp_path / "second")
+    (one,), (two,) = first.local([name]), second.local([name])
+    assert copies.origin(f"{one} and {two}") == f"{name} and {name}"
+    del second
+    gc.collect()
+    assert copies.origin(f"{one} and {two}") == f"{name} and {two}"
+
+
 def test_a_copy_is_used_again_while_the_file_is_the_same(store, tmp_path):
     name = store.put("x.bin", DATA)
     (local,) = Copies(tmp_path).local([name])

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._answers.base import SAMPLE, Extra, Problem
+from biglp._answers.base import Extra, Problem
 from biglp._answers.standard import Standard, centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import float64_features
-from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._sources import Scaling
 
@@ -174,9 +173,6 @@ class Evidence:
         part = problem.part_of_labels(problem.system.most_labelled)
         rows = graph.source.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
-        sample = sample_rows(graph.source, SAMPLE, problem.settings.seed)
-        if "sample_features" not in problem.__dict__:
-            problem.__dict__["sample_features"] = graph.features.of_rows(sample)
         labelled = LabelledRows(features, part.codes, part.given)
         return cls(
             problem=problem,
@@ -184,7 +180,7 @@ class Evidence:
             labelled=labelled,
             rows=to_numpy(rows),
             sample_features=to_numpy(problem.sample_features),
-            sample_rows=to_numpy(sample),
+            sample_rows=to_numpy(problem.sample_rows),
             log_prior=log_prior,
             targets=labelled.targets(len(log_prior)),
             lone=np.bincount(part.codes)[part.codes] < 2,

@@ -141,7 +141,7 @@ def find_weights(
     held_out = [one.fit.held_out for one in trained]
     scales = np.array([one.scale for one in trained])
     start = np.array([*(one.start for one in trained), prior_start])
-    known = np.isfinite(sum(logits.sum(axis=1) for logits in held_out))
+    known = np.isfinite(sum((logits.sum(axis=1) for logits in held_out), np.zeros(len(codes))))
     enough = int(known.sum()) >= MIN_HELD_OUT
     # One array, filled where it is: with many classes it is the largest of a fit.
     stacked = np.empty((len(start), int(known.sum()) if enough else 0, len(log_prior)))

@@ -109,7 +109,8 @@ class Search:
 
     def nearest(self, rows: Rows, count: int) -> tuple[Array, Array]:
         """Numbers of the ``count`` nearest, and ‖x − l‖² − ‖x‖².  (b, m) → (b, s), (b, s)."""
-        if self._loops is not None:
+        if self._loops is not None and isinstance(rows, np.ndarray):
+            # New rows may be sparse, or on a card.
             columns, values = self._loops.nearest(rows, self._panels, count)
             return columns, values
         compared = self._searchable if sparse.issparse(rows) else self._landmarks
@@ -136,8 +137,8 @@ class Gaussians:
 
     def features(self, rows: Rows) -> Array:
         """(b, m) → (b, k) or (b, r)."""
-        if self._loops is not None:
-            return self.summed(rows)[0]
+        if self._loops is not None and isinstance(rows, np.ndarray):
+            return self.summed(rows)[0]  # new rows may be sparse, or on a card
         kernel = gaussian(rows, self._landmarks, self._bandwidth)
         return kernel if self._root is None else kernel @ like(kernel, self._root)
 

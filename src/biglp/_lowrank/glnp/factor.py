@@ -16,8 +16,9 @@ goes to: where the gradient of Q vanishes, each row of F is the f ≥ 0 minimisi
 f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the row alone. Its
 second term weighs what the row does to the prototypes.
 
-The multiplicative rule needs X ≥ 0. Features with negative values are shifted (Algorithm S.1), and
-the offsets are kept for new rows; the accelerated gradient takes rows as they are.
+Features with negative values are shifted (Algorithm S.1), and the offsets are kept for new rows.
+The multiplicative rule needs X ≥ 0. The accelerated gradient does not, but both then solve the same
+problem, and FFᵀ ≥ 0 rebuilds rows from others that point the same way.
 """
 
 from __future__ import annotations
@@ -187,9 +188,7 @@ class GlnpFactor(Factor):
             )
         check_start(k, start, max_iter, tol)
         descend, lookback = SOLVERS[solver]
-        offsets = np.zeros(rows.source.n_features)
-        if solver == "multiplicative":
-            offsets = negative_offsets(rows.engine, rows.blocks)
+        offsets = negative_offsets(rows.engine, rows.blocks)
         begin, k = choose_start(rows, start, k, offsets)
         iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
         descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)

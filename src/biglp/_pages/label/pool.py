@@ -122,10 +122,12 @@ def fetch(source: Source, rows: np.ndarray) -> Any:
     starts = range(0, len(rows), FETCHED_AT_ONCE)
     parts = (source.take(rows[start : start + FETCHED_AT_ONCE]) for start in starts)
     if source.is_sparse:
-        return _stacked(list(parts))
-    found = np.empty((len(rows), source.n_features), dtype=source.dtype)
-    for start, part in zip(starts, parts, strict=True):  # never a second copy of all of them
-        found[start : start + len(part)] = part
+        found = _stacked(list(parts))
+    else:
+        found = np.empty((len(rows), source.n_features), dtype=source.dtype)
+        for start, part in zip(starts, parts, strict=True):  # never a second copy of all of them
+            found[start : start + len(part)] = part
+    source.check_unchanged()
     return found
 
 

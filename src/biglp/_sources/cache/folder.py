@@ -2,7 +2,7 @@
 
 Each input has a folder of its own, made under another name and renamed when it is whole, with a
 ``meta.json`` that says what it was made from. An input that changed has other facts, hence another
-name, and is converted again.
+name, and is converted again; so is every input when biglp's own code has changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -36,14 +38,32 @@ from biglp._core.files import (
 from biglp._core.held import hold, let_go
 from biglp._core.memory import format_bytes
 from biglp._core.temporary import temporary_folder
+from biglp._core.version import __version__
 from biglp._sources.cache.sums import ENDING, META, RunningSums, write_sums
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import Encoding
 
 logger = logging.getLogger("biglp")
 
-VERSION = 2
 WAIT_SECONDS = 0.1
+
+
+@cache
+def code_digest() -> str:
+    """Digest of all of biglp's code, with which changes what is made of columns.
+
+    Where the code lies in no files, as in a frozen program, the version has to do.
+    """
+    digest = hashlib.sha256(__version__.encode())
+    with suppress(OSError, ImportError):
+        waiting: list[Any] = [files("biglp")]
+        while waiting:
+            for place in sorted(waiting.pop().iterdir(), key=lambda place: place.name):
+                if place.name.endswith(".py"):
+                    digest.update(place.name.encode() + b"\0" + place.read_bytes())
+                elif place.is_dir() and place.name != "__pycache__":
+                    waiting.append(place)
+    return digest.hexdigest()
 
 
 class CacheStore:
@@ -86,8 +106,8 @@ class CacheStore:
         else:
             self.path = temporary_folder(self)
         # Everything that the converted rows depend on.
-        facts = {
-            "version": VERSION,
+        facts: dict[str, Any] = {
+            "code": code_digest() if self.kept else "",
             "files": [stamp.facts() for stamp in stamps],
             "columns": options.columns,
             "left_out": [options.label_column, *options.drop],

@@ -8,6 +8,7 @@ stretch once, when it first reads from it.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ STRETCH = 32 << 10
 """Bytes with a sum of their own: a disk needs as long for these as for a single row."""
 AT_ONCE = 32
 """Stretches that are checked together."""
+KNOWN_FILES = 16
+"""Files whose sums a process keeps, also between two readers: work for another process brings its
+own. An input has one, or four where its rows are sparse."""
 ENDING = ".sums"
 META = "meta.json"
 
@@ -108,18 +112,13 @@ class CheckedFile(RawFile):
         done[low:high] = True
 
     def _sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums, and which stretches are known to agree, once a process and file."""
-        key = (self._path, self.stamp.size, self.stamp.mtime_ns)
-        if key not in _known:
-            try:
-                content = np.fromfile(_beside(Path(self._path)), dtype=np.uint64)
-            except OSError as error:
-                raise self._damaged(f"its checksums cannot be read: {error.strerror}") from error
-            whole = len(content) > 2 and content[:-1].sum(dtype=np.uint64) == content[-1]
-            if not whole or int(content[0]) != self.stamp.size:
-                raise self._damaged("its length or its checksums were changed")
-            _known[key] = content[1:-1], np.zeros(len(content) - 2, dtype=bool)
-        return _known[key]
+        """The sums, and which stretches are known to agree."""
+        try:
+            return known_sums(self._path, self.stamp.size, self.stamp.mtime_ns)
+        except OSError as error:
+            raise self._damaged(f"its checksums cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
 
     def _damaged(self, what: str) -> BadRowsError:
         (Path(self._path).parent / META).unlink(missing_ok=True)
@@ -130,7 +129,14 @@ class CheckedFile(RawFile):
         )
 
 
-_known: dict[tuple[str, int, int], tuple[np.ndarray, np.ndarray]] = {}
+@lru_cache(maxsize=KNOWN_FILES)
+def known_sums(path: str, size: int, mtime_ns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of a file as it is now, and which stretches agree, which all its readers share."""
+    content = np.fromfile(_beside(Path(path)), dtype=np.uint64)
+    whole = len(content) > 2 and content[:-1].sum(dtype=np.uint64) == content[-1]
+    if not whole or int(content[0]) != size:
+        raise ValueError("its length or its checksums were changed")
+    return content[1:-1], np.zeros(len(content) - 2, dtype=bool)
 
 
 def _beside(path: Path) -> Path:

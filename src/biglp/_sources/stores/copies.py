@@ -34,8 +34,8 @@ MOST_COPIES = 4
 
 Result = TypeVar("Result")
 _current: ContextVar[Copies | None] = ContextVar("copies", default=None)
-_origins: dict[str, str] = {}
-"""Local names of copies, and the names they have in their stores."""
+_alive: weakref.WeakSet[Copies] = weakref.WeakSet()
+"""All that anybody holds: messages call their files by the names they have in their stores."""
 
 
 class Copies:
@@ -65,6 +65,7 @@ class Copies:
         self.remembered: dict[Any, Any] = {}
         self._known: dict[str, str] = {}
         self._stamps: dict[str, Stamp] = {}
+        _alive.add(self)
 
     @cached_property
     def folder(self) -> Path:
@@ -81,7 +82,6 @@ class Copies:
             self._make(missing)
         for name, copy in wanted.items():
             self._known[name] = str(copy.path)
-            _origins[str(copy.path)] = name
         return tuple(self._known.get(name, name) for name in names)
 
     def stamps(self, places: Sequence[StorePath]) -> dict[str, Stamp]:
@@ -208,9 +208,10 @@ def keep_alive(owner: object, thing: object) -> None:
 
 def origin(text: str) -> str:
     """The same text with files called by the names they have in their stores."""
-    for local, name in _origins.items():
-        if local in text:
-            text = text.replace(local, name)
+    for copies in list(_alive):
+        for name, local in list(copies._known.items()):
+            if local in text:
+                text = text.replace(local, name)
     return text
 
 
@@ -220,6 +221,6 @@ def told_by_origin() -> Iterator[None]:
     try:
         yield
     except BigLPError as error:
-        if _origins and error.args and isinstance(error.args[0], str):
+        if error.args and isinstance(error.args[0], str):
             error.args = (origin(error.args[0]), *error.args[1:])
         raise
