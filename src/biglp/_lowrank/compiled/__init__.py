@@ -110,7 +110,6 @@ class Search:
     def nearest(self, rows: Rows, count: int) -> tuple[Array, Array]:
         """Numbers of the ``count`` nearest, and ‖x − l‖² − ‖x‖².  (b, m) → (b, s), (b, s)."""
         if self._loops is not None and isinstance(rows, np.ndarray):
-            # New rows may be sparse, or on a card.
             columns, values = self._loops.nearest(rows, self._panels, count)
             return columns, values
         compared = self._searchable if sparse.issparse(rows) else self._landmarks
@@ -138,7 +137,7 @@ class Gaussians:
     def features(self, rows: Rows) -> Array:
         """(b, m) → (b, k) or (b, r)."""
         if self._loops is not None and isinstance(rows, np.ndarray):
-            return self.summed(rows)[0]  # new rows may be sparse, or on a card
+            return self.summed(rows)[0]
         kernel = gaussian(rows, self._landmarks, self._bandwidth)
         return kernel if self._root is None else kernel @ like(kernel, self._root)
 
