@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from biglp._core.allocator import freed_is_kept
 from biglp._core.arrays import unflagged
 from biglp._core.checkpoint import differences, read_identity
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
@@ -58,7 +59,8 @@ def added_labels(known: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
 
 def run_job(job: Job, printing: Printing, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
-    with progress_bars(printing.quiet or printing.no_progress) as progress, unflagged():
+    quiet = printing.quiet or printing.no_progress
+    with progress_bars(quiet) as progress, unflagged(), freed_is_kept():
         summary = job.run(progress)
     if not _prints(job):
         return
