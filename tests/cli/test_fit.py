@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -204,6 +205,34 @@ def test_file_changes_while_it_is_swept(here, rows, monkeypatch, kind, step):
     message = failed(3, "fit", *arguments, "-o", "out")
     assert f"{arguments[0]} changed while it was being worked on" in message
     assert not list(Path("out").glob("labels*"))
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"),
+    reason="needs the GNU C library",
+)
+@pytest.mark.parametrize("engine", ["serial", "threads"])
+def test_blocks_have_the_memory_of_blocks_before_whoever_starts_the_command(here, engine):
+    """Programs that have used Dask pass its setting on, by which all is handed back at once."""
+    values = np.random.default_rng(0).normal(size=(300_000, 16)).astype(np.float16)
+    np.save("rows.npy", values)
+    np.save("labels.npy", np.where(np.arange(300_000) < 50, values[:, 0] > 0, -1))
+    options = ["--engine", engine, "--factor", "nystrom", "--landmarks", "random", "-k", "20"]
+    program = (
+        "import resource, sys\n"
+        "from biglp.cli import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)"
+    )
+    command = [sys.executable, "-c", program, "fit", "rows.npy", "--labels", "labels.npy"]
+    command += [*options, "-q", "--no-report", "--memory", "150MB", "-o"]
+    plain = {key: value for key, value in os.environ.items() if key != "MALLOC_TRIM_THRESHOLD_"}
+    new_pages = [
+        int(subprocess.check_output([*command, f"out-{number}"], env=plain | more))
+        for number, more in enumerate(({}, {"MALLOC_TRIM_THRESHOLD_": "65536"}))
+    ]
+    assert new_pages[1] < 1.3 * new_pages[0]
 
 
 def looks(rows, n_rows, monkeypatch):

@@ -33,12 +33,13 @@ def give_back() -> None:
 
 @contextmanager
 def freed_is_kept() -> Iterator[None]:
-    """Let arrays of one block have the memory of the block before, in a worker of Dask too.
+    """Let arrays of one block have the memory of the block before, whoever started this process.
 
     The GNU C library does so by itself. Dask starts its workers with MALLOC_TRIM_THRESHOLD_, so
-    that they are small when idle, and this has every freed array of 128 kB or more handed back at
-    once: each block is then worked on in new pages, which the system fills with zeros first.
-    Outside this, a worker is as Dask wants it.
+    that they are small when idle, and leaves it behind in the program that starts them, of which
+    commands inherit it. It has every freed array of 128 kB or more handed back at once: each block
+    is then worked on in new pages, which the system fills with zeros first. Outside this, a process
+    is as its starter wants it.
     """
     global _users
     threshold, set_option = trim_threshold(), _c_function("mallopt")

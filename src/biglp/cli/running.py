@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from biglp._core.allocator import freed_is_kept
 from biglp._core.arrays import unflagged
 from biglp._core.checkpoint import differences, read_identity
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
@@ -83,7 +84,8 @@ def added_labels(known: Mapping[str, Any], labels: Options) -> dict[str, Any]:
 
 def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
-    with progress_bars(printing.quiet or printing.no_progress) as progress, unflagged():
+    quiet = printing.quiet or printing.no_progress
+    with progress_bars(quiet) as progress, unflagged(), freed_is_kept():
         summary = job.run(progress)
     if not _prints(job):
         return
