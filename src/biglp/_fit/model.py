@@ -32,9 +32,9 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._propagate.normalise import Normalisation
-from biglp._sources import PreparedSource, Scaling, Source
-from biglp._sources.mixed import stored_scaling
+from biglp._sources import PreparedRows, Source
 from biglp._sources.tables.encoding import Encoding
+from biglp._transforms import Chain
 
 FORMAT = "biglp model"
 VERSION = 2
@@ -60,8 +60,8 @@ class Model:
         Rows to normalised features.
     answer : Answer
         Normalised features to probabilities.
-    scaling : Scaling
-        How feature columns were scaled.
+    chain : Chain
+        What is done to rows before they become features.
     dtype : numpy.dtype
         Precision of the arithmetic.
     n_features : int
@@ -77,7 +77,7 @@ class Model:
     classes: np.ndarray
     features: Features
     answer: Answer
-    scaling: Scaling
+    chain: Chain
     dtype: np.dtype[Any]
     n_features: int
     report: Report = field(default_factory=Report)
@@ -115,7 +115,7 @@ class Model:
         """
         check_columns(source, self.n_features, self.answer.kind)
         values = float(source.n_features)
-        if source.is_sparse and self.scaling.offset is None:  # centred rows are dense
+        if source.is_sparse and not self.chain.fills_in:
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
         shape = Shape(
             n_rows=source.n_rows,
@@ -132,7 +132,7 @@ class Model:
         place = replace(place, device=chosen_device(place.device, source, work, engine))
         plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
         engine.limit_threads(plan.workers)
-        rows = PreparedSource(source, self.dtype, self.scaling, place.device)
+        rows = PreparedRows(source, self.dtype, self.chain, place.device)
         features = replace(self.features, factor=factor.for_new_rows())
         return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
 
@@ -140,7 +140,7 @@ class Model:
         """Write the model to a file, which may be in a store, whole or not at all."""
         arrays = {f"factor.{name}": array for name, array in self.features.factor.state().items()}
         arrays |= {f"decision.{name}": array for name, array in self.answer.state().items()}
-        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
+        arrays |= {f"chain.{name}": array for name, array in self.chain.state().items()}
         normalisation = self.features.normalisation
         if normalisation.column_sums is not None:
             arrays["column_sums"] = normalisation.column_sums
@@ -151,7 +151,6 @@ class Model:
             "factor": self.features.factor.kind,
             "decision": self.answer.kind,
             "n_rows": normalisation.n_rows,
-            "scaling": self.scaling.kind,
             "dtype": np.dtype(self.dtype).str,
             "n_features": self.n_features,
             "arrays": sorted(arrays),
@@ -196,7 +195,7 @@ class Model:
             classes=classes_from_json(header["classes"]),
             features=Features(factor, normalisation),
             answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
-            scaling=stored_scaling(header["scaling"], _part(arrays, "scaling")),
+            chain=Chain.from_state(_part(arrays, "chain")),
             dtype=np.dtype(header["dtype"]),
             n_features=header["n_features"],
             report=Report(header["report"]),

@@ -22,7 +22,8 @@ from biglp._core.memory import parse_memory
 from biglp._core.place import Place
 from biglp._lowrank import FACTORS
 from biglp._lowrank.settings import GraphSettings
-from biglp._sources.scaling import SCALINGS
+from biglp._transforms import SCALINGS, TRANSFORMS
+from biglp._transforms.base import OWN
 
 DEFAULTS: dict[str, Any] = {
     "factor": "auto",
@@ -103,6 +104,7 @@ class Settings:
         k, bandwidth, alpha = get["n_landmarks"], get["bandwidth"], get["alpha"]
         seed = seed_from(get["random_state"])
         effort = one_of("effort", get["effort"], tuple(EFFORTS))
+        directions, embedder = _projection(get["projection"])
         place = Place.of(get["device"], get["gpu_memory"], get["precision"])
         graph = GraphSettings(
             factor=factor,
@@ -111,9 +113,10 @@ class Settings:
             bandwidth=None if is_auto(bandwidth) else positive("bandwidth", bandwidth),
             scaling=one_of("scaling", get["scaling"], SCALINGS),
             projected=method == "committee",
-            directions=_directions(get["projection"]),
+            directions=directions,
             device=place.device,
             seed=seed,
+            embedder=embedder,
             effort=effort,
             factor_params=_factor_params(factor, get["factor_params"]),
             gpu_memory=place.gpu_memory,
@@ -157,17 +160,21 @@ def _method(factor: str, get: Mapping[str, Any]) -> str:
     return chosen
 
 
-def _directions(projection: Any) -> int | None:
-    """Number of directions: None is "auto", 0 is "none"."""
+def _projection(projection: Any) -> tuple[int | None, str | None]:
+    """Number of directions (None is "auto", 0 is "none"), and the transform that is named."""
     if is_auto(projection):
-        return None
+        return None, None
     if isinstance(projection, str) and projection == "none":
-        return 0
+        return 0, None
+    embedders = [name for name in TRANSFORMS if name not in OWN]
+    if isinstance(projection, str) and projection in embedders:
+        return None, projection
     try:
-        return positive_integer("projection", projection)
+        return positive_integer("projection", projection), None
     except ParameterError:
+        known = "".join(f"{name!r}, " for name in ("auto", *embedders))
         raise ParameterError(
-            f"projection={projection!r} cannot be used; give 'auto', 'none' or a number of "
+            f"projection={projection!r} cannot be used; give {known}'none' or a number of "
             "directions, an integer of 1 or more."
         ) from None
 

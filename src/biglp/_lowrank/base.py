@@ -25,7 +25,7 @@ from biglp._lowrank.settings import GraphSettings
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.sums import GramSums
-from biglp._sources.text import text_bytes
+from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""

@@ -38,7 +38,7 @@ from biglp._propagate.own_graph import placed
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import is_sparse_rank
 from biglp._sinks import Sink
-from biglp._sources import PreparedSource
+from biglp._sources import PreparedRows
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Graph:
     Attributes
     ----------
     engine : Engine
-    source : PreparedSource
+    source : PreparedRows
         The rows.
     blocks : sequence of Block
         Their cut.
@@ -57,7 +57,7 @@ class Graph:
     """
 
     engine: Engine
-    source: PreparedSource
+    source: PreparedRows
     blocks: Sequence[Block]
     features: Features
 

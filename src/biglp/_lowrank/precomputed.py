@@ -79,14 +79,15 @@ class PrecomputedFactor(Factor):
                 " Give one row and one column for each row of your data, or leave factor out where "
                 "these are features."
             )
-        if rows.source.scaling.kind != "none":
+        if rows.source.chain.scaling != "none":
             raise ParameterError(
-                f"scaling={rows.source.scaling.kind!r} cannot be used with factor='precomputed', "
+                f"scaling={rows.source.chain.scaling!r} cannot be used with factor='precomputed', "
                 "whose entries are similarities and no features; leave scaling out."
             )
-        if settings.directions:
+        if settings.directions or settings.embedder:
             raise ParameterError(
-                f"projection={settings.directions} cannot be used with factor='precomputed', whose "
+                f"projection={settings.embedder or settings.directions!r} cannot be used with "
+                "factor='precomputed', whose "
                 "entries are similarities and no features; leave projection out."
             )
         if settings.device != "cpu":

@@ -28,6 +28,8 @@ class GraphSettings:
         Directions that rows are projected on, 0 for none; None: as many as suits them.
     device : str
     seed : int
+    embedder : str or None
+        A transform that follows the scaling, in the place of a projection.
     effort : str
         One of :data:`biglp._core.effort.EFFORTS`.
     factor_params : dict
@@ -46,6 +48,7 @@ class GraphSettings:
     directions: int | None
     device: str
     seed: int
+    embedder: str | None = None
     effort: str = DEFAULT_EFFORT
     factor_params: dict[str, Any] = field(default_factory=dict)
     gpu_memory: int | None = None
