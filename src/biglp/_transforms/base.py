@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,7 +40,10 @@ class RowTransform(ABC):
 
     @abstractmethod
     def fit(self, sample: Rows, size: Shape | None = None) -> Self:
-        """Return the transform as it is learnt from a sample of rows of a problem of that size."""
+        """Return the transform as it is learnt from a sample of rows.
+
+        The size is that of the whole problem, with its rows as they were read.
+        """
 
     @abstractmethod
     def apply(self, rows: Rows) -> Rows:
@@ -58,6 +61,10 @@ class RowTransform(ABC):
     @abstractmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """Rebuild from :meth:`state`."""
+
+    def cost(self, size: Shape) -> int:
+        """Bytes of a dense row that comes out, where rows of that size go in."""
+        return self.width(size.n_features) * size.dtype.itemsize
 
     def describe(self) -> dict[str, Any]:
         """What was recognised and is done, for the report."""
@@ -128,8 +135,12 @@ class Chain:
         return n_features
 
     def cost(self, size: Shape) -> int:
-        """Bytes of a dense row after it."""
-        return self.width(size.n_features) * size.dtype.itemsize
+        """Bytes of a dense row that comes out of the last transform."""
+        cost = size.n_features * size.dtype.itemsize
+        for transform in self.transforms:
+            cost = transform.cost(size)
+            size = replace(size, n_features=transform.width(size.n_features))
+        return cost
 
     @property
     def embeds(self) -> bool:
