@@ -21,6 +21,7 @@ from biglp._core.errors import ModelFileError, ParameterError
 from biglp._transforms import TRANSFORMS, RowTransform
 from cli_tools import done
 from helpers import rows_in_a_block
+from made_tables import articles, some_labels
 
 pytestmark = pytest.mark.usefixtures("_toy")
 
@@ -104,6 +105,13 @@ def test_any_form_and_any_cut_of_rows_gives_the_same(problem):
     np.testing.assert_array_equal(cut.transduction_, expected.transduction_)
     found = estimator().fit(sparse.csr_matrix(X), y)
     np.testing.assert_array_equal(found.transduction_, expected.transduction_)
+
+
+def test_after_words_beside_a_table():
+    frame, topic = articles()
+    y = some_labels(topic, 40)
+    model = LowRankLabelPropagation(text=["text"], projection="waves").fit(frame, y)
+    assert (model.report_["scaling"], model.report_["waves"]) == ("mixed", 4 + 64)
 
 
 def test_on_a_device(problem):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -115,6 +115,7 @@ class TestGroups:
         marks[[0, 1, 2], [0, 1, 2]] = 1
         assert self.groups(marks) == (0, [np.sqrt(2)] * 3)
 
+    @settings(deadline=None)
     @given(st.lists(st.integers(2, 5), min_size=1, max_size=6), st.integers(0, 100))
     def test_dense_and_sparse_rows_have_the_same(self, sizes, seed):
         rng = np.random.default_rng(seed)

@@ -180,21 +180,25 @@ def learn_chain(
     """
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features
-    if words_from is not None and about_distances and (words_from or kind == "auto"):
-        if words_from:
-            return Chain([Parts(words_from, kind, seed)]).fit(sample, size)
-        kind = "text"
-    kind = "none" if kind == "auto" and not about_distances else kind
-    scale = Scale(kind, settings.device).fit(sample, size)
-    if scale.kind == "none" and not about_distances:
-        # Factors that are about the values themselves, not about distances, take them as they are.
-        constants = None if FACTORS[settings.factor].is_graph else _constants(sample)
-        scale = replace(scale, offset=constants)
-    chain = Chain([scale])
+    beside_table = bool(words_from) and about_distances
+    if beside_table:
+        chain = Chain([Parts(words_from or 0, kind, seed)]).fit(sample, size)
+    else:
+        if kind == "auto" and (words_from == 0 or not about_distances):
+            kind = "text" if about_distances else "none"
+        scale = Scale(kind, settings.device).fit(sample, size)
+        if scale.kind == "none" and not about_distances:
+            # Factors that are about the values themselves, not about distances, take them as
+            # they are.
+            constants = None if FACTORS[settings.factor].is_graph else _constants(sample)
+            scale = replace(scale, offset=constants)
+        chain = Chain([scale])
     if settings.embedder is not None:
         return chain.then(TRANSFORMS[settings.embedder](), sample, size)
+    if beside_table:  # words have their directions already, and columns keep their meaning
+        return chain
     n_rows, n_features = sample.shape
-    project = Project(count, seed, words=scale.kind == "text", unit=scale.unit)
+    project = Project(count, seed, words=chain.scaling == "text", unit=chain.unit)
     if project.words:
         # Topics show in fewer rows than the weights of words need.
         few = sample[:: max(n_rows // TEXT_ROWS, 1)]

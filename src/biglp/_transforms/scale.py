@@ -46,6 +46,7 @@ from biglp._transforms.recognise import (
 )
 
 SCALINGS = ("auto", "none", "standard", "minmax", "log", "unit", "text", "table")
+_ARRAYS = ("used", "offset", "factor", "logged", "final", "counts")
 CENTRING_RATIO = 3.0
 """A feature whose mean is more than this many spreads from zero would lose its digits in
 ‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for: float32 keeps 7 of them, and
@@ -241,9 +242,6 @@ class Scale(RowTransform):
         """Rebuild from the arrays."""
         known: dict[str, Any] = {name: state[name] for name in _ARRAYS if name in state}
         return cls(str(state["kind"]), unit=bool(state["unit"]), **known)
-
-
-_ARRAYS = ("used", "offset", "factor", "logged", "final", "counts")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from biglp._labels.labels import Labels
 from biglp._lowrank.features import float64_features
 from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._transforms import Chain
+from biglp._transforms import Chain, Parts
 
 ROWS = ("table", "clusters", "pixels", "text", "embedding")
 """Kinds of rows, for which members start with weights of their own: features of any kind, such
@@ -228,7 +228,8 @@ def kind_of_rows(chain: Chain) -> str:
     if chain.unit:
         return "embedding"
     # Beside directions of words, columns keep their meaning.
-    return "pixels" if chain.embeds and chain.scaling != "mixed" else "table"
+    embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
+    return "pixels" if embedded else "table"
 
 
 def everywhere(weight: float) -> Starts:
