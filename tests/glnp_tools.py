@@ -10,7 +10,7 @@ from biglp._core.errors import StoppedShortWarning
 from biglp._engines import SerialEngine
 from biglp._lowrank.glnp.factor import GlnpFactor
 from biglp._lowrank.rows import TrainingRows
-from biglp._sources import PreparedSource, as_source
+from biglp._sources import PreparedRows, as_source
 
 SOLVERS = ("gradient", "multiplicative")
 STARTS = ("clusters", "uniform")
@@ -26,7 +26,7 @@ def some_rows(n=90, m=12, rank=4, dtype=np.float64, seed=0):
 
 def prepared(X, device="cpu"):
     """Rows of any precision as the sweeps see them."""
-    return PreparedSource(as_source(X), np.dtype(X.dtype), device=device)
+    return PreparedRows(as_source(X), np.dtype(X.dtype), device=device)
 
 
 def fitted(X, *, k, rows_each=25, engine=None, blocks=None, device="cpu", seed=0, **params):

@@ -17,7 +17,7 @@ from biglp._engines import SerialEngine
 from biglp._lowrank.anchors import NEAREST
 from biglp._lowrank.nystrom import eigenvalue_cutoff
 from biglp._lowrank.rows import TrainingRows
-from biglp._sources import PreparedSource, as_source, working_dtype
+from biglp._sources import PreparedRows, as_source, working_dtype
 
 
 def blobs(n=200, classes=3, features=5, labelled=24, dtype=np.float64, seed=0, spread=1.0):
@@ -79,7 +79,7 @@ def blocks_of(X, rows_each, dtype=None, device="cpu"):
     """Blocks of prepared rows, as the sweeps see them."""
     source = as_source(X)
     dtype = np.dtype(dtype or working_dtype(source.dtype))
-    return cut_rows(PreparedSource(source, dtype, device=device), rows_each)
+    return cut_rows(PreparedRows(source, dtype, device=device), rows_each)
 
 
 def training_rows(blocks, engine=None, seed=0):
@@ -163,7 +163,7 @@ def raw_scores(fitted, X, y=None):
     """
     kept = fitted._model
     (view,) = kept.views
-    rows = PreparedSource(as_source(X), kept.dtype, view.scaling).read(0, X.shape[0])
+    rows = PreparedRows(as_source(X), kept.dtype, view.chain).read(0, X.shape[0])
     features = to_numpy(view.features.of_rows(rows))
     features = features.toarray() if sparse.issparse(features) else features
     scores = features.astype(np.float64) @ kept.answer.coefficients

@@ -5,7 +5,7 @@ import pytest
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core.parameters import PARAMETERS
 from biglp._lowrank import FACTORS
-from biglp._sources.scaling import SCALINGS
+from biglp._transforms import SCALINGS
 
 
 @pytest.mark.parametrize("estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor])

@@ -13,12 +13,12 @@ from biglp._core.shape import Shape
 from biglp._core.transfer import upload
 from biglp._engines import SerialEngine
 from biglp._fit import card, memory
-from biglp._fit import prepare as preparing
 from biglp._fit.card import LIBRARY_BYTES, plan_card
 from biglp._fit.pipeline import Pipeline
 from biglp._lowrank.base import Costs
 from biglp._sources import prepared
 from biglp._sources.formats.tensors import TensorSource
+from biglp._transforms import Chain
 from helpers import blobs, clear_rows
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
@@ -92,7 +92,7 @@ class TestFit:
         kept, n_copied = self.fit(X, y, 4000 * MB, factor=factor)
         assert n_copied < 2 * len(X)  # all rows once, and a few for their usual distances
         assert kept.report_["device"]["rows_stay"]
-        with mock.patch.object(preparing, "card_row", return_value=1 << 40):
+        with mock.patch.object(Chain, "cost", return_value=1 << 40):
             streamed, n_streamed = self.fit(X, y, 4000 * MB, factor=factor)
         assert not streamed.report_["device"]["rows_stay"]
         kept_features = factor in ("nystrom", "anchors")  # the others look at the rows again

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._sources import PreparedSource, Scaling, Source, as_source, kept
+from biglp._sources import PreparedRows, Source, as_source, kept
+from biglp._transforms import Chain, Project
 from helpers import blobs
 
 PROJECTION = np.random.default_rng(0).normal(size=(6, 2))
@@ -32,8 +33,7 @@ class Counting(Source):
 def prepared(projection=PROJECTION):
     X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
     counting = Counting(X)
-    scaling = Scaling("none", projection=projection)
-    return PreparedSource(counting, X.dtype, scaling), counting, X
+    return PreparedRows(counting, X.dtype, Chain([Project(directions=projection)])), counting, X
 
 
 def test_rows_are_projected_once():
@@ -74,7 +74,7 @@ def test_rows_as_they_are_and_too_many_rows_are_not_kept(monkeypatch):
 
 def test_they_are_not_sent_with_the_source():
     X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
-    source = PreparedSource(as_source(X), X.dtype, Scaling("none", projection=PROJECTION))
+    source = PreparedRows(as_source(X), X.dtype, Chain([Project(directions=PROJECTION)]))
     before = len(pickle.dumps(source))
     expected = source.read(0, 100)
     assert len(pickle.dumps(source)) == before
@@ -87,7 +87,7 @@ def test_labels_are_the_same_without_keeping(monkeypatch):
     rng = np.random.default_rng(2)
     X = (X @ rng.normal(size=(5, 250)) + 0.01 * rng.normal(size=(600, 250))).astype(np.float32)
     with_them = LowRankLabelPropagation().fit(X, y)
-    assert with_them._model.views[0].scaling.projection is not None
+    assert with_them.report_["directions"] == 40
     monkeypatch.setattr(kept, "KEPT_BYTES", 0)
     without = LowRankLabelPropagation().fit(X, y)
     np.testing.assert_array_equal(with_them.transduction_, without.transduction_)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from biglp._sources import PreparedSource, Scaling, as_source, fingerprint
+from biglp._sources import PreparedRows, as_source, fingerprint
 from biglp._sources.decoding import SPARSE_BYTES, table_bytes
+from biglp._transforms import Chain, Project
 
 ROWS = np.array([[1.0, 2.0], [np.nan, 3.0], [5.0, 6.0]])
 
@@ -37,7 +38,6 @@ def test_what_is_declared(source):
     assert source.from_files == bool(source.stamps)
     assert source.from_files == ("sim:" not in source.name and source.name != "array")
     assert source.device == "cpu"
-    assert source.scaling is None
     assert source.n_input_features == source.n_features
     assert source.part_bytes >= 0
     assert source.fingerprint() == fingerprint(source)
@@ -54,11 +54,10 @@ def test_what_is_declared(source):
 
 def test_prepared_rows_pass_it_on(source):
     projection = np.ones((source.n_features, 1))
-    scaling = Scaling("none", projection=projection)
-    prepared = PreparedSource(source, np.dtype(np.float64), scaling)
+    chain = Chain([Project(directions=projection)])
+    prepared = PreparedRows(source, np.dtype(np.float64), chain)
     assert prepared.n_features == 1
     assert prepared.n_input_features == (1 if source.is_sparse else source.n_features)
-    assert prepared.scaling is scaling
     assert not prepared.is_sparse
     for name in ("name", "stamps", "from_files", "encoding", "part_bytes", "decoding_bytes"):
         assert getattr(prepared, name) == getattr(source, name)

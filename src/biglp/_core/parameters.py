@@ -123,18 +123,23 @@ def seed_from(name: str, value: Any) -> int:
     )
 
 
-def _directions(name: str, value: Any) -> int | None:
-    """Number of directions: None is "auto", 0 is "none"."""
+def _projection(name: str, value: Any) -> tuple[int | None, str | None]:
+    """Number of directions (None is "auto", 0 is "none"), and the transform that is named."""
     if is_auto(value):
-        return None
+        return None, None
     if isinstance(value, str) and value == "none":
-        return 0
+        return 0, None
+    own = looked_up("biglp._transforms.base:OWN")
+    embedders = [one for one in looked_up("biglp._transforms:TRANSFORMS") if one not in own]
+    if isinstance(value, str) and value in embedders:
+        return None, value
     try:
-        return positive_integer(name, value)
+        return positive_integer(name, value), None
     except ParameterError:
+        known = "".join(f"{one!r}, " for one in ("auto", *embedders))
         raise ParameterError(
-            f"{name}={value!r} cannot be used; give 'auto', 'none' or a number of "
-            "directions, an integer of 1 or more."
+            f"{name}={value!r} cannot be used; give {known}'none' or a number of directions, an "
+            "integer of 1 or more."
         ) from None
 
 
@@ -405,13 +410,13 @@ METHOD = group(
         "auto",
         "Scaling of the features; auto looks at what they are.",
         "auto|none|standard|minmax|log|unit|text|table",
-        choices=("biglp._sources.scaling:SCALINGS",),
+        choices=("biglp._transforms:SCALINGS",),
     ),
     projection=Parameter(
         "auto",
         "Principal directions that wide rows are projected on.",
         "auto|none|N",
-        check=_directions,
+        check=_projection,
         read=whole_or_text,
     ),
     effort=Parameter(DEFAULT_EFFORT, "What may be spent on accuracy.", choices=tuple(EFFORTS)),

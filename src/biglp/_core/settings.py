@@ -27,6 +27,7 @@ class GraphSettings:
     directions: int | None  # to project on, 0 for none; None: as many as suit the rows
     device: str
     seed: int
+    embedder: str | None = None  # a transform that follows the scaling, in place of a projection
     effort: str = DEFAULT_EFFORT
     factor_params: dict[str, Any] = field(default_factory=dict)
     gpu_memory: int | None = None  # bytes; None: a share of what is free
@@ -106,6 +107,7 @@ class Settings:
             )
         finer = {name: Factor.params[name](name, v) for name, v in value["factor_params"].items()}
         seed, effort = value["random_state"], value["effort"]
+        directions, embedder = value["projection"]
         graph = GraphSettings(
             factor=factor,
             n_landmarks=value["n_landmarks"],
@@ -113,9 +115,10 @@ class Settings:
             bandwidth=value["bandwidth"],
             scaling=value["scaling"],
             projected=method == "committee",
-            directions=value["projection"],
+            directions=directions,
             device=value["device"],
             seed=seed,
+            embedder=embedder,
             effort=effort,
             factor_params=finer,
             gpu_memory=value["gpu_memory"],

@@ -31,7 +31,7 @@ class Shape:
     n_machines : int
         Machines that share out what is kept of the rows between sweeps.
     directions : int
-        Directions that sparse rows are projected on; 0 where they are not.
+        Features that sparse rows are projected on, or that rows become if these are more; else 0.
     effort : str
         What is spent on them.
     card_row : int

@@ -20,7 +20,7 @@ from biglp._experiments.data import load_each
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure, shared_legend
 from biglp._experiments.report import Clock, Output, Part, markdown_table
-from biglp._sources import PreparedSource, as_source
+from biglp._sources import PreparedRows, as_source
 
 ROWS_PER_BLOCK = 4096
 SOLVERS = {"gradient": "accelerated gradient", "multiplicative": "multiplicative updates"}
@@ -104,7 +104,7 @@ def fit(X: np.ndarray, solver: str, start: str, k: int, iterations: int) -> Curv
     from biglp._lowrank.glnp.factor import GlnpFactor
     from biglp._lowrank.rows import TrainingRows
 
-    source = PreparedSource(as_source(X), X.dtype)
+    source = PreparedRows(as_source(X), X.dtype)
     engine = CountingEngine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoppedShortWarning)

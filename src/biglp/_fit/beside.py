@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from biglp._answers.base import SAMPLE
 from biglp._core.threads import threads_of_one
 from biglp._engines import Engine
-from biglp._sources import PreparedSource
+from biglp._sources import PreparedRows
 
 T = TypeVar("T")
 TASKS = 2
@@ -25,7 +25,7 @@ class Beside(Protocol):
 
 
 @contextmanager
-def tasks_beside(engine: Engine, source: PreparedSource) -> Iterator[Beside]:
+def tasks_beside(engine: Engine, source: PreparedRows) -> Iterator[Beside]:
     """Start tasks in threads of their own, or do them when they are asked for.
 
     The latter with one thread, with rows so wide that a sample of them takes much memory, on a
@@ -34,7 +34,7 @@ def tasks_beside(engine: Engine, source: PreparedSource) -> Iterator[Beside]:
     Parameters
     ----------
     engine : Engine
-    source : PreparedSource
+    source : PreparedRows
         The rows that tasks fetch a sample of.
     """
     sample = SAMPLE * source.dtype.itemsize * max(source.n_features, source.n_input_features)

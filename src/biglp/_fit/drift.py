@@ -17,7 +17,7 @@ from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._core.threads import one_blas_thread
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks, searchable
-from biglp._sources import PreparedSource, Source
+from biglp._sources import PreparedRows, Source
 
 PLACES, ROWS_EACH = 16, 128
 """Rows that are looked at: so many in each of so many places, evenly over all rows."""
@@ -98,7 +98,7 @@ def _told(name: str, found: dict[str, Any]) -> list[str]:
     return told
 
 
-def _some_rows(source: PreparedSource) -> Iterator[Rows]:
+def _some_rows(source: PreparedRows) -> Iterator[Rows]:
     """Rows from some places of all, or all of few; on a card, and if they are small, together."""
     n_rows, most = source.n_rows, PLACES * ROWS_EACH
     if n_rows > most:

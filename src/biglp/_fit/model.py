@@ -31,9 +31,9 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._propagate.normalise import Normalisation
-from biglp._sources import PreparedSource, Scaling, Source
-from biglp._sources.mixed import stored_scaling
+from biglp._sources import PreparedRows, Source
 from biglp._sources.tables.encoding import Encoding
+from biglp._transforms import Chain
 
 FORMAT = "biglp model"
 VERSION = 3
@@ -53,26 +53,25 @@ class ModelView:
     Attributes
     ----------
     name : str
-    scaling : Scaling
-        How feature columns were scaled.
+    chain : Chain
+        What is done to rows before they become features.
     features : Features
-        Scaled rows to normalised features.
+        These rows to normalised features.
     """
 
     name: str
-    scaling: Scaling
+    chain: Chain
     features: Features
 
     @classmethod
     def of(cls, graph: Graph) -> ModelView:
         """What new rows need of a graph."""
-        return cls(graph.view, graph.source.scaling, graph.features.for_new_rows())
+        return cls(graph.view, graph.source.chain, graph.features.for_new_rows())
 
     def header(self) -> dict[str, Any]:
         """What is no array."""
         return {
             "name": self.name,
-            "scaling": self.scaling.kind,
             "factor": self.features.factor.kind,
             "n_rows": self.features.normalisation.n_rows,
         }
@@ -81,7 +80,7 @@ class ModelView:
         """Arrays by names that begin with that of the view."""
         factor, sums = self.features.factor.state(), self.features.normalisation.column_sums
         arrays = {f"factor.{name}": array for name, array in factor.items()}
-        arrays |= {f"scaling.{name}": array for name, array in self.scaling.arrays().items()}
+        arrays |= {f"chain.{name}": array for name, array in self.chain.state().items()}
         arrays |= {} if sums is None else {"column_sums": sums}
         return {f"{self.name}.{name}": array for name, array in arrays.items()}
 
@@ -91,8 +90,8 @@ class ModelView:
         own = _part(arrays, header["name"])
         factor = FACTORS[header["factor"]].from_state(_part(own, "factor"))
         normalisation = Normalisation(own.get("column_sums"), header["n_rows"], factor.mixing)
-        scaling = stored_scaling(header["scaling"], _part(own, "scaling"))
-        return cls(header["name"], scaling, Features(factor, normalisation))
+        chain = Chain.from_state(_part(own, "chain"))
+        return cls(header["name"], chain, Features(factor, normalisation))
 
 
 @dataclass
@@ -159,7 +158,7 @@ class Model:
         """
         check_columns(source, self.n_features, self.answer.kind)
         view, values = self.views[0], float(source.n_features)
-        if source.is_sparse and view.scaling.offset is None:  # centred rows are dense
+        if source.is_sparse and not view.chain.fills_in:
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
         shape = Shape(
             n_rows=source.n_rows,
@@ -179,7 +178,7 @@ class Model:
         place = replace(place, device=device)
         plan = engine.once(lambda: plan_scoring(memory, features.factor, shape, engine, place))
         engine.limit_threads(plan.workers)
-        rows = PreparedSource(source, self.dtype, view.scaling, place.device)
+        rows = PreparedRows(source, self.dtype, view.chain, place.device)
         return Graph(engine, rows, cut_rows(rows, plan.rows_each), features, view.name)
 
     def save(self, path: Any) -> None:

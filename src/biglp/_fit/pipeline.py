@@ -212,7 +212,7 @@ class Pipeline:
         return {
             **graph.describe(),
             "left_out": graph.factor.left_out(effort, n_rows),
-            **graph.source.scaling.describe(),
+            **graph.source.chain.describe(),
         }
 
     def typical_rows(self, source: Source, n: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""From a source to rows that are ready for the sweeps: scaling, memory plan, cut into blocks."""
+"""From a source to rows that are ready for the sweeps: chain, memory plan, cut into blocks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
-from biglp._sources import PreparedSource, Scaling, Source, working_dtype
-from biglp._sources.mixed import mixed_scaling, stored_scaling
+from biglp._sources import PreparedRows, Source, working_dtype
+from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
+from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
 
 SMALLER = 4
 """Times that blocks become smaller where a card was full."""
@@ -74,7 +75,7 @@ class Prepared:
             for block in rows.blocks:
                 block.memory.clear()
             source = rows.source
-            moved = PreparedSource(source.inner, source.dtype, source.scaling, source.device)
+            moved = PreparedRows(source.inner, source.dtype, source.chain, source.device)
             views.append(replace(rows, source=moved, blocks=cut_rows(moved, rows_each)))
         return Prepared(self.source, tuple(views), replace(plan, rows_each=rows_each, card=card))
 
@@ -99,7 +100,7 @@ def prepare(
     checkpoint: Checkpoint,
     answer_bytes: int = 0,
 ) -> Prepared:
-    """Choose precision, scaling and the cut into blocks.
+    """Choose precision, learn the chain of transforms, and cut into blocks.
 
     Parameters
     ----------
@@ -116,36 +117,37 @@ def prepare(
     settings = on_device(settings, source, engine)
     drawn: Rows | None = None
 
+    def size_of(values: float) -> Shape:
+        return Shape(
+            n_rows=source.n_rows,
+            n_features=source.n_features,
+            n_classes=labels.n_columns,
+            n_labelled=len(labels.rows),
+            values=values,
+            dtype=dtype,
+            decoding=source.decoding_bytes,
+            part_bytes=source.part_bytes,
+            n_machines=engine.n_machines,
+            effort=settings.graph.effort,
+        )
+
     def learn() -> dict[str, np.ndarray]:
         nonlocal drawn
         drawn = draw_sample(source, dtype, seed)
         if not np.isfinite(drawn.data if sparse.issparse(drawn) else drawn).all():
             explain_bad_rows(source)
-        scaling = choose_scaling(drawn, settings.graph, source.words_from)
-        arrays = {"kind": np.array(scaling.kind), "values": np.array(values_per_row(drawn))}
-        return arrays | scaling.arrays()
+        values = values_per_row(drawn)
+        chain = learn_chain(drawn, settings.graph, size_of(values), source.words_from)
+        return {"values": np.array(values)} | chain.state()
 
-    found = checkpoint.step("rows-scaling", learn)
-    scaling = stored_scaling(str(found["kind"]), found)
-    shape = Shape(
-        n_rows=source.n_rows,
-        n_features=source.n_features,
-        n_classes=labels.n_columns,
-        n_labelled=len(labels.rows),
-        values=float(found["values"]),
-        dtype=dtype,
-        decoding=source.decoding_bytes,
-        part_bytes=source.part_bytes,
-        n_machines=engine.n_machines,
-        directions=directions_of(source, scaling),
-        effort=settings.graph.effort,
-        card_row=card_row(source, scaling),
-    )
+    found = checkpoint.step("transforms", learn)
+    chain = Chain.from_state(found)
+    shape = size_of_transformed(size_of(float(found["values"])), source, chain)
     # One plan for all processes: what is free ("auto") is not the same on every machine.
     plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))
     engine.limit_threads(plan.workers)
     stay = plan.card is not None and plan.card.rows > 0
-    prepared = PreparedSource(source, dtype, scaling, settings.graph.device, stay)
+    prepared = PreparedRows(source, dtype, chain, settings.graph.device, stay)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(source, (TrainingRows(engine, prepared, blocks, seed, drawn),), plan)
 
@@ -162,48 +164,69 @@ def on_device(
     return replace(settings, graph=replace(graph, device=device))
 
 
-def card_row(source: Source, scaling: Scaling) -> int:
-    """Bytes that a prepared row takes of a card if it stays there; 0 where it is there anyway."""
-    dtype = working_dtype(source.dtype)
-    if PreparedSource.are_there(source, dtype, scaling):
-        return 0
-    as_given = source.dtype == np.float16 and not scaling.changes_rows
-    itemsize = source.dtype.itemsize if as_given else dtype.itemsize
-    return scaling.n_outputs(source.n_features) * itemsize
+def size_of_transformed(size: Shape, source: Source, chain: Chain) -> Shape:
+    """The size of a problem, with what its chain makes of the rows."""
+    width = chain.width(size.n_features)
+    # Projected sparse rows are dense; other rows count as wide as they are before or after.
+    dense = source.is_sparse and chain.embeds and not chain.keeps_sparse
+    if PreparedRows.are_there(source, size.dtype, chain):
+        card_row = 0
+    elif source.dtype == np.float16 and not chain.changes_rows:
+        card_row = width * source.dtype.itemsize
+    else:
+        card_row = chain.cost(size)
+    return replace(
+        size,
+        directions=width if dense or width > size.n_features else 0,
+        values=max(size.values, width) if width > size.n_features else size.values,
+        card_row=card_row,
+    )
 
 
-def directions_of(source: Source, scaling: Scaling) -> int:
-    """Features that sparse rows become; 0 where they stay sparse, or rows are dense."""
-    dense = source.is_sparse and scaling.makes_dense
-    return scaling.n_outputs(source.n_features) if dense else 0
-
-
-def choose_scaling(sample: Rows, settings: GraphSettings, words_from: int | None = None) -> Scaling:
-    """Learn the scaling from a sample.
+def learn_chain(
+    sample: Rows, settings: GraphSettings, size: Shape, words_from: int | None = None
+) -> Chain:
+    """Learn from a sample what is done to rows.
 
     Parameters
     ----------
     sample : array or CSR matrix
     settings : GraphSettings
+    size : Shape
+        Size of the problem, for transforms that depend on it.
     words_from : int, optional
         First feature that is a count of a word, where the source says so.
     """
-    kind, count = settings.scaling, settings.directions
+    kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features
-    if words_from is not None and about_distances and (words_from or kind == "auto"):
-        if words_from:
-            return mixed_scaling(sample, words_from, kind, settings.seed)
-        kind = "text"
-    scaling = Scaling.from_sample(
-        sample, "none" if kind == "auto" and not about_distances else kind, settings.device
-    )
-    if scaling.kind == "none" and not about_distances:
-        # Factors that are about the values themselves, not about distances, take them as they are.
-        constants = None if FACTORS[settings.factor].pairwise else _constants(sample)
-        scaling = replace(scaling, offset=constants)
-    if count == 0 or not (settings.projected or count or scaling.kind == "text"):
-        return scaling
-    return scaling.projected(sample, settings.seed, count)
+    beside_table = bool(words_from) and about_distances
+    if beside_table:
+        chain = Chain([Parts(words_from or 0, kind, seed)]).fit(sample, size)
+    else:
+        if kind == "auto" and (words_from == 0 or not about_distances):
+            kind = "text" if about_distances else "none"
+        scale = Scale(kind, settings.device).fit(sample, size)
+        if scale.kind == "none" and not about_distances:
+            # Factors that are about the values themselves, not about distances, take them as
+            # they are.
+            constants = None if FACTORS[settings.factor].pairwise else _constants(sample)
+            scale = replace(scale, offset=constants)
+        chain = Chain([scale])
+    if settings.embedder is not None:
+        return chain.then(TRANSFORMS[settings.embedder](), sample, size)
+    if beside_table:  # words have their directions already, and columns keep their meaning
+        return chain
+    n_rows, n_features = sample.shape
+    project = Project(count, seed, words=chain.scaling == "text", unit=chain.unit)
+    if project.words:
+        # Topics show in fewer rows than the weights of words need.
+        few = sample[:: max(n_rows // TEXT_ROWS, 1)]
+        return chain if count == 0 else chain.then(project, few, size)
+    if count is not None:
+        wanted = 0 < count < n_features
+    else:
+        wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
+    return chain.then(project, sample, size) if wanted else chain
 
 
 def _constants(sample: Rows) -> np.ndarray | None:
@@ -220,7 +243,7 @@ def _constants(sample: Rows) -> np.ndarray | None:
     return found if found.any() and not same.all() else None
 
 
-def choose_store(factor: Factor, source: PreparedSource, plan: MemoryPlan) -> FeatureStore:
+def choose_store(factor: Factor, source: PreparedRows, plan: MemoryPlan) -> FeatureStore:
     """Store features in memory, and those that do not fit in a file where that is faster."""
     on_device = source.device != "cpu"
     if not factor.overwritable or (on_device and plan.card is None):

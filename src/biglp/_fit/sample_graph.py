@@ -22,7 +22,7 @@ from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks, searchable
 from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.sums import apply_mixing
-from biglp._sources.directions import leading_directions
+from biglp._transforms.project import leading_directions
 
 ROWS_PER_GROUP = 4
 """Rows of a sample for each group of landmarks."""

@@ -26,7 +26,7 @@ from biglp._core.shape import Shape
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED
-from biglp._sources.text import text_bytes
+from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""

@@ -38,7 +38,7 @@ from biglp._propagate.normalise import Normalisation
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System, is_sparse_rank, take_apart
 from biglp._sinks import Sink
-from biglp._sources import PreparedSource
+from biglp._sources import PreparedRows
 
 SAMPLED_AT_ONCE = 2000
 """Rows of a sample whose features are held."""
@@ -51,7 +51,7 @@ class Graph:
     Attributes
     ----------
     engine : Engine
-    source : PreparedSource
+    source : PreparedRows
         The rows.
     blocks : sequence of Block
         Their cut.
@@ -64,7 +64,7 @@ class Graph:
     """
 
     engine: Engine
-    source: PreparedSource
+    source: PreparedRows
     blocks: Sequence[Block]
     features: Features
     view: str = "rows"

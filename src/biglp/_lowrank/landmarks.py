@@ -17,8 +17,8 @@ from biglp._lowrank.kernels import nearest_landmarks
 from biglp._lowrank.kmeans import Lloyd, kmeans_start
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.sampling import sample_rows
-from biglp._sources import PreparedSource, Source, as_source
-from biglp._sources.scaling import unit_length
+from biglp._sources import PreparedRows, Source, as_source
+from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20
 """Iterations of k-means; and with fewer than so many rows a landmark, where a landmark stands for a
@@ -91,13 +91,13 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     return _distinct(_as_rows_are(lloyd.run(blocks, start)[0], source))
 
 
-def _as_rows_are(centres: np.ndarray, source: PreparedSource) -> np.ndarray:
+def _as_rows_are(centres: np.ndarray, source: PreparedRows) -> np.ndarray:
     """Centres of length 1 where all rows are.
 
     The mean of rows that point in many directions is short, and so nearer to every row than the
     mean of a tight bundle is.
     """
-    return unit_length(centres) if source.scaling.unit else centres
+    return unit_length(centres) if source.chain.unit else centres
 
 
 def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
@@ -156,7 +156,7 @@ def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> flo
 class _SampleSource(Source):
     """Prepared rows of a sample, handed out as the parent source would."""
 
-    def __init__(self, sample: Rows, parent: PreparedSource) -> None:
+    def __init__(self, sample: Rows, parent: PreparedRows) -> None:
         self._sample = sample
         self.device = parent.device
         self.n_rows, self.n_features = sample.shape
@@ -167,7 +167,7 @@ class _SampleSource(Source):
         return to_device(self._sample[start:stop], self.device)
 
 
-def _given(landmarks: Any, source: PreparedSource) -> np.ndarray:
+def _given(landmarks: Any, source: PreparedRows) -> np.ndarray:
     try:
         table = as_source(landmarks)
     except BadRowsError as error:
@@ -188,7 +188,7 @@ def _given(landmarks: Any, source: PreparedSource) -> np.ndarray:
         raise BadRowsError(
             f"landmarks holds NaN or infinity in {source.dtype}; give finite numbers only."
         )
-    return _distinct(source.scaling.apply(given))
+    return _distinct(source.chain.apply(given))
 
 
 def _distinct(landmarks: np.ndarray) -> np.ndarray:

@@ -137,10 +137,10 @@ class OwnGraph(Graph):
                 " Give one row and one column for each row of your data, or leave factor out where "
                 "these are features."
             )
-        scaling, directions = rows.source.scaling.kind, settings.directions
+        scaling, projection = rows.source.chain.scaling, settings.embedder or settings.directions
         for name, given, refused in (
             ("scaling", scaling, scaling != "none"),
-            ("projection", directions, bool(directions)),
+            ("projection", projection, bool(projection)),
         ):
             if refused:
                 raise ParameterError(

@@ -13,8 +13,8 @@ from biglp._core.arrays import Rows
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._lowrank.sampling import sample_rows
-from biglp._sources import PreparedSource, Source
-from biglp._sources.directions import PROJECT_ABOVE
+from biglp._sources import PreparedRows, Source
+from biglp._transforms.project import PROJECT_ABOVE
 
 SAMPLE_ROWS = 20_000
 SAMPLE_BYTES = 16 << 20
@@ -30,7 +30,7 @@ class TrainingRows:
     Attributes
     ----------
     engine : Engine
-    source : PreparedSource
+    source : PreparedRows
         Scaled rows in the type of the arithmetic.
     blocks : sequence of Block
         The cut of the source.
@@ -42,7 +42,7 @@ class TrainingRows:
     """
 
     engine: Engine
-    source: PreparedSource
+    source: PreparedRows
     blocks: Sequence[Block]
     seed: int
     drawn: Rows | None = None
@@ -54,7 +54,7 @@ class TrainingRows:
         drawn = self.drawn
         if drawn is None:
             drawn = draw_sample(self.source.inner, self.source.dtype, self.seed)
-        return self.source.scaling.apply(drawn)
+        return self.source.chain.apply(drawn)
 
     @property
     def n_swept(self) -> int:
@@ -68,4 +68,4 @@ def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
     if not source.is_sparse:
         size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
         size = min(size, WIDE_SAMPLE_ROWS) if source.n_features >= PROJECT_ABOVE else size
-    return sample_rows(PreparedSource(source, dtype), size, seed)
+    return sample_rows(PreparedRows(source, dtype), size, seed)

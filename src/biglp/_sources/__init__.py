@@ -7,8 +7,8 @@ files, ``sim:…``       one module for each format (:mod:`.formats` lists them)
 =====================  ================================================================
 
 Text and Parquet are converted once to raw rows in a temporary folder (:mod:`.cache`); named columns
-become features in :mod:`.tables`. What comes out has one floating type and one scale
-(:mod:`.prepared`, :mod:`.scaling`).
+become features in :mod:`.tables`. What comes out goes through a chain of transforms
+(:mod:`.prepared`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from typing import Any
 from biglp._sources.base import Source, working_dtype
 from biglp._sources.opening import as_source
 from biglp._sources.options import ReadOptions
-from biglp._sources.prepared import PreparedSource
-from biglp._sources.scaling import Scaling
+from biglp._sources.prepared import PreparedRows
 from biglp._sources.tables.encoding import Encoding
 
 __all__ = [
     "Encoding",
-    "PreparedSource",
+    "PreparedRows",
     "ReadOptions",
-    "Scaling",
     "Source",
     "as_source",
     "fingerprint",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,9 +12,6 @@ from scipy import sparse
 from biglp._core.arrays import Rows
 from biglp._core.files import FileStamp
 from biglp._sources.tables.encoding import Encoding
-
-if TYPE_CHECKING:
-    from biglp._sources.scaling import Scaling
 
 
 class Source(ABC):
@@ -50,8 +47,6 @@ class Source(ABC):
         Memory that decoding the input takes or took; 0 for rows that are read as they are.
     stay : bool
         Whether blocks keep their rows on the device once they have been brought there.
-    scaling : Scaling or None
-        What was done to the features of prepared rows.
     """
 
     n_rows: int
@@ -67,7 +62,6 @@ class Source(ABC):
     part_bytes: int = 0
     decoding_bytes: int = 0
     stay: bool = False
-    scaling: Scaling | None = None
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Rows:

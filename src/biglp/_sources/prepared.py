@@ -1,4 +1,4 @@
-"""Rows made ready for arithmetic: without gaps, of one floating type, scaled, on the device."""
+"""Rows that went through a chain of transforms, in one type, on one device."""
 
 from __future__ import annotations
 
@@ -11,72 +11,68 @@ from biglp._core.arrays import Rows, is_torch, to_device, to_numpy
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.transfer import upload
 from biglp._sources.base import Source
-from biglp._sources.filled import fill, means_of
 from biglp._sources.formats.tensors import torch_type
 from biglp._sources.kept import KeptRows
 from biglp._sources.options import ReadOptions
-from biglp._sources.scaling import Scaling
 from biglp._sources.tables.encoding import Encoding
+from biglp._transforms import Chain, Fill
 
 HALVES = ("torch.float16", "torch.bfloat16")
 _PASS_BYTES = 8 << 20
 
 
-class PreparedSource(Source):
-    """Another source's rows in one floating type, scaled, on one device.
+class PreparedRows(Source):
+    """Another source's rows in one floating type, through a chain of transforms, on one device.
 
-    On a device rows are cast and scaled there, after they were copied as they are.
+    On a device rows are cast and transformed there, after they were copied as they are.
 
     Parameters
     ----------
     inner : Source
     dtype : numpy.dtype
         Type of the arithmetic.
-    scaling : Scaling, optional
-        What is done to the features; nothing by default.
+    chain : Chain, optional
+        What is done to the rows; nothing by default.
     device : str
         Where the arithmetic runs.
     stay : bool
         Whether blocks keep their rows on the device once they have been brought there.
     """
 
-    scaling: Scaling
-
     def __init__(
         self,
         inner: Source,
         dtype: np.dtype[Any],
-        scaling: Scaling | None = None,
+        chain: Chain | None = None,
         device: str = "cpu",
         stay: bool = False,
     ) -> None:
         self.inner = inner
-        self.scaling = scaling or Scaling()
-        dense = self.scaling.makes_dense
+        self.chain = chain = chain or Chain()
         self.n_rows = inner.n_rows
-        self.n_features = self.scaling.n_outputs(inner.n_features)
+        self.n_features = chain.width(inner.n_features)
         self.dtype = dtype
         self.device = device
-        self.stay = stay and not self.are_there(inner, dtype, self.scaling)
+        self.stay = stay and not self.are_there(inner, dtype, chain)
         self.name = inner.name
-        self.is_sparse = inner.is_sparse and not dense and self.scaling.offset is None
+        self.is_sparse = inner.is_sparse and chain.keeps_sparse
         self.stamps = inner.stamps
         self.encoding = inner.encoding
-        self.feature_names = None if dense else inner.feature_names
+        self.feature_names = None if chain.embeds else inner.feature_names
         self.part_bytes = inner.part_bytes
         self.decoding_bytes = inner.decoding_bytes
         self._kept: KeptRows | None = None
-        if dense and device == "cpu":
+        if chain.embeds and not self.is_sparse and device == "cpu":
             self._kept = KeptRows.if_small(self.n_rows, self.n_features, dtype)
 
     @staticmethod
-    def are_there(inner: Source, dtype: np.dtype[Any], scaling: Scaling) -> bool:
+    def are_there(inner: Source, dtype: np.dtype[Any], chain: Chain) -> bool:
         """Whether the rows are on a device already, in a type that the sweeps can use.
 
         Half precision is one: it stays what it is, and is widened where it is worked on.
         """
         usable = inner.dtype in (dtype, np.float16)
-        return inner.device != "cpu" and usable and not scaling.changes_rows
+        return inner.device != "cpu" and usable and not chain.changes_rows
 
     @property
     def n_input_features(self) -> int:
@@ -110,7 +106,7 @@ class PreparedSource(Source):
             rows = sys.modules["torch"].empty(shape, dtype=kind, device=place)
             upload(lambda first, last: inner.read(start + first, start + last), rows)
         is_half = is_torch(rows) and str(rows.dtype) in HALVES
-        return rows if is_half and not self.scaling.changes_rows else self.prepared(rows)
+        return rows if is_half and not self.chain.changes_rows else self.prepared(rows)
 
     def as_read(self, stored: Rows) -> Rows:
         """Return rows that are stored on a device in the type of the arithmetic."""
@@ -122,8 +118,14 @@ class PreparedSource(Source):
         return self.prepared(self.inner.take(indices)) if rows is None else rows
 
     def fingerprint(self) -> dict[str, Any]:
-        """As the inner source: preparing depends on the settings, not on the file."""
-        return self.inner.fingerprint()
+        """As the inner source: preparing depends on the settings, not on the file.
+
+        Filled rows have an encoding of their own, which holds their means.
+        """
+        facts = self.inner.fingerprint()
+        if self.encoding is None or self.encoding is self.inner.encoding:
+            return facts
+        return {**facts, "encoding": self.encoding.to_json()}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave kept rows behind: they can be made again."""
@@ -134,49 +136,14 @@ class PreparedSource(Source):
         if self.device == "cpu":
             # Rows too large to be scaled are found out by what comes of them, and explained then.
             with np.errstate(over="ignore", invalid="ignore"):
-                return self.scaling.apply(to_numpy(rows).astype(self.dtype, copy=False))
+                return self.chain.apply(to_numpy(rows).astype(self.dtype, copy=False))
         if not is_torch(rows):
             if self.inner.is_sparse or torch_type(rows.dtype) is None:
                 rows = rows.astype(self.dtype, copy=False)
             if self.inner.is_sparse:
-                return to_device(self.scaling.apply(rows), self.device)
+                return to_device(self.chain.apply(rows), self.device)
             rows = to_device(rows, self.device)
-        return self.scaling.apply(rows.to(torch_type(self.dtype)))
-
-
-class FilledSource(Source):
-    """Another source's rows, with NaN replaced by means.
-
-    Parameters
-    ----------
-    inner : Source
-    means : ndarray of shape (m,)
-    """
-
-    encoding: Encoding
-
-    def __init__(self, inner: Source, means: np.ndarray) -> None:
-        self.inner = inner
-        self.n_rows, self.n_features, self.dtype = inner.n_rows, inner.n_features, inner.dtype
-        self.name, self.stamps = inner.name, inner.stamps
-        self.feature_names = inner.feature_names
-        self.part_bytes, self.decoding_bytes = inner.part_bytes, inner.decoding_bytes
-        self._means = means.astype(inner.dtype)
-        self.encoding = Encoding(
-            None, inner.n_features, self.dtype.str, means=tuple(means.tolist())
-        )
-
-    def read(self, start: int, stop: int) -> Rows:
-        """Return rows without missing values."""
-        return fill(self.inner.read(start, stop), self._means)
-
-    def take(self, indices: np.ndarray) -> Rows:
-        """Return rows without missing values."""
-        return fill(self.inner.take(indices), self._means)
-
-    def fingerprint(self) -> dict[str, Any]:
-        """As the inner source's, with the means."""
-        return {**self.inner.fingerprint(), "encoding": self.encoding.to_json()}
+        return self.chain.apply(rows.to(torch_type(self.dtype)))
 
 
 def fill_missing(source: Source, options: ReadOptions) -> Source:
@@ -193,7 +160,7 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
         plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
         if known.fillings is None or not plain:
             return source
-        return FilledSource(source, np.array(known.fillings, dtype=np.float64))
+        return _filled(source, Fill(np.array(known.fillings, dtype=np.float64)))
     if options.missing != "mean" or source.dtype.kind != "f":
         return source
     if source.device != "cpu":
@@ -211,4 +178,12 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
         source.read(start, min(start + each, source.n_rows))
         for start in range(0, source.n_rows, each)
     )
-    return FilledSource(source, means_of(pieces, source.n_features, source.name))
+    return _filled(source, Fill.from_pieces(pieces, source.n_features, source.name))
+
+
+def _filled(source: Source, fill: Fill) -> PreparedRows:
+    """Filled rows in their own type; the means go with the encoding to the model."""
+    filled = PreparedRows(source, source.dtype, Chain([fill]))
+    means = tuple(fill.means.tolist())
+    filled.encoding = Encoding(None, source.n_features, source.dtype.str, means=means)
+    return filled

@@ -14,7 +14,7 @@ from biglp._core.arrays import Rows, to_numpy
 from biglp._core.errors import LabelError
 from biglp._fit.bad_rows import explain_bad_rows
 from biglp._labels.labels import Labels, encode_labels
-from biglp._sources import PreparedSource, as_source
+from biglp._sources import PreparedRows, as_source
 
 
 class Baseline(ClassifierMixin, BaseEstimator):
@@ -63,7 +63,7 @@ class Baseline(ClassifierMixin, BaseEstimator):
         """All rows in float64, checked."""
         source = as_source(X)
         validate_data(self, X, skip_check_array=True, reset=reset)
-        rows = to_numpy(PreparedSource(source, np.dtype(np.float64)).read(0, source.n_rows))
+        rows = to_numpy(PreparedRows(source, np.dtype(np.float64)).read(0, source.n_rows))
         if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
             explain_bad_rows(source)
         return rows

@@ -12,10 +12,11 @@ from biglp._core.arrays import device_tensor, is_torch
 from biglp._core.errors import BadRowsError, LabelError, ParameterError
 from biglp._labels import labels as labelling
 from biglp._labels.labels import encode_labels
-from biglp._sources import PreparedSource, Scaling, as_source
+from biglp._sources import PreparedRows, as_source
 from biglp._sources.formats.tensors import TensorSource
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import fill_missing
+from biglp._transforms import Chain, Project, Scale
 from helpers import blobs
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
@@ -33,14 +34,14 @@ def data(dtype="float32", n=400):
 class TestSource:
     def test_rows_are_views_and_never_copied(self):
         tensor, X, _, _ = data()
-        prepared = PreparedSource(TensorSource(tensor), np.dtype(np.float32), device=DEVICE)
+        prepared = PreparedRows(TensorSource(tensor), np.dtype(np.float32), device=DEVICE)
         assert prepared.read(5, 9).data_ptr() == tensor[5:].data_ptr()
         np.testing.assert_array_equal(prepared.take(np.array([1, 7])), X[[1, 7]])
 
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
     def test_half_precision_is_widened_where_it_is_worked_on(self, dtype):
         tensor, X, _, _ = data(dtype)
-        prepared = PreparedSource(TensorSource(tensor), np.dtype(np.float32), device=DEVICE)
+        prepared = PreparedRows(TensorSource(tensor), np.dtype(np.float32), device=DEVICE)
         assert prepared.stored(0, 4).data_ptr() == tensor.data_ptr()
         assert prepared.read(0, 4).dtype == torch.float32
         np.testing.assert_array_equal(prepared.read(0, 4), X[:4])
@@ -48,9 +49,9 @@ class TestSource:
     @pytest.mark.parametrize("kind", ["none", "standard", "minmax", "log", "unit", "table"])
     def test_scaling_is_that_of_the_processor(self, kind):
         tensor, X, _, _ = data()
-        scaling = Scaling.from_sample(X, kind).projected(X, seed=0, count=3)
-        source = PreparedSource(TensorSource(tensor), np.dtype(np.float32), scaling, DEVICE)
-        np.testing.assert_allclose(source.read(0, 50), scaling.apply(X[:50]), atol=2e-6)
+        chain = Chain([Scale(kind), Project(3)]).fit(X)
+        source = PreparedRows(TensorSource(tensor), np.dtype(np.float32), chain, DEVICE)
+        np.testing.assert_allclose(source.read(0, 50), chain.apply(X[:50]), atol=2e-6)
 
     def test_the_fingerprint_is_that_of_an_array(self):
         tensor, X, _, _ = data()

@@ -10,8 +10,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources import as_source
-from biglp._sources.mixed import mixed_scaling, stored_scaling
 from biglp._sources.tables.kinds.words import N_WORDS
+from biglp._transforms import Chain, Parts
 from made_tables import articles, some_labels
 
 
@@ -85,12 +85,12 @@ def test_sentences_are_words_where_nothing_else_is_a_feature():
 def test_mixed_scaling_is_both_scalings():
     frame, _ = articles()
     rows = as_source(frame, text=["text"]).read(0, 300)
-    scaling = mixed_scaling(rows, 4, "auto", 0)
-    scaled = scaling.apply(rows)
-    assert scaled.shape == (300, scaling.n_outputs(rows.shape[1]))
+    chain = Chain([Parts(4)]).fit(rows)
+    scaled = chain.apply(rows)
+    assert scaled.shape == (300, chain.width(rows.shape[1]))
     np.testing.assert_allclose(scaled[:, 0].std(), 1, rtol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(scaled[:, 4:], axis=1), 1, rtol=1e-5)
-    stored = stored_scaling(scaling.kind, scaling.arrays())
+    stored = Chain.from_state(chain.state())
     np.testing.assert_array_equal(stored.apply(rows), scaled)
 
 

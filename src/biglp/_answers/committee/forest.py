@@ -39,7 +39,7 @@ from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.jit import COMPILER_BYTES, has_compiler
 from biglp._core.shape import Shape
 from biglp._propagate.dense_system import MOST_LABELLED
-from biglp._sources.directions import PROJECT_ABOVE
+from biglp._transforms.project import PROJECT_ABOVE
 
 BLUR = 0.02
 """Share of every answer that is spread evenly: a few trees that agree are not certain."""

@@ -17,7 +17,7 @@ from biglp._core.shape import Shape
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import float64_features
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._sources import Scaling
+from biglp._transforms import Chain, Parts
 
 ROWS = ("table", "clusters", "pixels", "text", "embedding")
 """Kinds of rows, for which members start with weights of their own: features of any kind, such
@@ -184,7 +184,7 @@ class Evidence:
             log_prior=log_prior,
             targets=labelled.targets(len(log_prior)),
             lone=np.bincount(part.codes)[part.codes] < 2,
-            kind=kind_of_rows(graph.source.scaling),
+            kind=kind_of_rows(graph.source.chain),
         )
 
     @cached_property
@@ -222,13 +222,15 @@ def usual_size(logits: np.ndarray) -> float:
     return size if size > 0 else 1.0
 
 
-def kind_of_rows(scaling: Scaling) -> str:
+def kind_of_rows(chain: Chain) -> str:
     """Which of ``ROWS`` rows are, by what was done to them."""
-    if scaling.kind == "text":
+    if chain.scaling == "text":
         return "text"
-    if scaling.unit:
+    if chain.unit:
         return "embedding"
-    return "table" if scaling.projection is None else "pixels"
+    # Beside directions of words, columns keep their meaning.
+    embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
+    return "pixels" if embedded else "table"
 
 
 def everywhere(weight: float) -> Starts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from biglp._core.errors import BigLPWarning
@@ -12,7 +12,7 @@ from biglp._core.shape import Shape, values_per_row
 from biglp._core.threads import blas_threads_for
 from biglp._engines import Engine
 from biglp._fit.memory import MemoryPlan
-from biglp._fit.prepare import choose_scaling, directions_of
+from biglp._fit.prepare import learn_chain, size_of_transformed
 from biglp._jobs.inspect import stored
 from biglp._jobs.inspect.clock import Pace
 from biglp._jobs.inspect.probe import Probe
@@ -90,28 +90,30 @@ class Trials:
     def shape_of(self, settings: Settings) -> Shape:
         """Size of the whole problem."""
         source, labels, graph = self.probe.source, self.labels, settings.graph
-        values, directions = float(source.n_features), 0
-        if source.is_sparse:
-            about_distances = FACTORS[graph.factor].scales_features
-            alike = (about_distances, graph.projected, graph.directions)
-            if alike not in self.sizes:
-                dtype = working_dtype(source.dtype)
-                some = source.read(0, min(source.n_rows, SPARSE_ROWS)).astype(dtype)
-                scaling = choose_scaling(some, graph, source.words_from)
-                self.sizes[alike] = values_per_row(some), directions_of(source, scaling)
-            values, directions = self.sizes[alike]
-        return Shape(
+        dtype = working_dtype(source.dtype)
+        size = Shape(
             n_rows=self.probe.n_rows,
             n_features=source.n_features,
             n_classes=GUESSED_CLASSES if labels is None else labels.n_classes,
             n_labelled=GUESSED_LABELS if labels is None else len(labels.rows),
-            values=values,
-            dtype=working_dtype(source.dtype),
+            values=float(source.n_features),
+            dtype=dtype,
             decoding=self.probe.decoding,
-            directions=directions,
             effort=graph.effort,
-            card_row=source.n_features * working_dtype(source.dtype).itemsize,
+            card_row=source.n_features * dtype.itemsize,
         )
+        if not source.is_sparse and graph.embedder is None:
+            return size
+        about_distances = FACTORS[graph.factor].scales_features
+        alike = (about_distances, graph.projected, graph.directions, graph.embedder)
+        if alike not in self.sizes:
+            some = source.read(0, min(source.n_rows, SPARSE_ROWS)).astype(dtype)
+            raw = replace(size, values=values_per_row(some))
+            chain = learn_chain(some, graph, raw, source.words_from)
+            found = size_of_transformed(raw, source, chain)
+            self.sizes[alike] = found.values, found.directions
+        values, directions = self.sizes[alike]
+        return replace(size, values=values, directions=directions)
 
     def estimate(self, settings: Settings, *, parquet: bool, report: bool = True) -> Estimate:
         """Try a method on a few rows and scale up.

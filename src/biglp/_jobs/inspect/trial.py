@@ -36,7 +36,7 @@ from biglp._lowrank.rows import SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._sinks import NoSink
-from biglp._sources.directions import PROJECT_ABOVE
+from biglp._transforms.project import PROJECT_ABOVE
 
 if TYPE_CHECKING:
     from biglp._jobs.inspect.estimate import Trials
@@ -138,7 +138,7 @@ class Trial:
     def _learning(self) -> stored.Learning:
         gram = self.problem.sums.gram
         entries = self._entries() if sparse.issparse(gram) else 0.0
-        trees = kind_of_rows(self.problem.graph.source.scaling) == "table"
+        trees = kind_of_rows(self.problem.graph.source.chain) == "table"
         return stored.Learning(self.shape, self.rank, entries, self._width, trees)
 
     @property

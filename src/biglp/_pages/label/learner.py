@@ -30,7 +30,7 @@ from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._lowrank.graph import Graph
 from biglp._pages.label.pool import PoolSource
 from biglp._sinks import ArraySink
-from biglp._sources import PreparedSource
+from biglp._sources import PreparedRows
 
 FIRST_ROWS = 20
 """Typical rows that are asked for before the model's own suggestions."""
@@ -242,6 +242,6 @@ class Learner:
         start = self.pool.n_rows
         self.pool = self.pool.extended(missing)
         before = self.graph.source
-        source = PreparedSource(self.pool, before.dtype, before.scaling, before.device)
+        source = PreparedRows(self.pool, before.dtype, before.chain, before.device)
         block = Block(source, len(self.graph.blocks), start, self.pool.n_rows)
         self.graph = replace(self.graph, source=source, blocks=[*self.graph.blocks, block])

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._core.blocks import cut_rows
-from biglp._sources import PreparedSource, Scaling, as_source
-from biglp._sources.text import TEXT_DIRECTIONS, is_text, text_directions, word_weights
+from biglp._sources import PreparedRows, as_source
+from biglp._transforms import Chain, Project, Scale
 
 N, WORDS, TOPICS = 600, 400, 3
 
@@ -31,8 +31,12 @@ def made_texts(n_rows=N, seed=0):
 COUNTS, TOPIC = made_texts()
 
 
-def fitted_scaling(rows):
-    return Scaling.from_sample(rows, "auto").projected(rows, seed=0)
+def fitted_chain(rows, **options):
+    return Chain([Scale("auto"), Project(words=True, unit=True, **options)]).fit(rows)
+
+
+def is_text(rows):
+    return Scale("auto").fit(rows).kind == "text"
 
 
 class TestRecognised:
@@ -54,14 +58,14 @@ class TestRecognised:
         groups = [np.eye(60)[rng.integers(0, 60, N)] for _ in range(5)]
         table = sparse.csr_matrix(np.hstack([*groups, rng.normal(size=(N, 4))]))
         assert not is_text(table)
-        assert Scaling.from_sample(table, "auto").kind == "table"
+        assert Scale("auto").fit(table).kind == "table"
 
     def test_not_few_features_nor_filled_rows(self):
         assert not is_text(COUNTS[:, :150])
         assert not is_text(sparse.csr_matrix(COUNTS.toarray() + 1))
 
     def test_words_in_dense_rows_when_told(self):
-        dense, rows = (Scaling.from_sample(rows, "text") for rows in (COUNTS.toarray(), COUNTS))
+        dense, rows = (Scale("text").fit(rows) for rows in (COUNTS.toarray(), COUNTS))
         np.testing.assert_array_equal(dense.final, rows.final)
         np.testing.assert_allclose(
             dense.apply(COUNTS.toarray()), rows.apply(COUNTS).toarray(), rtol=1e-5, atol=1e-7
@@ -72,65 +76,63 @@ class TestWeights:
     """idf twice for counts, once more for weights that have it."""
 
     def test_counts_and_fractions(self):
-        words, weights, counts = word_weights(COUNTS)
-        texts = np.asarray((COUNTS > 0).sum(axis=0)).ravel()[words]
+        counted, weighed = Scale("text").fit(COUNTS), Scale("text").fit(COUNTS * 0.3)
+        texts = np.asarray((COUNTS > 0).sum(axis=0)).ravel()[counted.used]
         idf = np.log((1 + N) / (1 + texts)) + 1
-        assert counts
-        np.testing.assert_allclose(weights, idf**2)
-        _, weights, counts = word_weights(COUNTS * 0.3)
-        assert not counts
-        np.testing.assert_allclose(weights, idf)
+        np.testing.assert_allclose(counted.final, idf**2)
+        np.testing.assert_allclose(weighed.factor, idf)
+        assert counted.factor is weighed.final is None
 
     def test_words_of_one_text_are_not_used(self):
         rows = sparse.hstack([COUNTS, sparse.csr_matrix(([1.0], ([5], [0])), (N, 2))]).tocsr()
-        words, _, _ = word_weights(rows)
-        np.testing.assert_array_equal(words, word_weights(COUNTS)[0])
+        used = Scale("text").fit(COUNTS).used
+        np.testing.assert_array_equal(Scale("text").fit(rows).used, used)
 
     def test_the_most_frequent_words_are_used(self, monkeypatch):
         texts = np.asarray((COUNTS > 0).sum(axis=0)).ravel()
-        monkeypatch.setattr("biglp._sources.text.MOST_WORDS", 20)
-        words, _, _ = word_weights(COUNTS)
+        monkeypatch.setattr("biglp._transforms.project.MOST_WORDS", 20)
+        words = Scale("text").fit(COUNTS).used
         assert len(words) == 20
         assert texts[words].min() >= np.sort(texts)[-21]
 
     def test_texts_without_a_known_word_stay_zero(self):
         rows = sparse.csr_matrix((3, WORDS), dtype=np.float32)
-        assert not fitted_scaling(COUNTS).apply(rows).any()
+        assert not fitted_chain(COUNTS).apply(rows).any()
 
 
 def test_used_words_are_those_of_plain_indexing():
-    scaling = Scaling("text", used=np.array([0, 3, 17, 250, 399]))
+    scaling = Scale("text", used=np.array([0, 3, 17, 250, 399]))
     for rows in (COUNTS, COUNTS[:0], COUNTS[:1], sparse.csr_array(COUNTS)):
         np.testing.assert_array_equal(
             scaling.apply(rows).toarray(), rows.toarray()[:, scaling.used]
         )
+    assert scaling.width(WORDS) == 5
 
 
 def test_rows_become_dense_and_have_length_one():
-    scaling = fitted_scaling(COUNTS)
+    scaling = fitted_chain(COUNTS)
     rows = scaling.apply(COUNTS)
-    assert rows.shape == (N, TEXT_DIRECTIONS)
+    assert rows.shape == (N, 64)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-5)
-    assert scaling.describe() == {"scaling": "text", "directions": TEXT_DIRECTIONS}
+    assert scaling.describe() == {"scaling": "text", "directions": 64}
 
 
 def test_leading_directions_count_more():
-    lengths = np.linalg.norm(
-        text_directions(Scaling.from_sample(COUNTS, "text").apply(COUNTS), 0, 9), axis=0
-    )
+    project = fitted_chain(COUNTS, count=9).transforms[-1]
+    lengths = np.linalg.norm(project.directions, axis=0)
     assert lengths[0] == pytest.approx(1.0, rel=1e-4)
     assert (np.diff(lengths) < 1e-4).all()
 
 
-SCALING = fitted_scaling(COUNTS)
+SCALING = fitted_chain(COUNTS)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(10, N))
 def test_any_cut_into_blocks_gives_the_same_rows(rows_each):
     scaling = SCALING
-    prepared = PreparedSource(as_source(COUNTS), np.dtype(np.float32), scaling)
+    prepared = PreparedRows(as_source(COUNTS), np.dtype(np.float32), scaling)
     blocks = [block.rows() for block in cut_rows(prepared, rows_each)]
     np.testing.assert_allclose(np.concatenate(blocks), scaling.apply(COUNTS), atol=1e-6)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._sources.directions import leading_directions, principal_directions
+from biglp._transforms import Chain, Project
+from biglp._transforms.project import leading_directions, principal_directions
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_share_of_the_variance(rows):
 
 def test_wide_rows_have_the_same_share(rows, monkeypatch):
     _, share = principal_directions(rows, 0, 8)
-    monkeypatch.setattr("biglp._sources.directions.COVARIANCE_FEATURES", 10)
+    monkeypatch.setattr("biglp._transforms.project.COVARIANCE_FEATURES", 10)
     assert principal_directions(rows, 0, 8)[1] == pytest.approx(share, rel=1e-2)
 
 
@@ -100,3 +101,15 @@ def test_rows_of_few_dimensions_among_many_features(size):
     centred = rows - rows.mean(axis=0)
     seen = centred @ directions @ directions.T
     np.testing.assert_allclose(seen, centred, atol=1e-4 * np.abs(centred).max())
+
+
+def test_projected_only_where_few_directions_say_most(rows):
+    few = Project().fit(np.hstack([rows[:, :2], np.zeros((300, 250), np.float32)]))
+    assert few.directions is not None
+    noise = np.random.default_rng(0).normal(size=(300, 250)).astype(np.float32)
+    none = Project().fit(noise)
+    assert none.apply(noise) is noise
+    assert (none.width(250), none.embeds, Project(5).fit(noise).width(250)) == (250, False, 5)
+    for project in (few, none):
+        again = Chain.from_state(Chain([project]).state())
+        assert again.describe() == project.describe()

@@ -1,0 +1,10 @@
+"""Rows to rows: missing values filled, features scaled, projected; learnt once, kept in a chain."""
+
+from __future__ import annotations
+
+from biglp._transforms.base import TRANSFORMS, Chain, RowTransform
+from biglp._transforms.fill import Fill
+from biglp._transforms.project import Project
+from biglp._transforms.scale import SCALINGS, Parts, Scale
+
+__all__ = ["SCALINGS", "TRANSFORMS", "Chain", "Fill", "Parts", "Project", "RowTransform", "Scale"]

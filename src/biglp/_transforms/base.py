@@ -1,0 +1,206 @@
+"""What is done to rows before the graph sees them: transforms, one after the other in a chain."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from biglp._core.arrays import Rows
+from biglp._core.registry import Registry
+from biglp._core.shape import Shape
+
+
+class RowTransform(ABC):
+    """Rows in, rows out: NumPy arrays, CSR matrices or torch tensors.
+
+    It is learnt from a sample of rows, applied to every block of them, and stored with the model.
+    A new one is a class in a file of its own and a line in :data:`TRANSFORMS`;
+    ``projection="its name"`` puts it after the scaling.
+
+    Attributes
+    ----------
+    name : str
+        Its name in ``TRANSFORMS`` and in model files.
+    embeds : bool
+        Whether the features that come out are others than those that go in. They have no names
+        then, and rows on the processor are kept, where all of them are small, once they are made.
+    keeps_sparse : bool
+        Whether CSR rows stay CSR.
+    changes_rows : bool
+        Whether anything at all is done to rows.
+    unit : bool
+        Whether all rows have length 1 afterwards.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+        """Return the transform as it is learnt from a sample of rows.
+
+        The size is that of the whole problem, with its rows as they were read.
+        """
+
+    @abstractmethod
+    def apply(self, rows: Rows) -> Rows:
+        """Transform a block of rows, which must not be changed in place.  (b, m) → (b, width)."""
+
+    @abstractmethod
+    def width(self, n_features: int) -> int:
+        """Number of features that so many become."""
+
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]:
+        """All that was learnt, for a file."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        """Rebuild from :meth:`state`."""
+
+    def cost(self, size: Shape) -> int:
+        """Bytes of a dense row that comes out, where rows of that size go in."""
+        return self.width(size.n_features) * size.dtype.itemsize
+
+    def describe(self) -> dict[str, Any]:
+        """What was recognised and is done, for the report."""
+        return {}
+
+    @property
+    def embeds(self) -> bool:
+        return True
+
+    @property
+    def keeps_sparse(self) -> bool:
+        return False
+
+    @property
+    def changes_rows(self) -> bool:
+        return True
+
+    @property
+    def unit(self) -> bool:
+        return False
+
+
+TRANSFORMS: Registry[type[RowTransform]] = Registry(
+    {
+        "fill": "biglp._transforms.fill:Fill",
+        "scale": "biglp._transforms.scale:Scale",
+        "parts": "biglp._transforms.scale:Parts",
+        "project": "biglp._transforms.project:Project",
+    }
+)
+"""Every transform by its name: one line each."""
+OWN = tuple(TRANSFORMS)
+"""Those whose place in a chain is known; ``projection=`` takes the names of all others."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Transforms, one after the other; an empty chain leaves rows as they are.
+
+    Attributes
+    ----------
+    transforms : sequence of RowTransform
+    """
+
+    transforms: Sequence[RowTransform] = ()
+
+    def fit(self, sample: Rows, size: Shape | None = None) -> Chain:
+        """Learn each transform from the sample as those before it leave it."""
+        learnt = Chain()
+        for transform in self.transforms:
+            learnt = learnt.then(transform, sample, size)
+        return learnt
+
+    def then(self, transform: RowTransform, sample: Rows, size: Shape | None = None) -> Chain:
+        """Add a transform that is learnt from a sample, which comes as it is."""
+        return Chain([*self.transforms, transform.fit(self.apply(sample), size)])
+
+    def apply(self, rows: Rows) -> Rows:
+        """Transform a block of rows.  (b, m) → (b, width)."""
+        for transform in self.transforms:
+            rows = transform.apply(rows)
+        return rows
+
+    def width(self, n_features: int) -> int:
+        """Number of features that so many become."""
+        for transform in self.transforms:
+            n_features = transform.width(n_features)
+        return n_features
+
+    def cost(self, size: Shape) -> int:
+        """Bytes of a dense row that comes out of the last transform."""
+        cost = size.n_features * size.dtype.itemsize
+        for transform in self.transforms:
+            cost = transform.cost(size)
+            size = replace(size, n_features=transform.width(size.n_features))
+        return cost
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the features that come out are others than those that go in."""
+        return any(transform.embeds for transform in self.transforms)
+
+    @property
+    def keeps_sparse(self) -> bool:
+        """Whether CSR rows stay CSR."""
+        return all(transform.keeps_sparse for transform in self.transforms)
+
+    @property
+    def fills_in(self) -> bool:
+        """Whether CSR rows become dense with all of their features, as centred ones do."""
+        return any(not (one.keeps_sparse or one.embeds) for one in self.transforms)
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether anything at all is done to rows."""
+        return any(transform.changes_rows for transform in self.transforms)
+
+    @property
+    def unit(self) -> bool:
+        """Whether all rows have length 1 afterwards."""
+        return bool(self.transforms) and self.transforms[-1].unit
+
+    @property
+    def scaling(self) -> str:
+        """How features are scaled, by the name that reports have for it."""
+        return str(self.describe().get("scaling", "none"))
+
+    def describe(self) -> dict[str, Any]:
+        """What was recognised and is done, for the report."""
+        facts: dict[str, Any] = {}
+        for transform in self.transforms:
+            facts |= transform.describe()
+        return facts
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The names of the transforms, and the arrays of each by its place in the chain."""
+        names = np.array([transform.name for transform in self.transforms], dtype=np.str_)
+        return {"names": names} | {
+            f"{place}.{key}": array
+            for place, transform in enumerate(self.transforms)
+            for key, array in transform.state().items()
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Chain:
+        """Rebuild from :meth:`state`, among which there may be other arrays."""
+        return cls(
+            [
+                TRANSFORMS[name].from_state(part_of(state, f"{place}."))
+                for place, name in enumerate(state["names"].tolist())
+            ]
+        )
+
+
+def part_of(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose names begin with a prefix, without that."""
+    return {
+        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
+    }

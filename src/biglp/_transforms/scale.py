@@ -1,0 +1,345 @@
+"""Scales of features, chosen from a sample of rows; words beside a table have their own.
+
+============== ====================================================================================
+``"none"``     as they are (only centred where arithmetic would lose digits)
+``"standard"`` mean 0 and standard deviation 1
+``"minmax"``   from 0 to 1
+``"log"``      a logarithm of the distance from the median, then standard deviation 1: for features
+               with a few huge values
+``"unit"``     rows of length 1: for embeddings, whose angles mean something and lengths little
+``"text"``     rows of words: see :mod:`.project`
+``"table"``    each feature by its kind: see :mod:`.recognise`
+``"auto"``     "text" for sparse rows of words, "unit" for embeddings, "none" where features share
+               one scale, "table" elsewhere
+============== ====================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import Rows, is_torch, largest_size, like, namespace, to_dense
+from biglp._core.errors import ParameterError
+from biglp._core.shape import Shape
+from biglp._transforms.base import Chain, RowTransform, part_of
+from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weights
+from biglp._transforms.recognise import (
+    COUNTED,
+    LONE_FACTOR,
+    Statistics,
+    feature_statistics,
+    has_long_tail,
+    inverse,
+    is_embedding,
+    is_table,
+    is_text,
+    lengths_differ,
+    log_scales,
+    one_hot_groups,
+    signed_log,
+    two_valued,
+)
+
+SCALINGS = ("auto", "none", "standard", "minmax", "log", "unit", "text", "table")
+_ARRAYS = ("used", "offset", "factor", "logged", "final", "counts")
+CENTRING_RATIO = 3.0
+"""A feature whose mean is more than this many spreads from zero would lose its digits in
+‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for: float32 keeps 7 of them, and
+the answer wants 5."""
+SMALLEST_DIFFERENCE = 1e4
+"""Rows whose difference is this many times smaller than themselves can still be told apart."""
+
+
+@dataclass(frozen=True)
+class Scale(RowTransform):
+    """Features become ``(x − offset) · factor``; ``None`` leaves a step out.
+
+    With ``final`` they become ``sign(u) · log(1 + |u|) · final`` of that u: for small values a
+    line, for large ones a logarithm, so that a few huge values do not decide all distances. Where
+    there is ``logged``, only these features do. With ``unit`` rows have length 1 in the end.
+
+    Attributes
+    ----------
+    kind : str
+        One of ``SCALINGS``; once it is learnt, what "auto" took the rows for.
+    device : str
+        Where a sample is looked at.
+    used : ndarray of shape (m,), optional
+        Features that are used at all; the other arrays are about these.
+    offset, factor, final : ndarrays of shape (m,), optional
+    logged : ndarray of shape (m,), optional
+        True where the logarithm is taken; everywhere by default.
+    unit : bool
+    counts : ndarray of shape (5,), optional
+        How many features of each kind there are (:data:`.recognise.COUNTED`).
+    """
+
+    name: ClassVar[str] = "scale"
+    kind: str = "none"
+    device: str = "cpu"
+    used: np.ndarray | None = None
+    offset: np.ndarray | None = None
+    factor: np.ndarray | None = None
+    logged: np.ndarray | None = None
+    final: np.ndarray | None = None
+    unit: bool = False
+    counts: np.ndarray | None = None
+
+    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+        """Choose the scale of each feature from a sample of rows.
+
+        ``"auto"`` knows rows of words and embeddings, leaves features alone when they already share
+        one scale (pixels, indicators), and takes each feature by its kind otherwise. Sparse rows
+        are never centred, because that would fill them in.
+        """
+        kind = self.kind
+        if kind == "text" or (kind == "auto" and is_text(sample)):
+            words, weights, counts = word_weights(sample)
+            if not counts:
+                largest = largest_size(sample) * weights.max(initial=1.0)
+                weights = weights * _into_range(largest, len(weights), sample.dtype)
+            final, factor = (weights, None) if counts else (None, weights)
+            return replace(self, kind="text", used=words, factor=factor, final=final, unit=True)
+        dense = not sparse.issparse(sample)
+        statistics = feature_statistics(sample, self.device)
+        low, high, mean, spread = statistics
+        if kind == "auto":
+            if is_embedding(sample, statistics):
+                kind = "unit" if lengths_differ(sample) else "none"
+            else:
+                kind = "table" if is_table(sample, statistics) else "none"
+        learnt = replace(self, kind=kind)
+        if kind in ("none", "unit"):
+            offset, factor = _kept_in_range(statistics, sample.dtype, dense=dense)
+            unit = kind == "unit"
+            return replace(learnt, offset=None if unit else offset, factor=factor, unit=unit)
+        if kind == "table":
+            return learnt._by_kinds(sample, statistics)
+        if kind == "log":
+            middle, factor, final = log_scales(sample, spread)
+            return replace(learnt, offset=middle if dense else None, factor=factor, final=final)
+        if kind == "minmax":
+            return replace(learnt, offset=low if dense else None, factor=inverse(high - low))
+        if kind == "standard":
+            return replace(learnt, offset=mean if dense else None, factor=inverse(spread))
+        raise ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
+
+    def _by_kinds(self, sample: Rows, statistics: Statistics) -> Self:
+        """Find the kind of each column of a table, and its scale."""
+        low, high, mean, spread = statistics
+        two = two_valued(sample, statistics)
+        varies = spread > 0
+        tails = has_long_tail(sample, statistics) & varies & ~two
+        offset = np.where(two, low, mean)
+        factor = inverse(np.where(two, high - low, spread))
+        final = None
+        if tails.any():
+            middle, squeeze, stretch = log_scales(sample[:, tails], spread[tails])
+            offset[tails], factor[tails] = middle, squeeze
+            final = np.ones(len(low))
+            final[tails] = stretch
+        groups = one_hot_groups(sample, two, offset)
+        factor[two & (groups < 0)] *= LONE_FACTOR
+        numbers = varies & ~two & ~tails
+        counts = (numbers.sum(), tails.sum(), two.sum(), groups.max() + 1, (~varies).sum())
+        return replace(
+            self,
+            offset=None if sparse.issparse(sample) else offset,
+            factor=factor,
+            logged=tails if tails.any() else None,
+            final=final,
+            counts=np.array(counts),
+        )
+
+    def apply(self, rows: Rows) -> Rows:
+        """Scale a block of rows (dense or CSR); the identity returns the rows untouched."""
+        if self.used is not None:
+            rows = self._of_used(rows)
+        if self.offset is not None:
+            if sparse.issparse(rows):  # learnt from dense rows: zeros become something else
+                rows = rows.toarray()
+            rows = rows - like(rows, self.offset)
+        if self.factor is not None:
+            rows = _times(rows, self.factor)
+        if self.final is not None:
+            rows = self._on_log_scale(rows, self.final)
+        if self.unit:
+            rows = unit_length(rows)
+        return rows
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Place of each feature up to the last used one among those used; −1: it is not."""
+        assert self.used is not None
+        places = np.full(int(self.used[-1]) + 2, -1, dtype=np.int32)
+        places[self.used] = np.arange(len(self.used))
+        return places
+
+    def _of_used(self, rows: Rows) -> Rows:
+        assert self.used is not None
+        if not sparse.issparse(rows):
+            return rows[:, self.used]
+        # SciPy's own choice of columns looks at every column, of which there may be a million.
+        places = self._places[np.minimum(rows.indices, len(self._places) - 1)]
+        known = places >= 0
+        ends = np.concatenate([[0], np.cumsum(known)])[rows.indptr]
+        shape = rows.shape[0], len(self.used)
+        return type(rows)((rows.data[known], places[known], ends), shape=shape)
+
+    def _on_log_scale(self, rows: Rows, final: np.ndarray) -> Rows:
+        if self.logged is None:
+            return _times(signed_log(rows), final)
+        if sparse.issparse(rows):
+            chosen = self.logged[rows.indices]
+            rows = rows.copy()
+            rows.data[chosen] = signed_log(rows.data[chosen])
+            return _times(rows, final)
+        # A table always has factors, so that these rows are a copy already.
+        places = np.flatnonzero(self.logged)
+        rows[:, places] = signed_log(rows[:, places]) * like(rows, final[places])
+        return rows
+
+    def width(self, n_features: int) -> int:
+        """As many as before, or those that are used."""
+        return n_features if self.used is None else len(self.used)
+
+    @property
+    def embeds(self) -> bool:
+        """Never: a feature stays what it is."""
+        return False
+
+    @property
+    def keeps_sparse(self) -> bool:
+        """Where rows are not centred."""
+        return self.offset is None
+
+    @property
+    def changes_rows(self) -> bool:
+        """Where there is any step."""
+        steps = (self.used, self.offset, self.factor, self.final)
+        return self.unit or any(step is not None for step in steps)
+
+    def describe(self) -> dict[str, Any]:
+        """What the features were taken for."""
+        report: dict[str, Any] = {"scaling": self.kind}
+        if self.counts is not None:
+            report["columns"] = dict(zip(COUNTED, self.counts.tolist(), strict=True))
+        return report
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The arrays it is made of, for a file."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        found = {name: array for name, array in arrays.items() if array is not None}
+        return {"kind": np.array(self.kind), "unit": np.array(self.unit), **found}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        """Rebuild from the arrays."""
+        known: dict[str, Any] = {name: state[name] for name in _ARRAYS if name in state}
+        return cls(str(state["kind"]), unit=bool(state["unit"]), **known)
+
+
+@dataclass(frozen=True)
+class Parts(RowTransform):
+    """Columns of a table by their kinds; the words beside them become a few directions.
+
+    Two texts that have nothing in common are as far apart as two different categories: directions
+    of words have unit length.
+
+    Attributes
+    ----------
+    split : int
+        First feature that is a word.
+    kind : str
+        The scaling that was asked for; it is about the columns.
+    seed : int
+    table : Scale
+    words : Chain
+    """
+
+    name: ClassVar[str] = "parts"
+    split: int = 0
+    kind: str = "auto"
+    seed: int = 0
+    table: Scale = field(default_factory=Scale)
+    words: Chain = field(default_factory=Chain)
+
+    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+        """Choose the scale of columns and words from CSR rows."""
+        counts = sample[:, self.split :]
+        words = Chain([Scale("text").fit(counts)]).then(
+            Project(seed=self.seed, words=True, unit=True),
+            counts[:: max(counts.shape[0] // TEXT_ROWS, 1)],
+        )
+        kind = "table" if self.kind in ("auto", "text") else self.kind
+        return replace(self, table=Scale(kind).fit(to_dense(sample[:, : self.split])), words=words)
+
+    def apply(self, rows: Rows) -> Rows:
+        """Scale a block of CSR rows."""
+        columns = self.table.apply(to_dense(rows[:, : self.split]))
+        return np.hstack([columns, self.words.apply(rows[:, self.split :])])
+
+    def width(self, n_features: int) -> int:
+        """Columns and directions."""
+        return self.split + self.words.width(n_features - self.split)
+
+    def describe(self) -> dict[str, Any]:
+        """What was recognised of both."""
+        return {**self.table.describe(), **self.words.describe(), "scaling": "mixed"}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays of both, for a file."""
+        return {
+            "split": np.array(self.split),
+            **{f"table.{name}": array for name, array in self.table.state().items()},
+            **{f"words.{name}": array for name, array in self.words.state().items()},
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        """Rebuild from the arrays of both."""
+        return cls(
+            int(state["split"]),
+            table=Scale.from_state(part_of(state, "table.")),
+            words=Chain.from_state(part_of(state, "words.")),
+        )
+
+
+def _times(rows: Rows, factor: np.ndarray) -> Rows:
+    """Each feature times its factor, which denormal numbers would make larger than any number."""
+    largest = namespace(rows).finfo(rows.dtype).max if is_torch(rows) else np.finfo(rows.dtype).max
+    factor = like(rows, np.minimum(factor, float(largest)))
+    if not sparse.issparse(rows):
+        return rows * factor
+    scaled = rows.copy()
+    scaled.data *= factor[rows.indices]
+    return scaled
+
+
+def _kept_in_range(
+    statistics: Statistics, dtype: np.dtype[Any], *, dense: bool
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Offset and factor of features that are left alone, where arithmetic needs them."""
+    low, high, mean, spread = statistics
+    far = np.abs(mean) > CENTRING_RATIO * spread
+    # Centring is a translation: distances do not change, only their rounding does.
+    offset = np.where(far, mean, 0.0) if dense and far.any() else None
+    factor = _into_range(float(max(np.abs(low).max(), np.abs(high).max())), len(low), dtype)
+    return offset, None if factor == 1.0 else np.full(len(low), factor)
+
+
+def _into_range(size: float, n_features: int, dtype: np.dtype[Any]) -> float:
+    """What numbers up to a size are to be multiplied by: 1 but for very large and small ones.
+
+    Their squared distances would overflow, or vanish; one common factor keeps their ratios.
+    """
+    limits = np.finfo(dtype)
+    largest = np.sqrt(limits.max) / (4.0 * n_features)
+    smallest = SMALLEST_DIFFERENCE * np.sqrt(limits.tiny)
+    in_range = size == 0 or smallest <= size <= largest
+    return 1.0 if in_range else 1.0 / min(max(size, float(limits.tiny)), float(limits.max))
