@@ -17,7 +17,7 @@ from biglp._propagate.poisson import mean_label
 if TYPE_CHECKING:
     from biglp._answers.spreading import SpreadingAnswer
 
-SAMPLE, AT_ONCE = 10_000, 2000
+SHARES_SAMPLE, AT_ONCE = 10_000, 2000
 """Rows that tell where the thresholds of the classes are, and those whose features are held."""
 
 
@@ -43,9 +43,9 @@ def _of_sample(problem: Problem[Labels], matrix: np.ndarray) -> np.ndarray:
     """Normalised features of a random sample of rows, times a matrix.  (p, q) → (b, q)."""
     graph, seed = problem.graph, problem.settings.seed
     if graph.factor.kept_with_blocks:
-        chosen = sample_indices(graph.source.n_rows, SAMPLE, seed)
+        chosen = sample_indices(graph.source.n_rows, SHARES_SAMPLE, seed)
         return np.asarray(graph.features_of(chosen) @ matrix)
-    sample = sample_rows(graph.source, SAMPLE, seed)
+    sample = sample_rows(graph.source, SHARES_SAMPLE, seed)
     parts = []
     for start in range(0, sample.shape[0], AT_ONCE):
         features = graph.features.of_rows(sample[start : start + AT_ONCE])
