@@ -11,7 +11,7 @@ import typer
 from biglp.cli.options import READING
 from biglp.cli.values import whole_or_text
 
-_reading = partial(typer.Option, rich_help_panel=READING)
+_label_option = partial(typer.Option, rich_help_panel=READING)
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Labels:
 
     labels: Annotated[
         list[str] | None,
-        _reading(
+        _label_option(
             "--labels",
             metavar="FILE",
             help="Labels: one a row (-1 or empty where there is none), 'row,label', 'id,label', "
@@ -29,21 +29,22 @@ class Labels:
         ),
     ] = None
     label_column: Annotated[
-        str | None, _reading(metavar="NAME", help="Column that holds labels.")
+        str | None, _label_option(metavar="NAME", help="Column that holds labels.")
     ] = None
     id_column: Annotated[
         str | None,
-        _reading(
+        _label_option(
             metavar="NAME",
             help="Column that holds the rows' IDs: labels are joined by it, results carry it.",
         ),
     ] = None
     weight_column: Annotated[
-        str | None, _reading(metavar="NAME", help="Column that holds the weights of the labels.")
+        str | None,
+        _label_option(metavar="NAME", help="Column that holds the weights of the labels."),
     ] = None
     unlabelled: Annotated[
         list[str] | None,
-        _reading(
+        _label_option(
             metavar="VALUE",
             help="What marks a row without a label, beside empty: by default -1 and what programs "
             "write for a missing value (NA, null, ?, …). May be given several times.",
