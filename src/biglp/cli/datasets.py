@@ -12,7 +12,7 @@ from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, escape, explained
 from biglp.cli.options import Debug, Json, NoProgress, Quiet
 
-app = typer.Typer(
+datasets = typer.Typer(
     name="datasets",
     cls=Group,
     no_args_is_help=True,
@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set; see biglp d
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
-@app.command("list", cls=Command, epilog=EXIT_CODES)
+@datasets.command("list", cls=Command, epilog=EXIT_CODES)
 @explained
 def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
     """List the data sets, what they hold, and whether they are here.
@@ -60,7 +60,7 @@ def list_all(*, as_json: Json = False, debug: Debug = False) -> None:
     console.print("Get one with: biglp datasets fetch NAME")
 
 
-@app.command(cls=Command, epilog=EXIT_CODES)
+@datasets.command(cls=Command, epilog=EXIT_CODES)
 @explained
 def fetch(
     names: Annotated[
@@ -131,7 +131,7 @@ def fetch(
         console.print_json(json.dumps(done))
 
 
-@app.command(cls=Command, epilog=EXIT_CODES)
+@datasets.command(cls=Command, epilog=EXIT_CODES)
 @explained
 def where(name: Name, *, as_json: Json = False, debug: Debug = False) -> None:
     """Say where a data set is.
