@@ -7,6 +7,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import CardMemoryWarning, MemoryBudgetError, ParameterError
+from biglp._core.place import PRECISIONS, Place
 from biglp._core.shape import Shape
 from biglp._core.transfer import upload
 from biglp._engines import SerialEngine
@@ -189,8 +190,8 @@ class TestChosenDevice:
     def test_precision_is_a_switch_of_torch_and_put_back(self):
         products = torch.backends.cuda.matmul
         before = products.allow_tf32
-        for precision in device.PRECISIONS:
-            place = device.Place(DEVICE, None, precision)
+        for precision in PRECISIONS:
+            place = Place(DEVICE, None, precision)
             with place.precisely():
                 assert products.allow_tf32 == (precision == "tf32")
             assert products.allow_tf32 == before
