@@ -13,7 +13,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from biglp._experiments.whole_runs import METHODS, run, sequential_read, simulate
+from biglp._experiments.whole_runs import METHODS, run_fit, sequential_read, simulate
 from history import keep
 
 
@@ -36,7 +36,7 @@ def main() -> None:
         print(f"{path.name}: {size / 1e9:.1f} GB, one sequential read {read:.1f} s", flush=True)
         ratios = {}
         for method in options.methods.split(","):
-            found = run(path, method, options.k, options.memory, Path(folder) / "out")
+            found = run_fit(path, method, options.k, options.memory, Path(folder) / "out")
             case = f"{method} k={options.k}, file of {options.rows} in {options.memory}"
             ratios[case] = found["seconds"] / read
             steps = ", ".join(f"{name} {spent:.1f}" for name, spent in found["steps"].items())

@@ -6,5 +6,5 @@ from biglp._experiments import all as experiments
 def test_all_is_every_experiment(monkeypatch, tmp_path):
     ran = []
     monkeypatch.setattr(experiments, "_run", lambda name, *_: ran.append(name) or [])
-    experiments.reproduce("all", tmp_path, quick=True, say=print)
+    experiments.run_experiments("all", tmp_path, quick=True, say=print)
     assert tuple(ran) == experiments.EXPERIMENTS

@@ -34,7 +34,7 @@ def test_unlabelled_rows_each_once(factor):
 @pytest.mark.parametrize("factor", ["auto", "nystrom", "glnp"])
 def test_same_rows_on_every_engine(engine, factor, monkeypatch):
     monkeypatch.setattr(_suggest, "CANDIDATES", 40)  # so that not every row is a candidate
-    monkeypatch.setattr(_suggest, "SAMPLE", 100)
+    monkeypatch.setattr(_suggest, "POOL_SAMPLE", 100)
     expected = fitted_blobs(factor)[0].suggest(8)
     np.testing.assert_array_equal(fitted_blobs(factor, engine=engine)[0].suggest(8), expected)
 
@@ -42,7 +42,7 @@ def test_same_rows_on_every_engine(engine, factor, monkeypatch):
 @pytest.mark.parametrize("factor", ["auto", "nystrom"])
 def test_same_rows_for_any_cut(factor, monkeypatch):
     monkeypatch.setattr(_suggest, "CANDIDATES", 40)
-    monkeypatch.setattr(_suggest, "SAMPLE", 100)
+    monkeypatch.setattr(_suggest, "POOL_SAMPLE", 100)
     expected = fitted_blobs(factor)[0].suggest(8)
     for rows in (13, 400):
         np.testing.assert_array_equal(fitted_blobs(factor, rows=rows)[0].suggest(8), expected)

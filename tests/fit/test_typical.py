@@ -55,7 +55,7 @@ def test_same_rows_on_every_engine(engine, factor):
 
 def test_same_rows_for_any_cut(monkeypatch):
     X, _ = groups()
-    monkeypatch.setattr(typical, "SAMPLE", 150)
+    monkeypatch.setattr(typical, "TYPICAL_SAMPLE", 150)
     expected = first(X)
     for rows in (13, 400):
         with rows_in_a_block(rows):

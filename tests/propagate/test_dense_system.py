@@ -19,7 +19,7 @@ from small_graphs import anchor_problem, dense_of, sparse_sums_of
 def test_leave_one_out_is_that_of_the_spectrum(
     alpha, few_labels, features_as, sums_as, monkeypatch
 ):
-    monkeypatch.setattr(dense_system, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(dense_system, "DENSE_ROWS_AT_ONCE", 7)
     features, codes = anchor_problem()
     sums = sparse_sums_of(features, codes)
     rows = np.flatnonzero(codes >= 0)

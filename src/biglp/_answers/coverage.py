@@ -24,7 +24,7 @@ from biglp._lowrank.sampling import sample_indices
 
 FEWEST = 30
 """Labels below which a region without labels is what one expects."""
-MOST = 1000
+MOST_ROWS = 1000
 """Rows of either kind that are looked at."""
 DIRECTIONS, LOOKED_ALONG = 10, 5
 """Principal directions in which the labels may differ, and those that are looked along one by one;
@@ -56,9 +56,9 @@ def unseen_share(labelled: Rows, weights: np.ndarray, sample: Rows, seed: int) -
     """
     if labelled.shape[0] < FEWEST:
         return None
-    part = sample_indices(labelled.shape[0], MOST, seed)
+    part = sample_indices(labelled.shape[0], MOST_ROWS, seed)
     labelled, weights = labelled[part], weights[part]
-    sample = sample[sample_indices(sample.shape[0], MOST, seed)]
+    sample = sample[sample_indices(sample.shape[0], MOST_ROWS, seed)]
     if not sparse.issparse(sample):  # once, and not in every product
         sample = sample.astype(np.float64)
     centre = np.asarray(sample.mean(axis=0), dtype=np.float64).ravel()

@@ -15,7 +15,7 @@ from biglp._propagate.poisson import mean_label
 if TYPE_CHECKING:
     from biglp._answers.spreading import SpreadingAnswer
 
-SAMPLE = 10_000
+SHARES_SAMPLE = 10_000
 """Rows that tell where the thresholds of the classes are."""
 
 
@@ -28,7 +28,7 @@ def with_class_shares(answer: SpreadingAnswer, problem: Problem[Labels]) -> Spre
     mode = problem.sums.constant if column_sums is None else column_sums
     constant = problem.sums.unmix(mode[:, None])[:, 0]
     matrix = np.column_stack([answer.coefficients, constant])
-    found = problem.graph.sample_products(SAMPLE, problem.settings.seed, matrix)
+    found = problem.graph.sample_products(SHARES_SAMPLE, problem.settings.seed, matrix)
     scores, roots = found[:, :-1], found[:, -1]
     known = roots > 0  # a row without features, or with a repaired degree, tells nothing
     if not known.any():

@@ -14,7 +14,7 @@ EXPERIMENTS = ("tables", "runtime", "memory", "convergence", "scale")
 Say = Callable[[str], None]
 
 
-def reproduce(
+def run_experiments(
     wanted: str, folder: Path, *, quick: bool, say: Say, file: Path | None = None
 ) -> list[Part]:
     """Run one experiment or all of them, and write what each found as soon as it ends.

@@ -74,7 +74,9 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
             read = whole_runs.sequential_read(rows)
         found = {}
         for method in plan.methods:
-            found[method] = whole_runs.run(rows, method, plan.k, plan.memory, Path(folder) / "out")
+            found[method] = whole_runs.run_fit(
+                rows, method, plan.k, plan.memory, Path(folder) / "out"
+            )
             say(f"  {n_rows:,} rows, {method}: {found[method]['seconds']:.1f} s")
     output.csv("scale", [_csv_row(plan, n_rows, name, facts) for name, facts in found.items()])
     _draw(found, n_rows, output)

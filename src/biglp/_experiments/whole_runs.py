@@ -50,7 +50,7 @@ def sequential_read(path: Path) -> float:
     return time.perf_counter() - began
 
 
-def run(rows: str | Path, method: str, k: int, memory: str, out: Path) -> dict[str, Any]:
+def run_fit(rows: str | Path, method: str, k: int, memory: str, out: Path) -> dict[str, Any]:
     """Run one method on a file (with its labels and truth beside it) or a simulation.
 
     Returns

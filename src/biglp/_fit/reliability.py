@@ -14,7 +14,7 @@ from biglp._answers.base import HeldOut
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 
-LEAST, MOST = 10, 10
+LEAST_IN_GROUP, MOST_GROUPS = 10, 10
 """Labels of a group, at least, and groups, at most."""
 DIGITS = 4
 """Rounded figures are the same on every machine."""
@@ -39,14 +39,14 @@ def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str,
     if held_out is None or not isinstance(labels, Labels):
         return {}
     known = np.isfinite(held_out.shares).all(axis=1)
-    if known.sum() < LEAST:
+    if known.sum() < LEAST_IN_GROUP:
         return {"reliability": None}
     shares = held_out.shares[known]
     codes = labels.codes[np.searchsorted(labels.rows, held_out.rows[known])]
     confidence = shares.max(axis=1)
     right = shares.argmax(axis=1) == codes
     order = np.lexsort((held_out.rows[known], confidence.round(DIGITS)))
-    groups = np.array_split(order, min(len(order) // LEAST, MOST))
+    groups = np.array_split(order, min(len(order) // LEAST_IN_GROUP, MOST_GROUPS))
     found = [
         {
             "labels": len(group),

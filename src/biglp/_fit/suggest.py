@@ -35,7 +35,7 @@ from biglp._lowrank.sampling import row_noise, sample_indices
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.posterior import Posterior, choose_batch
 
-SAMPLE = 4000
+POOL_SAMPLE = 4000
 """Rows behind the graph; its leading eigenvectors are known well from so many."""
 CANDIDATES = 2000
 CANDIDATES_EACH = 4
@@ -181,7 +181,7 @@ class SampleGraph(Spectrum):
     def of_pool(cls, pool: Pool, seed: int) -> SampleGraph:
         """Look at a sample of the pool."""
         source, answer = pool.graph.source, pool.answer
-        chosen = sample_indices(source.n_rows, SAMPLE, seed)
+        chosen = sample_indices(source.n_rows, POOL_SAMPLE, seed)
         if pool.said is not None and pool.spectrum is not None:
             found, probabilities = pool.spectrum, pool.said[chosen]
         else:
@@ -211,7 +211,7 @@ class SampleGraph(Spectrum):
 
 def pool_spectrum(graph: Graph, seed: int) -> Spectrum:
     """Leading eigenvectors of a graph, as the sample of a pool shows them."""
-    chosen = sample_indices(graph.source.n_rows, SAMPLE, seed)
+    chosen = sample_indices(graph.source.n_rows, POOL_SAMPLE, seed)
     return Spectrum.of(graph.features_of(chosen), graph)
 
 

@@ -27,7 +27,7 @@ from biglp._lowrank.graph import Graph
 from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.posterior import ALPHA
 
-SAMPLE, SAMPLE_BYTES, LEAST_SAMPLE = 4000, 64 << 20, 500
+TYPICAL_SAMPLE, SAMPLE_BYTES, LEAST_SAMPLE = 4000, 64 << 20, 500
 """Rows that are looked at: so many, or so much of wide rows, but not fewer than these."""
 MOST_CLUSTERS = 500
 """Rows that are chosen by clusters; more are random ones."""
@@ -60,7 +60,7 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     n = min(positive_integer("n", n), n_rows)
     source = graph.source
     fitting = SAMPLE_BYTES // (source.n_features * source.dtype.itemsize)
-    size = SAMPLE if source.is_sparse else min(SAMPLE, max(fitting, LEAST_SAMPLE))
+    size = TYPICAL_SAMPLE if source.is_sparse else min(TYPICAL_SAMPLE, max(fitting, LEAST_SAMPLE))
     sample = Sample.of(graph, size, seed)
     prepared = to_numpy(graph.source.take(sample.rows))
     places = graph.engine.once(lambda: _central_rows(sample, prepared, min(n, MOST_CLUSTERS), seed))

@@ -28,8 +28,7 @@ from biglp._lowrank.compiled import Search, is_search_worthwhile
 from biglp._lowrank.kernels import scatter, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.stores import Packed
-from biglp._propagate.dense_system import KEPT_FACTORS, MOST_SOLVED
-from biglp._propagate.dense_system import ROWS_AT_ONCE as SOLVED_AT_ONCE
+from biglp._propagate.dense_system import DENSE_ROWS_AT_ONCE, KEPT_FACTORS, MOST_SOLVED
 from biglp._propagate.systems import COLUMNS_AT_ONCE, is_factored, is_sparse_rank
 
 POINTS, FALL = 2.3, 1.5
@@ -169,7 +168,7 @@ class AnchorFactor(LandmarkFactor):
             small = CELL_BYTES * cells + chosen + solved
             if is_factored(rank, shape.n_labelled, shape.n_classes, cells):
                 # The sums are done by then, and of a cell only its number and place are left.
-                half = 2 * 8 * rank * (SOLVED_AT_ONCE + shape.n_classes)
+                half = 2 * 8 * rank * (DENSE_ROWS_AT_ONCE + shape.n_classes)
                 small = max(small, KEPT_FACTORS * (8 * rank**2 + half) + 16 * cells + chosen)
         index = np.min_scalar_type(rank - 1).itemsize if settings.device == "cpu" else 4
         return replace(

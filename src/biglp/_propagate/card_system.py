@@ -15,7 +15,7 @@ from scipy import sparse
 
 from biglp._propagate.dense_system import DenseSystem
 
-ROWS_AT_ONCE = 1024
+GPU_ROWS_AT_ONCE = 1024
 """Labelled rows that are solved for at once: together they take less than a factor."""
 
 
@@ -35,11 +35,11 @@ class CardSystem(DenseSystem):
         """What comes back to each row of its own label through the graph.  (l, r) → (l,)."""
         torch, factor = sys.modules["torch"], self._factor(alpha)
         energies = np.empty(features.shape[0])
-        for start in range(0, len(energies), ROWS_AT_ONCE):
-            rows = features[start : start + ROWS_AT_ONCE]
+        for start in range(0, len(energies), GPU_ROWS_AT_ONCE):
+            rows = features[start : start + GPU_ROWS_AT_ONCE]
             columns = self._there((rows.toarray() if sparse.issparse(rows) else rows).T)
             half = torch.linalg.solve_triangular(factor, columns, upper=False)
-            energies[start : start + ROWS_AT_ONCE] = (half * half).sum(0).cpu().numpy()
+            energies[start : start + GPU_ROWS_AT_ONCE] = (half * half).sum(0).cpu().numpy()
         return (1.0 - alpha) * alpha / self.radius * energies
 
     def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ MOST_LABELLED, MOST_SOLVED = 5000, 1000
 change nothing and cost time."""
 KEPT_FACTORS = 2
 """Factors that are kept: those of the α that a committee asks for, side by side."""
-ROWS_AT_ONCE = 256
+DENSE_ROWS_AT_ONCE = 256
 """Labelled rows that are solved for at once."""
 
 
@@ -73,14 +73,14 @@ class DenseSystem:
         # L⁻¹ takes as long as solves for two thirds of r rows; each row then takes hardly any.
         inverse = factor.inverse() if is_sparse and 3 * n_rows > 2 * rank else None
         energies = np.empty(n_rows)
-        for start in range(0, n_rows, ROWS_AT_ONCE):
-            rows = features[start : start + ROWS_AT_ONCE]
+        for start in range(0, n_rows, DENSE_ROWS_AT_ONCE):
+            rows = features[start : start + DENSE_ROWS_AT_ONCE]
             if inverse is None:
                 half = factor.half(rows.toarray().T if is_sparse else rows.T)
-                energies[start : start + ROWS_AT_ONCE] = np.einsum("ij,ij->j", half, half)
+                energies[start : start + DENSE_ROWS_AT_ONCE] = np.einsum("ij,ij->j", half, half)
             else:
                 half = rows @ inverse
-                energies[start : start + ROWS_AT_ONCE] = np.einsum("ij,ij->i", half, half)
+                energies[start : start + DENSE_ROWS_AT_ONCE] = np.einsum("ij,ij->i", half, half)
         return (1.0 - alpha) * alpha / self.radius * energies
 
     def _solved(self, alpha: float, right: np.ndarray) -> np.ndarray:

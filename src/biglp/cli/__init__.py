@@ -16,7 +16,7 @@ from biglp._core.version import __version__
 from biglp.cli.bench import bench
 from biglp.cli.check import check
 from biglp.cli.commands import Command, Group
-from biglp.cli.datasets import app as datasets
+from biglp.cli.datasets import datasets
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit

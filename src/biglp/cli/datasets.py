@@ -13,7 +13,7 @@ from biglp.cli.commands import Command, Group
 from biglp.cli.errors import EXIT_CODES, escape, explained
 from biglp.cli.options import Options, with_options
 
-app = typer.Typer(
+datasets = typer.Typer(
     name="datasets",
     cls=Group,
     no_args_is_help=True,
@@ -26,7 +26,7 @@ DISCARD = Parameter(False, "Keep the converted rows only.", flag="--discard-down
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
-@app.command("list", cls=Command, epilog=EXIT_CODES)
+@datasets.command("list", cls=Command, epilog=EXIT_CODES)
 @explained
 @with_options
 def list_all(*, printing: Annotated[Options, ("as_json", "debug")]) -> None:
@@ -64,7 +64,7 @@ def list_all(*, printing: Annotated[Options, ("as_json", "debug")]) -> None:
     console.print("Get one with: biglp datasets fetch NAME")
 
 
-@app.command(cls=Command, epilog=EXIT_CODES)
+@datasets.command(cls=Command, epilog=EXIT_CODES)
 @explained
 @with_options
 def fetch(
@@ -123,7 +123,7 @@ def fetch(
         console.print_json(json.dumps(done))
 
 
-@app.command(cls=Command, epilog=EXIT_CODES)
+@datasets.command(cls=Command, epilog=EXIT_CODES)
 @explained
 @with_options
 def where(name: Name, *, printing: Annotated[Options, ("as_json", "debug")]) -> None:

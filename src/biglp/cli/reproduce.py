@@ -50,7 +50,7 @@ def reproduce(
     """
     import time
 
-    from biglp._experiments.all import reproduce as run
+    from biglp._experiments.all import run_experiments
     from biglp.cli.console import VERDICTS, errors_console, results_console, seconds
     from biglp.cli.errors import escape
 
@@ -62,7 +62,7 @@ def reproduce(
                 f"[dim]{time.perf_counter() - began:5.0f} s[/dim]  {escape(line)}", soft_wrap=True
             )
 
-    parts = run(experiment, output, quick=quick, say=say, file=file)
+    parts = run_experiments(experiment, output, quick=quick, say=say, file=file)
     if printing.quiet:
         return
     console = results_console()

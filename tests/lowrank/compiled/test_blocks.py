@@ -80,7 +80,7 @@ def test_a_processor_with_short_vectors_finds_the_same_bits(monkeypatch):
     rows, landmarks = rows_of(50, 9), rows_of(23, 9)
     made_from = gaussians.table_of(landmarks, 0.1, 0.1 * (landmarks**2).sum(axis=1))
     expected = gaussians.multiplied(rows, made_from)[0]
-    narrow = Compiled(gaussians._Writer(False, True, most_chunks=1).function)
+    narrow = Compiled(gaussians._GaussianWriter(False, True, most_chunks=1).function)
     monkeypatch.setattr(gaussians, "compiled_product", lambda *_: narrow)
     assert np.array_equal(gaussians.multiplied(rows, made_from)[0], expected)
 

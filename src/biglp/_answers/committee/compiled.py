@@ -44,7 +44,7 @@ class CompiledWalk:
 
     def __init__(self, columns: int, double: bool, lanes: int) -> None:
         self.tile, self.columns = VECTORS * lanes, columns
-        writer = _Writer(columns, DOUBLE if double else SINGLE, lanes)
+        writer = _WalkWriter(columns, DOUBLE if double else SINGLE, lanes)
         self._add = Compiled(writer.function)
 
     def totals(self, rows: np.ndarray, packed: Packed) -> np.ndarray:
@@ -76,7 +76,7 @@ def vector_tile() -> int:
     return VECTORS * vector_lanes()
 
 
-class _Writer(Instructions):
+class _WalkWriter(Instructions):
     """Writes the function, for tiles of ``VECTORS`` vectors."""
 
     def __init__(self, columns: int, kind: Any, lanes: int) -> None:

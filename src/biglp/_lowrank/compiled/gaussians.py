@@ -24,7 +24,7 @@ TERMS = 4
 """Features of a landmark in a vector, and rows that end in one."""
 ROWS, MOST_CHUNKS = (4, 5) if registers() == 32 else (4, 1)
 """Rows and vectors of landmarks whose sums are in registers."""
-ROWS_AT_ONCE = 24
+GAUSSIAN_ROWS = 24
 """Rows that pass some landmarks before the next ones come: both stay in the first cache."""
 
 
@@ -92,17 +92,17 @@ def multiplied(
 @compiled_once
 def compiled_product(double: bool, gaussian: bool) -> Compiled:
     """Compile the loops for this processor."""
-    return Compiled(_Writer(double, gaussian).function)
+    return Compiled(_GaussianWriter(double, gaussian).function)
 
 
-class _Writer(Vectors):
+class _GaussianWriter(Vectors):
     """Writes the function for one type of numbers."""
 
     def __init__(self, double: bool, gaussian: bool, most_chunks: int = MOST_CHUNKS) -> None:
         super().__init__("product", [*[None] * 5, DOUBLE, LONG], double)
         self.gaussian, self.most_chunks = gaussian, most_chunks
         self.each = self.lanes // TERMS
-        self.norms = self.builder.alloca(self.kind, ROWS_AT_ONCE + ROWS)
+        self.norms = self.builder.alloca(self.kind, GAUSSIAN_ROWS + ROWS)
         self.four = ir.VectorType(self.kind, TERMS)
         self.write()
         self.builder.ret_void()
@@ -119,7 +119,7 @@ class _Writer(Vectors):
         scale = b.load(gamma)
 
         def part(begin: Any, finite: list[Any]) -> list[Any]:
-            end = self.smaller(b.add(begin, LONG(ROWS_AT_ONCE)), n_rows)
+            end = self.smaller(b.add(begin, LONG(GAUSSIAN_ROWS)), n_rows)
             self.origin = self.smaller(begin, last)
 
             def norms(begin: Any, finite: list[Any]) -> list[Any]:
@@ -135,7 +135,7 @@ class _Writer(Vectors):
                     # A last group that is too short is moved up: a few rows are made twice.
                     moved = self.smaller(begin, last)
                     with b.if_then(b.icmp_unsigned("==", chunk, LONG(0))):
-                        self.fetch_rows(b.add(begin, LONG(ROWS_AT_ONCE)))
+                        self.fetch_rows(b.add(begin, LONG(GAUSSIAN_ROWS)))
                     found = self.products(moved, table, count)
                     return self.finish(found, (begin, moved, chunk), totals)
 
@@ -148,7 +148,7 @@ class _Writer(Vectors):
             self.in_groups(LONG(0), n_chunks, self.most_chunks, of_chunks)
             return finite
 
-        (finite,) = self.loop(LONG(0), n_rows, part, [ir.IntType(1)(1)], step=LONG(ROWS_AT_ONCE))
+        (finite,) = self.loop(LONG(0), n_rows, part, [ir.IntType(1)(1)], step=LONG(GAUSSIAN_ROWS))
         b.store(b.zext(finite, LONG), self.at(sizes, 3))
 
     def squares(self, first: Any, scale: Any) -> Any:

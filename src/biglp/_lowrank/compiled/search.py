@@ -85,11 +85,11 @@ class Search(NamedTuple):
 @compiled_once
 def compiled_search(width: int, count: int, double: bool) -> Search:
     """Compile the search for this processor."""
-    writer = _Writer(width, count, double)
+    writer = _SearchWriter(width, count, double)
     return Search(writer.at_once, Compiled(writer.function))
 
 
-class _Writer(Vectors):
+class _SearchWriter(Vectors):
     """Writes the function for one type of numbers."""
 
     def __init__(self, width: int, count: int, double: bool) -> None:

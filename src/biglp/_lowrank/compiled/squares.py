@@ -22,7 +22,7 @@ from biglp._lowrank.compiled.vectors import VECTOR_BYTES, Vectors, registers
 if TYPE_CHECKING:
     from biglp._propagate.normalise import Normalisation
 
-ROWS_AT_ONCE = 64
+SQUARES_ROWS = 64
 """Rows of a tile: the second cache holds it, and each is worth a float64 addition of the matrix."""
 CELLS = 4
 """Rows of the triangle whose sums are in registers, for some vectors."""
@@ -48,7 +48,7 @@ def gram(features: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray
         if begin >= n_rows:
             return found, wide[width, width - p :].copy(), n_repaired
         # The loops have come to rows that are to be looked at more closely, and go on after that.
-        end, sizes[3] = min(begin + ROWS_AT_ONCE, n_rows), 1
+        end, sizes[3] = min(begin + SQUARES_ROWS, n_rows), 1
         factors[begin:end], n_more = normalisation.factors(features[begin:end])
         n_repaired += n_more
 
@@ -59,7 +59,7 @@ def _room(width: int, dtype: np.dtype[Any]) -> tuple[np.ndarray, ...]:
     key = f"{width}, {dtype}"
     if key not in rooms:
         wide = _aligned((width + 1, width), np.dtype(np.float64))
-        rooms[key] = _aligned((ROWS_AT_ONCE, width), dtype), wide, _aligned((width,), dtype)
+        rooms[key] = _aligned((SQUARES_ROWS, width), dtype), wide, _aligned((width,), dtype)
     return rooms[key]
 
 
@@ -74,10 +74,10 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 @compiled_once
 def compiled_gram(double: bool) -> Compiled:
     """Compile the loops for this processor."""
-    return Compiled(_Writer(double).function)
+    return Compiled(_SquaresWriter(double).function)
 
 
-class _Writer(Vectors):
+class _SquaresWriter(Vectors):
     """Writes the function for one type of numbers."""
 
     def __init__(self, double: bool) -> None:
@@ -99,7 +99,7 @@ class _Writer(Vectors):
         limit = b.load(least)
 
         def part(begin: Any, given: list[Any]) -> list[Any]:
-            count = self.smaller(b.sub(n_rows, begin), LONG(ROWS_AT_ONCE))
+            count = self.smaller(b.sub(n_rows, begin), LONG(SQUARES_ROWS))
             with b.if_then(b.icmp_unsigned("==", given[0], LONG(0))):
                 low = self.find_factors(begin, count, limit)
                 with b.if_then(low):
@@ -109,7 +109,7 @@ class _Writer(Vectors):
             self.multiply(begin, count)
             return [LONG(0)]
 
-        self.loop(first, n_rows, part, [given], step=LONG(ROWS_AT_ONCE))
+        self.loop(first, n_rows, part, [given], step=LONG(SQUARES_ROWS))
         b.store(n_rows, self.at(sizes, 2))
 
         def row(i: Any, _: Any) -> None:
@@ -187,12 +187,12 @@ class _Writer(Vectors):
     def multiply(self, begin: Any, count: Any) -> None:
         """Add the upper triangle of the tile's Gram matrix to the sums."""
         b = self.builder
-        following = b.mul(b.add(begin, LONG(ROWS_AT_ONCE)), self.p)
+        following = b.mul(b.add(begin, LONG(SQUARES_ROWS)), self.p)
 
         def cells(i: Any, _: Any) -> None:
             # The next tile comes from memory meanwhile.
-            some = b.add(following, b.mul(i, LONG(ROWS_AT_ONCE)))
-            end = b.add(some, LONG(CELLS * ROWS_AT_ONCE))
+            some = b.add(following, b.mul(i, LONG(SQUARES_ROWS)))
+            end = b.add(some, LONG(CELLS * SQUARES_ROWS))
             self.loop(some, end, lambda j, _: self.fetch(self.features, j), step=LONG(self.lanes))
 
             def tile(n: int, v: Any) -> None:

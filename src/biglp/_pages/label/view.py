@@ -15,7 +15,7 @@ from biglp._pages.label.content import Pictures, Shape, image_type, pixels, read
 from biglp._sources import Source
 from biglp._sources.labels.input import LabelInput
 
-LOOKED_AT = 100
+FIRST_ROWS = 100
 """First rows of a table, by which columns are recognised."""
 TEXT_LETTERS, TEXT_WORDS = 40, 5
 """A column whose entries have so many letters and words on average is text to read."""
@@ -172,7 +172,7 @@ def make_view(
     table.check("show", *show)
     not_shown = {beside.id_column, beside.label_column, beside.weight_column}
     names = [name for name in table.names if name not in not_shown]
-    some = table.table(names, np.arange(min(source.n_rows, LOOKED_AT)))
+    some = table.table(names, np.arange(min(source.n_rows, FIRST_ROWS)))
     texts = tuple(beside.reading.get("text") or _text_columns(some))
     columns = tuple(name for name in names if name not in texts)[:MOST_VALUES]
     view = View(source, beside, "text", texts=texts, show=tuple(show), columns=columns)

@@ -24,7 +24,7 @@ COLOURS = (
 )
 """Of the largest classes, in the order of the classes; they can be told apart by most people."""
 OTHERS = "#8a8a8a"
-WIDTH, HEIGHT, MARGIN = 720, 480, 24
+MAP_WIDTH, MAP_HEIGHT, MARGIN = 720, 480, 24
 MOST_MARKS, MOST_NAMES = 300, 20
 CROWDED = 0.6
 """How much of a place on the map is told by rank, the rest by value."""
@@ -56,7 +56,7 @@ def draw_map(evidence: Evidence, names: list[str], colours: list[str]) -> dict[s
 
     def on_page(places: np.ndarray) -> np.ndarray:
         x, y = stretch(places).T
-        sizes = np.array([WIDTH, HEIGHT]) - 2 * MARGIN
+        sizes = np.array([MAP_WIDTH, MAP_HEIGHT]) - 2 * MARGIN
         return np.asarray(MARGIN + np.column_stack([x, 1.0 - y]) * sizes)
 
     places, marks = on_page(evidence.places), on_page(evidence.labelled_places)
@@ -65,8 +65,8 @@ def draw_map(evidence: Evidence, names: list[str], colours: list[str]) -> dict[s
     named = named[sizes[named] > 0]
     centres = [np.median(places[evidence.codes == code], axis=0) for code in named]
     return {
-        "width": WIDTH,
-        "height": HEIGHT,
+        "width": MAP_WIDTH,
+        "height": MAP_HEIGHT,
         "src": data_uri(_dots(places, evidence.codes, colours)),
         "names": [
             {"x": round(float(x)), "y": round(float(y)), "name": names[code]}
@@ -114,7 +114,7 @@ def _stretched(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _dots(places: np.ndarray, codes: np.ndarray, colours: list[str]) -> np.ndarray:
     """Dots on a transparent ground, in twice the size, so that they are fine.  (h, w, 4)."""
     size = 2
-    shape = (size * HEIGHT, size * WIDTH)
+    shape = (size * MAP_HEIGHT, size * MAP_WIDTH)
     radius = 5 if len(places) <= FEW_DOTS else 3
     steps = np.arange(-radius, radius + 1)
     around = [(dy, dx) for dy in steps for dx in steps if dy * dy + dx * dx <= radius * radius]

@@ -91,16 +91,23 @@ def without_pyarrow(name: str, error: ImportError) -> MissingExtraError:
     )
 
 
-_HERE = "biglp._sources.formats"
-register("npy", f"{_HERE}.npy:NPY", "shards", ".npy")
-register("Parquet", f"{_HERE}.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
-register("Arrow", f"{_HERE}.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
-register("CSV", f"{_HERE}.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
-register("LIBSVM", f"{_HERE}.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlight", ".svml")
-register("npz", f"{_HERE}.npz:NPZ", "shards", ".npz")
-register("JSONL", f"{_HERE}.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
-register("HDF5", f"{_HERE}.hdf5:HDF5", "shards", ".h5", ".hdf5", ".he5", ".hdf")
-register("Zarr", f"{_HERE}.zarr_folders:ZARR", "shards", ".zarr/")
-register("simulated", f"{_HERE}.simulated:SIMULATED", "rows", "sim:")
-register("lines", f"{_HERE}.lines:LINES", "labels", ".txt")
-register("JSON", f"{_HERE}.exports:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")
+register("npy", "biglp._sources.formats.npy:NPY", "shards", ".npy")
+register("Parquet", "biglp._sources.formats.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
+register("Arrow", "biglp._sources.formats.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
+register("CSV", "biglp._sources.formats.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
+register(
+    "LIBSVM",
+    "biglp._sources.formats.libsvm:LIBSVM",
+    "rows",
+    ".libsvm",
+    ".svm",
+    ".svmlight",
+    ".svml",
+)
+register("npz", "biglp._sources.formats.npz:NPZ", "shards", ".npz")
+register("JSONL", "biglp._sources.formats.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
+register("HDF5", "biglp._sources.formats.hdf5:HDF5", "shards", ".h5", ".hdf5", ".he5", ".hdf")
+register("Zarr", "biglp._sources.formats.zarr_folders:ZARR", "shards", ".zarr/")
+register("simulated", "biglp._sources.formats.simulated:SIMULATED", "rows", "sim:")
+register("lines", "biglp._sources.formats.lines:LINES", "labels", ".txt")
+register("JSON", "biglp._sources.formats.exports:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")

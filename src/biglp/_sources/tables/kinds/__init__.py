@@ -13,14 +13,13 @@ from biglp._core.registry import Registry
 if TYPE_CHECKING:
     from biglp._sources.tables.kinds.base import Column
 
-_HERE = "biglp._sources.tables.kinds"
 KINDS: Registry[type[Column]] = Registry(
     {
-        "date": f"{_HERE}.date:Date",
-        "frequency": f"{_HERE}.frequency:Frequency",
-        "number": f"{_HERE}.number:Number",
-        "embedding": f"{_HERE}.embedding:Embedding",
-        "onehot": f"{_HERE}.onehot:OneHot",
-        "words": f"{_HERE}.words:Words",
+        "date": "biglp._sources.tables.kinds.date:Date",
+        "frequency": "biglp._sources.tables.kinds.frequency:Frequency",
+        "number": "biglp._sources.tables.kinds.number:Number",
+        "embedding": "biglp._sources.tables.kinds.embedding:Embedding",
+        "onehot": "biglp._sources.tables.kinds.onehot:OneHot",
+        "words": "biglp._sources.tables.kinds.words:Words",
     }
 )
