@@ -8,9 +8,9 @@ from importlib import import_module
 import pytest
 from rich.console import Console
 
+from biglp._core.bars import Bar, Lines, bar_of
 from biglp._core.progress import Progress
 from biglp.cli import console
-from biglp.cli.bars import Bars, Lines
 from cli_tools import done
 
 
@@ -28,50 +28,57 @@ def terminal(monkeypatch):
     return made
 
 
-def test_a_bar_shows_rows_a_second_and_messages_stand_above(terminal):
+def test_messages_and_steps_that_have_ended_stand_above_the_bar(terminal):
     with console.progress_bars() as progress:
-        assert isinstance(progress, Bars)
+        assert isinstance(progress, Bar)
         with progress.task("Gram", 2000) as task:
-            task.advance(2000)
-        progress.start_bytes("fetching x.gz", 10).advance(10)
+            task.advance(1000)
+            progress._live.refresh()
+            task.advance(1000)
+        progress.start_bytes("fetching x.gz", 10).finish()
+        with progress.step("learning"):
+            pass
         progress.say("a message [with brackets]")
         logging.getLogger("biglp").info("a line of the log")
     shown = terminal.file.getvalue()
-    for words in ("Gram sums", "100%", " rows/s", "B/s", "a message [with brackets]", "of the log"):
+    for words in (
+        "Gram sums",
+        "50%",
+        " rows/s",
+        "Gram: 2,000 rows in ",
+        "fetching x.gz: 10 bytes in ",
+    ):
+        assert words in shown
+    assert re.search(r"learning: \d+\.\d\d s", shown)
+    for words in ("a message [with brackets]", "a line of the log"):
         assert words in shown
     assert logging.getLogger("biglp").handlers == []
 
 
-def test_the_sweeps_of_an_iteration_share_a_bar(terminal):
-    with console.progress_bars() as progress:
-        for step in range(3):
-            progress.start(f"k-means {step}", 10).finish()
-        progress.start("labels", 10).finish()
-        assert len(progress._drawing.tasks) == 2
-
-
 def test_first_hour_9_one_bar_for_the_whole_run(terminal):
     with console.progress_bars() as progress:
-        drawing = progress._drawing
         with progress.task("converting rows.csv", 10):
-            assert [task.description for task in drawing.tasks] == ["converting rows.csv"]
+            assert drawn(progress).split() == ["converting", "rows.csv", "0%"]
         progress.expect({"report": 1.0})
         progress.expect({"k-means": 1.0, "Gram": 1.0, "learning": 1.0})
         for step in range(3):
             with progress.task(f"k-means {step}", 10) as task:
                 task.advance(10)
-        iteration = drawing.tasks[-1]
-        assert iteration.total is None  # nobody knows how many sweeps are to come
+                assert drawn(progress).startswith(f"k-means {step}")
         with progress.task("Gram", 10) as task:
             task.advance(10)
-        assert (iteration.description, iteration.completed, iteration.total) == ("k-means", 30, 30)
         with progress.step("learning"):
-            pass
-        drawing.refresh()
-        (whole,) = (task for task in drawing.tasks if task.description == "whole run")
-        assert 0 < whole.completed < 1  # the report is still to come
-    assert whole.completed == 1
-    assert " left" in terminal.file.getvalue()
+            assert re.search(r"\d+% of the run .*left", drawn(progress))
+        assert 0 < progress.course.share() < 1  # the report is still to come
+    assert progress.course.share() == 1
+    assert "k-means: 10 rows, 3 times, in " in terminal.file.getvalue()
+
+
+def test_a_step_whose_sweeps_nobody_counts_has_no_share(terminal):
+    with console.progress_bars() as progress:
+        for step in range(2):
+            progress.start(f"k-means {step}", 10).finish()
+        assert "%" not in drawn(progress)
 
 
 def test_an_estimate_of_the_rows_is_corrected_at_the_end(terminal):
@@ -79,8 +86,14 @@ def test_an_estimate_of_the_rows_is_corrected_at_the_end(terminal):
         task = progress.start("reading", 1000)
         task.advance(70)
         task.finish()
-        (drawn,) = progress._drawing.tasks
-        assert (drawn.total, drawn.completed) == (70, 70)
+    assert "reading: 70 rows in " in terminal.file.getvalue()
+
+
+def drawn(progress):
+    """What the bar says now, without the bar itself."""
+    screen = Console(file=io.StringIO(), width=100, color_system=None)
+    screen.print(bar_of(progress))
+    return re.sub("[━╸╺ ]+", " ", screen.file.getvalue()).strip()
 
 
 def test_nothing_is_drawn_quietly_or_without_a_terminal(terminal):
@@ -118,7 +131,7 @@ def test_first_hour_9_a_notebook_gets_one_line_a_step(terminal, monkeypatch):
 def test_first_hour_9_no_progress_is_apart_from_quiet(here, terminal):
     common = ("--factor", "linear", "--overwrite")
     drawn = done("fit", "sim:2Kx5", "-o", "out", *common)
-    assert "Gram sums" in terminal.file.getvalue()
+    assert "Gram: 2,000 rows in " in terminal.file.getvalue()
     terminal.file.truncate(0)
     plain = done("fit", "sim:2Kx5", "-o", "out", "--no-progress", *common)
     assert terminal.file.getvalue() == ""

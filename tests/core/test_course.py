@@ -104,5 +104,15 @@ def test_time_before_anything_was_expected_does_not_count(clock):
     assert course.share() == 0.0
 
 
+def test_where_nobody_knows_the_run_the_share_is_that_of_the_step(clock):
+    course = Course(clock)
+    assert course.share() is None
+    course.begin("reading", 100)
+    course.advance(30)
+    clock.wait(3)
+    assert course.share() == 0.3
+    assert course.left() == pytest.approx(7)
+
+
 def test_clock_time():
     assert [clock_time(seconds) for seconds in (4.6, 760, 3720)] == ["0:05", "12:40", "1:02:00"]

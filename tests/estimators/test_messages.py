@@ -61,7 +61,7 @@ class TestTellingTheUser:
         )
         lines = run_python(code).stderr.splitlines()
         steps = [line.split(": ")[1] for line in lines if line.startswith("biglp: ")]
-        assert steps == ["k-means", "degrees", "Gram", "labels"]
+        assert steps == ["k-means", "degrees", "Gram", "learning", "labels"]
 
     @pytest.mark.parametrize(
         ("category", "settings"),

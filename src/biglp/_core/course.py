@@ -32,6 +32,11 @@ class Course:
     ----------
     clock : callable
         Seconds.
+
+    Attributes
+    ----------
+    known : bool
+        Whether it is known what the run will do; what is said of it is that of the step otherwise.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -44,12 +49,7 @@ class Course:
         self._total = self._done = 0
         self._repeated = False
         self._share = 0.0
-        self._ended = False
-
-    @property
-    def known(self) -> bool:
-        """Whether it is known what the run will do."""
-        return bool(self._expected)
+        self._ended = self.known = False
 
     def expect(self, seconds: Mapping[str, float]) -> None:
         """Say which steps are to come, in their order, and guess how long they take.
@@ -59,6 +59,7 @@ class Course:
         """
         if not self._expected:  # what came before, such as reading a file, is no part of the course
             self._began = self._clock()
+        self.known = True
         self._expected = {**seconds, **self._expected}
 
     def begin(self, step: str, total: int = 0) -> None:
@@ -98,13 +99,17 @@ class Course:
         if self._ended:
             return 0.0
         factor = self._taken / self._guessed if self._guessed > 0 else SLOWER
-        later = sum(guess for step, guess in self._expected.items() if step != self._step)
+        # A copy: a bar is drawn in a thread of its own.
+        later = sum(guess for step, guess in list(self._expected.items()) if step != self._step)
         return self._rest(factor) + factor * later
 
-    def share(self) -> float:
-        """Share of the run that is done, from 0 to 1."""
+    def share(self) -> float | None:
+        """Share of the run, or of the step, that is done, from 0 to 1; None where nobody knows."""
         if self._ended:
             return 1.0
+        if not self.known:
+            counted = self._total and not self._repeated
+            return min(self._done / self._total, 1.0) if counted else None
         so_far, left = self._clock() - self._began, self.left()
         if so_far + left > 0:
             self._share = max(self._share, min(so_far / (so_far + left), ALMOST))

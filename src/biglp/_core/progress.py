@@ -1,7 +1,7 @@
 """Progress as events: engines say how far they are, and a subclass of Progress draws it.
 
-The base class draws nothing. :class:`LogProgress` writes lines through ``logging``; the command
-line draws bars.
+The base class draws nothing. :class:`LogProgress` writes lines through ``logging``;
+:mod:`biglp._core.bars` draws a bar below them, on a terminal and in a notebook.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from biglp._core.course import Course
 
 logger = logging.getLogger("biglp")
 
@@ -31,7 +35,18 @@ class Task:
 
 
 class Progress:
-    """Starts tasks; this one draws nothing."""
+    """Starts tasks; this one draws nothing. What draws does so within a ``with`` block."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a sweep over ``n_rows`` rows."""
@@ -62,9 +77,6 @@ class Progress:
         yield
         task.finish()
 
-    def close(self) -> None:
-        """Say that the run is over."""
-
     def say(self, message: str) -> None:
         """Tell the user something about the run."""
         logger.debug(message)
@@ -79,36 +91,68 @@ class StepLines(Progress):
     """One line a step, when it has ended; the sweeps of an iteration are one step.
 
     Subclasses say where lines go, and whether a step says how far it is in between.
+
+    Attributes
+    ----------
+    course : Course
+        How far the whole run is.
+    latest : LineTask or None
+        The sweep that began last.
     """
 
     live = False
 
     def __init__(self) -> None:
-        self._last: LineTask | None = None
+        self.course = Course()
+        self.latest: LineTask | None = None
 
     def line(self, text: str) -> None:
         """Show a line."""
 
+    def moved(self) -> None:
+        """Show how far it is, where that is shown."""
+
+    def expect(self, seconds: Mapping[str, float]) -> None:
+        """Say which steps are to come."""
+        self.course.expect(seconds)
+
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a sweep."""
-        return self._begin(label, n_rows, "rows")
+        return self._begin(LineTask(label, n_rows, self, "rows", step_of(label)))
 
     def start_bytes(self, label: str, n_bytes: int) -> Task:
         """Begin a download."""
-        return self._begin(label, n_bytes, "bytes")
+        return self._begin(LineTask(label, n_bytes, self, "bytes", label))
+
+    def start_step(self, label: str) -> Task:
+        """Begin a step whose rows are not counted."""
+        return self._begin(LineTask(label, 0, self, "", label))
 
     def say(self, message: str) -> None:
         """Show a message."""
         self.line(message)
 
-    def _begin(self, label: str, n: int, unit: str) -> LineTask:
-        task, last = LineTask(label, n, self, unit), self._last
+    def _begin(self, task: LineTask) -> LineTask:
+        last = self.latest
         if last is not None and last.step == task.step:
             task.sweeps, task.seconds = last.sweeps, last.seconds
         elif last is not None and last.is_repeated:
             last.tell()  # only now is it known to have been the last sweep of its iteration
-        self._last = task
+        self.course.begin(task.step, task.n_rows)
+        self.latest = task
+        self.moved()
         return task
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.course.finish()
+            if self.latest is not None and self.latest.is_repeated:
+                self.latest.tell()
 
 
 class LineTask(Task):
@@ -116,10 +160,9 @@ class LineTask(Task):
 
     SECONDS_BETWEEN_LINES = 2.0
 
-    def __init__(self, label: str, n_rows: int, progress: StepLines, unit: str) -> None:
+    def __init__(self, label: str, n_rows: int, progress: StepLines, unit: str, step: str) -> None:
         super().__init__(label, n_rows)
-        self.step = step_of(label) if unit == "rows" else label  # a file may be called kddcup99
-        self.progress, self.unit = progress, unit
+        self.progress, self.unit, self.step = progress, unit, step
         self.done, self.sweeps, self.seconds = 0, 0, 0.0
         self.began = self.last_line = time.perf_counter()
 
@@ -128,14 +171,20 @@ class LineTask(Task):
         """Whether it is a sweep of an iteration."""
         return self.step != self.label
 
+    @property
+    def rate(self) -> float:
+        """Rows, or bytes, a second."""
+        return self.done / max(time.perf_counter() - self.began, 1e-9)
+
     def advance(self, rows: int) -> None:
         """Count rows, and say how far it is when the last line is old."""
         self.done += rows
+        self.progress.course.advance(rows)
+        self.progress.moved()
         now = time.perf_counter()
         old = now - self.last_line >= self.SECONDS_BETWEEN_LINES
         if self.progress.live and old and self.done < self.n_rows:
-            self.last_line = now
-            rate = self.done / (now - self.began)
+            self.last_line, rate = now, self.rate
             self.progress.line(
                 f"{self.label}: {100 * self.done / self.n_rows:.0f} % ({self.done:,} of "
                 f"{self.n_rows:,} {self.unit}, {rate:,.0f} {self.unit}/s, "
@@ -147,13 +196,17 @@ class LineTask(Task):
         self.sweeps += 1
         self.seconds += time.perf_counter() - self.began
         if not self.is_repeated:
+            self.progress.course.end()
             self.tell()
 
     def tell(self) -> None:
         """Say how long the step took."""
+        # The number of rows of a text file is a guess until its end.
+        counted = f"{self.done or self.n_rows:,} {self.unit}" if self.unit else ""
         times = f", {self.sweeps} times," if self.is_repeated else ""
+        seconds = f"{self.seconds:.2f} s"
         self.progress.line(
-            f"{self.step}: {self.n_rows:,} {self.unit}{times} in {self.seconds:.2f} s"
+            f"{self.step}: {counted}{times} in {seconds}" if counted else f"{self.step}: {seconds}"
         )
 
 
@@ -183,3 +236,12 @@ class LogProgress(StepLines):
 
 class _OwnHandler(logging.StreamHandler):
     """The handler that is added where there is none."""
+
+
+def shown_progress() -> Progress:
+    """Progress where the program runs: a bar in a notebook, lines of the log elsewhere."""
+    if type(sys.stdout).__module__.startswith("ipykernel"):
+        from biglp._core.bars import NotebookBar
+
+        return NotebookBar()
+    return LogProgress()

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from json import dumps, loads
 from typing import Any
 
@@ -68,19 +67,19 @@ def errors_console() -> Console:
     return _Plain(file=sys.stderr, highlight=False, width=None if live else 200)
 
 
-def progress_bars(quiet: bool = False) -> AbstractContextManager[Progress]:
-    """Return progress bars on standard error; without a terminal nothing is drawn.
+def progress_bars(quiet: bool = False) -> Progress:
+    """Return a progress bar on standard error; without a terminal nothing is drawn.
 
     A cell of a notebook (``!biglp fit``) passes for a terminal, but shows bars once for every time
-    that they are drawn: it gets a line for each step.
+    that they are drawn: it gets the lines alone, one for each step.
     """
     console = errors_console()
     # Not console.is_terminal, which FORCE_COLOR sets: colours are no reason to draw into a pipe.
     if quiet or not console.file.isatty():
-        return nullcontext(Progress())
-    from biglp.cli.bars import Bars, Lines
+        return Progress()
+    from biglp._core.bars import Bar, Lines
 
-    return nullcontext(Lines(console)) if NOTEBOOK in os.environ else Bars(console)
+    return Lines(console) if NOTEBOOK in os.environ else Bar(console)
 
 
 def plain_table(*names: str, right: Sequence[str] = (), space: int = 2) -> Table:

@@ -37,12 +37,9 @@ def inspect(
     from biglp._jobs.inputs import Inputs as Files
     from biglp._jobs.inspect.survey import Survey, survey
     from biglp.cli.console import progress_bars, results_console
-    from biglp.cli.lean import without_pandas
     from biglp.cli.running import label_arguments, reading_arguments
 
     files = Files(tuple(inputs))
-    if files.is_table:
-        without_pandas()
     with progress_bars(printing.no_progress) as progress:
         asked = Survey(
             files,

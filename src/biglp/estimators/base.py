@@ -16,8 +16,8 @@ from biglp._core.arrays import unflagged
 from biglp._core.device import Place
 from biglp._core.errors import ModelFileError, warn_caller
 from biglp._core.memory import parse_memory
-from biglp._core.notebook import shown_progress
 from biglp._core.parameters import chosen
+from biglp._core.progress import Progress, shown_progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
@@ -126,12 +126,12 @@ class Estimator(ReportMixin, BaseEstimator):
     def _working(self) -> Iterator[Engine]:
         """Yield the engine, closed afterwards unless the caller made it."""
         engine = make_engine(self.engine)
+        progress = shown_progress() if self.verbose else Progress()
         if self.verbose:
-            engine.progress = shown_progress()
+            engine.progress = progress
         try:
-            with unflagged():
+            with progress, unflagged():
                 yield engine
-            engine.progress.close()
         finally:
             if engine is not self.engine:
                 engine.close()

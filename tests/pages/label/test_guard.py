@@ -85,6 +85,14 @@ def test_a_foreign_origin(known, origin, method):
     assert reply.status_code == 403
 
 
+def test_several_headers_where_one_is_meant(known):
+    """Which of them counts, programs do not agree on."""
+    for extra in [("host", "evil.example"), ("origin", "http://evil.example")]:
+        for twice in ([*OWN.items(), extra], [extra, *OWN.items()]):
+            own = [] if extra[0] == "origin" else [("host", HOST)]
+            assert known.get("/api/x", headers=[*own, *twice]).status_code == 403
+
+
 def test_a_change_needs_origin_and_header(known):
     assert known.post("/api/x", json={}, headers=OWN).status_code == 200
     for missing in OWN:

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import SimpleCookie
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import Any
-from urllib.parse import parse_qs
 
-Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Any, Any], Awaitable[None]]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "biglp"
 POLICY = (
@@ -43,6 +41,9 @@ MOST_BYTES = 4 << 20
 class Guard:
     """Lets requests through to an application, or refuses them.
 
+    Starlette's TrustedHostMiddleware looks past the port, and at the first of several Host headers:
+    a page of another port of this machine would be let in.
+
     Parameters
     ----------
     app : ASGI application
@@ -51,55 +52,53 @@ class Guard:
         What the Host header may say, with the port.
     """
 
-    def __init__(self, app: App, token: str, hosts: tuple[str, ...]) -> None:
+    def __init__(self, app: ASGIApp, token: str, hosts: tuple[str, ...]) -> None:
         self.app, self.token = app, token
         self.hosts = frozenset(host.lower() for host in hosts)
         # Cookies do not know ports: two servers of one machine need two names.
         self.cookie = f"{COOKIE}-{hosts[0].rpartition(':')[2]}"
 
-    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
         if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await self.app(scope, receive, send)
             return
-        headers = [
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
-        ]
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await _reply(send, *refusal)
-            return
-        await self.app(scope, receive, _with_headers(send))
 
-    def _refusal(
-        self, scope: Scope, headers: list[tuple[str, str]]
-    ) -> tuple[int, str, dict[str, str]] | None:
-        """Status, text and headers of a refusal, or of the swap of the token for a cookie."""
-        hosts = [value.lower() for name, value in headers if name == "host"]
-        if len(hosts) != 1 or hosts[0] not in self.hosts:
-            return 403, "This server answers to its own address only.", {}
-        given = dict(headers)
-        origin = given.get("origin")
-        if origin is not None and not self._own(origin):
-            return 403, "This request came from another page.", {}
-        if given.get("sec-fetch-site", "none") == "cross-site":
-            return 403, "This request came from another page.", {}
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        if scope["path"] == "/" and "token" in query:
-            if self._is_token(query["token"][0]):
-                cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-                return 303, "", {"location": "/", "set-cookie": cookie}
-            return 403, NO_TOKEN, {}
-        cookies = [value for name, value in headers if name == "cookie"]
-        if not self._is_token(_cookie(self.cookie, cookies)):
-            return 403, NO_TOKEN, {}
-        if scope["method"] not in ("GET", "HEAD"):
-            if given.get("x-biglp") != "1" or origin is None:
-                return 403, "Changes are made from the page of this server only.", {}
-            length = given.get("content-length", "")
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        answer = self._refusal(Request(scope)) or self.app
+        await answer(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """A refusal, or the swap of the token for a cookie."""
+        headers = request.headers
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            return PlainTextResponse("This server answers to its own address only.", 403)
+        origins = headers.getlist("origin")
+        is_foreign = not all(map(self._own, origins))
+        if is_foreign or "cross-site" in headers.getlist("sec-fetch-site"):
+            return PlainTextResponse("This request came from another page.", 403)
+        given = request.query_params.get("token")
+        if request.scope["path"] == "/" and given:
+            if not self._is_token(given):
+                return PlainTextResponse(NO_TOKEN, 403)
+            cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+            return RedirectResponse("/", 303, headers={"set-cookie": cookie})
+        if not self._is_token(request.cookies.get(self.cookie, "")):
+            return PlainTextResponse(NO_TOKEN, 403)
+        if request.method not in ("GET", "HEAD"):
+            if headers.get("x-biglp") != "1" or not origins:
+                return PlainTextResponse("Changes are made from the page of this server only.", 403)
+            length = headers.get("content-length", "")
             if not length.isdigit() or int(length) > MOST_BYTES:
-                return 413, "This request is too large.", {}
+                return PlainTextResponse("This request is too large.", 413)
         return None
 
     def _own(self, origin: str) -> bool:
@@ -108,38 +107,6 @@ class Guard:
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
-
-
-def _cookie(wanted: str, headers: list[str]) -> str:
-    cookies: SimpleCookie = SimpleCookie()
-    try:
-        cookies.load("; ".join(headers))
-    except Exception:  # http.cookies refuses some cookies of other programs on this host
-        return ""
-    return cookies[wanted].value if wanted in cookies else ""
-
-
-def _with_headers(send: Any) -> Any:
-    async def wrapped(message: Scope) -> None:
-        if message["type"] == "http.response.start":
-            named = {name.lower() for name, _ in message["headers"]}
-            more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-            if b"cache-control" not in named:
-                more.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": [*message["headers"], *more]}
-        await send(message)
-
-    return wrapped
-
-
-async def _reply(send: Any, status: int, text: str, headers: dict[str, str]) -> None:
-    body = text.encode()
-    told = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store", **headers}
-    lines = [(name.encode(), value.encode()) for name, value in told.items()]
-    lines.append((b"content-length", str(len(body)).encode()))
-    send = _with_headers(send)
-    await send({"type": "http.response.start", "status": status, "headers": lines})
-    await send({"type": "http.response.body", "body": body})
 
 
 def _is_private(path: Path) -> bool:

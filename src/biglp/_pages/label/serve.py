@@ -11,7 +11,6 @@ from ipaddress import ip_address
 from typing import Any
 
 from biglp._core.errors import BigLPWarning, MissingExtraError, ParameterError
-from biglp._pages.label.guard import Guard, kept_token
 from biglp._pages.label.session import Session, Wanted
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -113,7 +112,9 @@ def _run(
     began: Callable[[str], None],
     names: tuple[str, ...],
 ) -> None:
-    from biglp._pages.label.app import Page  # needs starlette
+    # Both need starlette.
+    from biglp._pages.label.app import Page
+    from biglp._pages.label.guard import Guard, kept_token
 
     port = listening.getsockname()[1]
     token = kept_token(session.wanted.path)
