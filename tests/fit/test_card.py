@@ -106,11 +106,11 @@ class TestFit:
         expected, _ = self.fit(X, y, 4000 * MB, factor="nystrom")
         full, sums = type("OutOfMemoryError", (RuntimeError,), {"__module__": "torch"}), []
 
-        def problem(pipeline, graph, labels):
-            sums.append(graph.blocks[0].n_rows)
+        def problem(pipeline, graphs, labels):
+            sums.append(graphs[0].blocks[0].n_rows)
             if len(sums) < 2:
                 raise full("CUDA out of memory")
-            return found(pipeline, graph, labels)
+            return found(pipeline, graphs, labels)
 
         found = Pipeline.problem
         with (
