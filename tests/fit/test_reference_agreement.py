@@ -153,14 +153,14 @@ def test_glnp_propagates_on_the_graph_that_it_learnt(factor, solver, dtype, monk
     """F is what GLNP learns, so the reference takes F as given: W = FFᵀ."""
     learnt = []
 
-    made = Pipeline.graph
+    made = Pipeline.graphs
 
     def remember_factor(pipeline, prepared):
-        graph = made(pipeline, prepared)
+        (graph,) = made(pipeline, prepared)
         learnt.extend(to_dense(graph.factor.block_features(block)) for block in graph.blocks)
-        return graph
+        return (graph,)
 
-    monkeypatch.setattr(Pipeline, "graph", remember_factor)
+    monkeypatch.setattr(Pipeline, "graphs", remember_factor)
     X, y, _ = blobs(dtype=dtype)
     with rows_in_a_block(64):
         fitted = model(factor=factor, n_landmarks=8, solver=solver, tol=1e-12).fit(X, y)
