@@ -49,8 +49,8 @@ from biglp._sources import Source
 from biglp._sources.decoding import table_bytes
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.labels.codes import Marks
-from biglp._sources.options import LAYOUT
-from biglp._sources.peek import FileFacts, peek
+from biglp._sources.options import LAYOUT, ReadOptions
+from biglp._sources.peek import FileFacts
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class FitJob(Job):
         if not self.rows.is_table:
             return
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
-        facts = peek(self.rows.paths, **layout)
+        facts = self.rows.peek(ReadOptions(**layout))
         others = self.label_input.not_features
         left_out = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
         chosen = {*(self.reading.get("columns") or facts.columns)} - left_out

@@ -58,7 +58,7 @@ class ShownRows:
 
     def beside(self, examples: Examples) -> list[dict[str, str]]:
         """ID, texts and the most telling columns of each row; empty where there is no table."""
-        if self.label_input.named_table is None or not len(examples.rows) or not self._cheap():
+        if self.label_input.table_files is None or not len(examples.rows) or not self._cheap():
             return []
         columns = self._columns(examples)
         if not columns:
@@ -72,7 +72,7 @@ class ShownRows:
         encoding = self.source.encoding
         if encoding is None or not encoding.columns or not encoding.left_out:
             return examples
-        if len(examples.columns) or self.label_input.named_table is None:
+        if len(examples.columns) or self.label_input.table_files is None:
             return examples
         place = {name: at for at, name in enumerate(encoding.names)}
         known = [
@@ -91,12 +91,10 @@ class ShownRows:
 
     def _cheap(self) -> bool:
         """Whether a few rows of the table can be read without decoding all of it."""
-        table = self.label_input.beside.tables()[0]
-        if table.part_rows:
+        beside = self.label_input.beside
+        if beside.tables[0].part_rows:
             return True
-        assert self.label_input.named_table is not None
-        files = self.label_input.named_table.files
-        return sum(Path(name).stat().st_size for name in files) <= TEXT_BYTES
+        return sum(Path(name).stat().st_size for name in beside.files.files) <= TEXT_BYTES
 
     def _columns(self, examples: Examples) -> list[str]:
         """Columns that are shown: the ID, texts, and what tells classes apart."""

@@ -48,12 +48,12 @@ def inspect(
 
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
-    from biglp._jobs.inputs import Inputs as Files
     from biglp._jobs.inspect.survey import Survey, survey
+    from biglp._sources.naming import InputFiles
     from biglp.cli.console import progress_bars, results_console
     from biglp.cli.lean import without_pandas
 
-    files = Files(tuple(inputs))
+    files = InputFiles(inputs[0] if len(inputs) == 1 else list(inputs))
     if files.is_table:
         without_pandas()
     with progress_bars(no_progress) as progress:
