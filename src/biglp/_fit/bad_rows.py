@@ -19,11 +19,16 @@ ROWS_AT_ONCE = 10_000
 
 @contextmanager
 def explained(source: Source) -> Iterator[None]:
-    """Turn the discovery of a bad row, in any sweep over a source, into an error that names it."""
+    """Turn the discovery of a bad row, in any sweep over a source, into an error that names it.
+
+    What was found in files is believed if they are still what they were.
+    """
     try:
         yield
     except NonFiniteRowsError:
+        source.check_unchanged()
         explain_bad_rows(source)
+    source.check_unchanged()
 
 
 @contextmanager

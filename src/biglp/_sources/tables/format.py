@@ -129,11 +129,10 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
             "middle and must be converted once; use cache='auto' or name a folder."
         )
     store = CacheStore(name, stamps, options)
-    found, problem = store.find(), None
-    if found is None:
-        tables, encoding, problem = _convert(store, tables, options)
-    else:
-        encoding = found
+    found = store.find()
+    tables, encoding, problem = (
+        (tables, found, None) if found else _convert(store, tables, options)
+    )
     _tell(tables, options)
     open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
     if problem is not None and open_original is not None:
