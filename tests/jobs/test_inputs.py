@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._jobs.inputs import Inputs, require_labels
+from biglp._jobs.inputs import require_labels
+from biglp._sources import InputFiles
 from biglp._sources.labels.input import LabelInput
 from helpers import soft_problem, write_weighted_table
 
@@ -22,8 +23,8 @@ def test_every_libsvm_file_holds_labels(tmp_path, ending, packing):
     path = tmp_path / f"x{ending}{packing}"
     pack = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}[packing]
     path.write_bytes(pack(TEXT))
-    inputs = Inputs((str(path),))
-    assert inputs.holds_labels
+    inputs = InputFiles(str(path))
+    assert inputs.format.holds_labels
     assert not inputs.is_table
     labels = LabelInput(str(path)).read(None)
     assert (labels.n_rows, labels.rows.tolist(), labels.classes.tolist()) == (3, [0, 1], [0, 1])
@@ -32,13 +33,13 @@ def test_every_libsvm_file_holds_labels(tmp_path, ending, packing):
 def test_other_inputs(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(3))
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    assert Inputs(("sim:100x3",)).holds_labels
+    assert InputFiles("sim:100x3").format.holds_labels
     for name in ("x.npy", "x.csv"):
-        inputs = Inputs((str(tmp_path / name),))
-        assert not inputs.holds_labels
+        inputs = InputFiles(str(tmp_path / name))
+        assert not inputs.format.holds_labels
         with pytest.raises(ParameterError, match="nothing says where the labels"):
             require_labels(LabelInput(inputs.paths))
-    assert Inputs((str(tmp_path / "x.csv"),)).is_table
+    assert InputFiles(str(tmp_path / "x.csv")).is_table
 
 
 def test_labels_are_read_once(tmp_path, monkeypatch):

@@ -28,8 +28,7 @@ from biglp._engines import Engine, make_engine
 from biglp._jobs.ids import RowIdsMixin
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
-from biglp._sources import Source, as_source
-from biglp._sources.naming import InputFiles
+from biglp._sources import InputFiles, Source, as_source
 from biglp._sources.stores.copies import copying_to
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")

@@ -16,7 +16,7 @@ from biglp._sources.labels.input import LabelInput
 from biglp._sources.tables.encoding import some
 
 if TYPE_CHECKING:
-    from biglp._sources.naming import InputFiles
+    from biglp._sources import InputFiles
     from biglp._sources.tables.row_columns import RowColumn
 
 

@@ -19,7 +19,7 @@ from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.results import MODEL
 from biglp._sinks.base import check_top
-from biglp._sources.naming import InputFiles
+from biglp._sources import InputFiles
 
 
 @dataclass(frozen=True)

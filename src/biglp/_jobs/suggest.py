@@ -23,10 +23,9 @@ from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
 from biglp._jobs.tasks import TASK_FORMATS, labelling_interface
-from biglp._sources import Source
+from biglp._sources import InputFiles, Source
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import OWN_NAMES, Gathered
-from biglp._sources.naming import InputFiles
 from biglp._sources.options import LAYOUT
 
 

@@ -18,10 +18,9 @@ from biglp._jobs.inputs import LABEL_OPTIONS
 from biglp._jobs.inspect.estimate import Estimate, Trials
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
-from biglp._sources import ReadOptions
+from biglp._sources import InputFiles, ReadOptions
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import Gathered, LabelInput
-from biglp._sources.naming import InputFiles
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe

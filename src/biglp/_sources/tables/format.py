@@ -130,9 +130,7 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
         )
     store = CacheStore(name, stamps, options)
     found = store.find()
-    tables, encoding, problem = (
-        (tables, found, None) if found else _convert(store, tables, options)
-    )
+    tables, encoding, problem = (tables, found, None) if found else _convert(store, tables, options)
     _tell(tables, options)
     open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
     if problem is not None and open_original is not None:
