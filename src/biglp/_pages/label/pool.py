@@ -85,6 +85,7 @@ class PoolSource(Source):
         more.__dict__.update(self.__dict__)
         more.rows = np.concatenate([self.rows, rows])
         more._parts = [*self._parts, self.whole.take(np.sort(rows))[np.argsort(np.argsort(rows))]]
+        self.whole.check_unchanged()
         more.n_rows = len(more.rows)
         more._places = None
         return more
@@ -122,10 +123,12 @@ def fetch(source: Source, rows: np.ndarray) -> Any:
     starts = range(0, len(rows), FETCHED_AT_ONCE)
     parts = (source.take(rows[start : start + FETCHED_AT_ONCE]) for start in starts)
     if source.is_sparse:
-        return _stacked(list(parts))
-    found = np.empty((len(rows), source.n_features), dtype=source.dtype)
-    for start, part in zip(starts, parts, strict=True):  # never a second copy of all of them
-        found[start : start + len(part)] = part
+        found = _stacked(list(parts))
+    else:
+        found = np.empty((len(rows), source.n_features), dtype=source.dtype)
+        for start, part in zip(starts, parts, strict=True):  # never a second copy of all of them
+            found[start : start + len(part)] = part
+    source.check_unchanged()
     return found
 
 
