@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from biglp._core.arrays import unflagged
@@ -97,7 +98,8 @@ def _least_memory(error: BaseException) -> str | None:
 def _changed(job: Job) -> list[str]:
     """What is different now from the run that is kept, such as a file that was written again."""
     try:
-        now = json.loads(json.dumps(job.identity()))
+        looking_again = replace(job)  # the job knows its files as they were when it began
+        now = json.loads(json.dumps(looking_again.identity()))
         return differences(read_identity(job.destination.run_folder), now)
     except StoreError:  # out of reach for the moment
         return []

@@ -41,6 +41,8 @@ class RawFile:
     stamp : FileStamp
     """
 
+    _handle: int | None = None
+
     def __init__(self, path: str | os.PathLike[str], stamp: FileStamp | None = None) -> None:
         self.stamp = stamp or FileStamp.of(path)
         try:
@@ -59,7 +61,6 @@ class RawFile:
         self._offset = int(mapped.offset)
         self._entry_bytes = int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
         self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
-        self._handle: int | None = None
         self._ends: deque[int] = deque(maxlen=32)
         self._asked = 0
 
