@@ -78,8 +78,8 @@ class InputFiles:
                     self.format_name: str | None = listing.name
                     self.in_files = False
                     return
-        self._found = list(_look_up(paths))
-        self.names = files = tuple(file for place in self._found for file in place.files)
+        self._by_path = list(_look_up(paths))
+        self.names = files = tuple(file for path in self._by_path for file in path.files)
         endings = {ending(file) for file in files}
         fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
         fitting.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
@@ -134,11 +134,11 @@ class InputFiles:
         if not self.in_files:
             return {"simulation": self.paths}
         facts: dict[str, Any] = {}
-        for place in self._found:
-            if place.version is not None:
-                facts[plain_name(place.path)] = place.version
+        for path, names, version in self._by_path:
+            if version is not None:
+                facts[plain_name(path)] = version
                 continue
-            files = {name: split_inside(name)[0] for name in place.files}
+            files = {name: split_inside(name)[0] for name in names}
             stored = stamps_once([as_place(file) for file in files.values() if is_uri(file)])
             for name, file in files.items():
                 if is_uri(file):
@@ -152,11 +152,11 @@ class InputFiles:
 
     def tables(self, options: ReadOptions) -> list[TableFile]:
         """The files of a table, opened at the first time; options say which columns they have."""
-        from biglp._sources.tables.partitions import with_partitions  # needs pyarrow
+        table_format: Any = self.format  # which says so where there is no pyarrow
+        from biglp._sources.tables.partitions import with_partitions
 
         layout = (*(getattr(options, name) for name in LAYOUT), options.header)
         if layout not in self._tables:
-            table_format: Any = self.format
             self._tables[layout] = table_format.open_files(self.files, options)
         tables = self._tables[layout]
         if options.encoding is not None:
@@ -193,7 +193,7 @@ class InputFiles:
         return {**self.__dict__, "_tables": {}}
 
 
-class Found(NamedTuple):
+class PathFiles(NamedTuple):
     """Files behind one path, and which version of a Delta or Iceberg table these are."""
 
     path: Any
@@ -207,10 +207,10 @@ def find_files(paths: Any) -> list[str]:
     Those of a pattern or folder come in natural order of their names, in which ``emb_2`` is before
     ``emb_10``. A name may go on with ``::`` and that of an array inside the file.
     """
-    return [file for found in _look_up(paths) for file in found.files]
+    return [file for path in _look_up(paths) for file in path.files]
 
 
-def _look_up(paths: Any) -> Iterator[Found]:
+def _look_up(paths: Any) -> Iterator[PathFiles]:
     """Files behind each path."""
     if isinstance(paths, (list, tuple)):
         for path in paths:
@@ -219,7 +219,7 @@ def _look_up(paths: Any) -> Iterator[Found]:
     path, inside = split_inside(paths)
     place = as_place(path)
     if is_lake(place):
-        yield Found(paths, *asked_once(live_files, place))
+        yield PathFiles(paths, *asked_once(live_files, place))
         return
     files = [place]
     if is_folder(place) and ending(str(place)) not in _folder_endings():
@@ -235,7 +235,7 @@ def _look_up(paths: Any) -> Iterator[Found]:
         refuse_parts(files)
     if isinstance(place, StorePath):
         _refuse_folders(files)
-    yield Found(paths, [f"{file}{inside}" for file in files])
+    yield PathFiles(paths, [f"{file}{inside}" for file in files])
 
 
 def _refuse_folders(files: Sequence[Any]) -> None:

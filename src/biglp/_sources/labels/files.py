@@ -110,7 +110,7 @@ def gather_labels(
     if not isinstance(path, InputFiles):
         named = InputFiles(path, for_labels=not columns.by_line)
     codes = LabelCodes(n_rows, str(named.paths), unlabelled)
-    _ = named.stamps  # before anything is read
+    _ = named.stamps  # taken before anything is read, and checked after it
     files = named.files
     if columns.label is not None and named.format.holds_arrays:
         files = tuple(f"{split_inside(file)[0]}{INSIDE}{columns.label}" for file in files)
