@@ -46,6 +46,8 @@ def test_every_line_leads_somewhere():
 
 def test_factors_and_answers_are_found_again_by_the_names_in_model_files():
     for name in FACTORS:
+        if FACTORS[name].pairwise:  # a graph that was given makes no features of new rows
+            continue
         assert FACTORS[FACTORS[name].kind].from_state.__func__ is FACTORS[name].from_state.__func__
     for name in ANSWERS:
         assert ANSWERS[name].kind == name

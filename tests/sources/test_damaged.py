@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.damaged import explained_reading
 from biglp._sources.formats.jsonlines import JsonLinesTable
 from biglp._sources.formats.parquet import ParquetTable
-from biglp._sources.naming import look_up
 from biglp._sources.options import ReadOptions
 
 
@@ -38,7 +37,7 @@ def test_text_that_is_no_text(tmp_path):
     with pytest.raises(BadRowsError, match=r"x\.jsonl"):
         as_source(tmp_path / "x.jsonl").read(0, 1)
     with pytest.raises(BadRowsError, match=r"x\.jsonl"):
-        look_up(tmp_path / "x.jsonl").format.open_files([str(tmp_path / "x.jsonl")], ReadOptions())
+        InputFiles(tmp_path / "x.jsonl").tables(ReadOptions())
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])

@@ -9,13 +9,11 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._jobs.inputs import Inputs
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.formats import register, unregister
 from biglp._sources.formats.arrays import ArraySource
 from biglp._sources.formats.base import Format
 from biglp._sources.labels.files import read_labels
-from biglp._sources.peek import peek
 from cli_tools import done
 from helpers import blobs
 
@@ -72,8 +70,8 @@ def test_command_line(toy, tmp_path):
 
 def test_what_it_does_not_offer_is_refused(toy, tmp_path):
     _, path = toy
-    assert not Inputs((str(path),)).holds_labels
-    assert peek(path).kind == "toy"
+    assert not InputFiles(str(path)).format.holds_labels
+    assert InputFiles(path).peek().kind == "toy"
     with pytest.raises(LabelError, match=r"labels cannot be read from files ending in '\.toy'"):
         read_labels(path, 400)
     with pytest.raises(BadRowsError, match=r"'\.toy' cannot be read several at a time"):

@@ -10,8 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources import as_source
-from biglp._sources.peek import peek
+from biglp._sources import InputFiles, as_source
 from cli_tools import done, failed
 from helpers import blobs
 
@@ -38,7 +37,7 @@ def test_rows_are_those_of_the_matrix(tmp_path, kind, compressed):
     assert (source.n_rows, source.n_features, source.dtype) == (50, 9, np.float32)
     np.testing.assert_array_equal(source.read(10, 37).toarray(), X.toarray()[10:37])
     np.testing.assert_array_equal(source.take(np.array([3, 44])).toarray(), X.toarray()[[3, 44]])
-    assert peek(str(tmp_path / "x.npz")).n_rows == 50
+    assert InputFiles(str(tmp_path / "x.npz")).peek().n_rows == 50
 
 
 def test_other_archives_are_explained(tmp_path):

@@ -209,7 +209,6 @@ class TestCsvText:
     @pytest.fixture
     def csv(self, tmp_path, monkeypatch, block_bytes):
         monkeypatch.setattr(csvparser, "BLOCK_BYTES", block_bytes)
-        csvparser.first_types.cache_clear()
 
         def write(text: str, **options):
             (tmp_path / "x.csv").write_bytes(text.encode())

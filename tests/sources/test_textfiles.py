@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError, InputWarning, ParameterError
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.formats import csvparser
 from biglp._sources.formats.charset import find_charset
 from biglp._sources.formats.textfiles import look_at
 from biglp._sources.labels.files import read_labels
 from biglp._sources.options import ReadOptions
-from biglp._sources.peek import peek
 
 N = 300
 NUMBERS = np.round(np.random.default_rng(0).standard_normal((N, 2)), 3)
@@ -46,7 +45,7 @@ class TestEncodings:
         assert source.feature_names[2] == "ort=Köln"
         given = as_source(path, categorical="onehot", text_encoding="latin-1")  # no warning
         np.testing.assert_array_equal(given.read(0, N), source.read(0, N))
-        assert peek(path).kind == "CSV (semicolons, decimal comma, cp1252)"
+        assert InputFiles(path).peek().kind == "CSV (semicolons, decimal comma, cp1252)"
 
     def test_packed(self, tmp_path):
         (tmp_path / "x.csv.gz").write_bytes(gzip.compress(german().encode("utf-16")))
@@ -113,7 +112,6 @@ class TestQuotes:
     @pytest.mark.parametrize("block", [1 << 20, 128])
     def test_newlines_in_quotes(self, block, tmp_path, monkeypatch):
         monkeypatch.setattr(csvparser, "BLOCK_BYTES", block)
-        csvparser.first_types.cache_clear()
         rows = [f'{i},"line {i}\nand ""more"", of it\r\n",{i % 7}\n' for i in range(N)]
         path = write(tmp_path / "x.csv", 'a,"long\nname",b\n' + "".join(rows))
         source = as_source(path, columns=["a", "b"])

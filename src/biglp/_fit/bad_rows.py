@@ -19,15 +19,14 @@ ROWS_AT_ONCE = 10_000
 
 @contextmanager
 def explained(source: Source) -> Iterator[None]:
-    """Sweep over a source: name a row that is bad, and files that are others before or after.
+    """Turn the discovery of a bad row, in any sweep over a source, into an error that names it.
 
-    Converted rows are read without a look at the files they were made of, so that results may be
-    believed, and published, only when this is left without an error.
+    What was found in files is believed if they are still what they were.
     """
-    source.check_unchanged()
     try:
         yield
     except NonFiniteRowsError:
+        source.check_unchanged()
         explain_bad_rows(source)
     source.check_unchanged()
 

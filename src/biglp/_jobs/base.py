@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,9 @@ from biglp._core.progress import Progress
 from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
 from biglp._jobs.ids import RowIdsMixin
-from biglp._jobs.inputs import Inputs, file_facts
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
-from biglp._sources import Source, as_source
+from biglp._sources import InputFiles, Source, as_source
 from biglp._sources.stores.copies import copying_to
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
@@ -84,10 +84,10 @@ class Job(RowIdsMixin, ABC):
     overwrite: bool = False
     command: str | None = None
 
-    @property
-    def rows(self) -> Inputs:
-        """The input."""
-        return Inputs(tuple(self.inputs))
+    @cached_property
+    def rows(self) -> InputFiles:
+        """The input, looked up when it is first asked for."""
+        return InputFiles(self.inputs[0] if len(self.inputs) == 1 else list(self.inputs))
 
     @property
     def destination(self) -> Destination:
@@ -202,6 +202,7 @@ class Job(RowIdsMixin, ABC):
         """Stage what is made from the summary, on one process."""
 
     def _publish(self, run: RunFolder, names: list[str], summary: dict[str, Any]) -> Any:
+        self.check_inputs()
         self.stage_pages(run, summary)
         with atomic_write(run.folder / STAGE / SUMMARY) as file:
             file.write((json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
@@ -216,8 +217,7 @@ class Job(RowIdsMixin, ABC):
         """Open the rows; where they must be converted, one process does it, in the run folder."""
         options = {**self.reading, **more, "progress": engine.progress}
         options["cache"] = self.cache or str(run.folder / CACHE)
-        rows = self.rows if engine.shares_memory else self.rows.absolute
-        source = engine.once(lambda: as_source(rows.paths, **options))
+        source = engine.once(lambda: as_source(self.rows, **options))
         give_back()  # what decoding took is wanted for something else now
         return source
 
@@ -253,7 +253,7 @@ class Job(RowIdsMixin, ABC):
         return {
             "command": command,
             "biglp": __version__,
-            "input": file_facts(self.rows.paths),
+            "input": self.rows.facts,
             "option": {
                 **given,
                 **options,

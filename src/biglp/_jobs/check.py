@@ -14,7 +14,7 @@ from biglp._fit.check import fit_and_check
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob
-from biglp._jobs.inputs import file_facts, label_identity, require_labels
+from biglp._jobs.inputs import label_identity, require_labels
 from biglp._jobs.tables import TableJob
 from biglp._labels.doubt import DoubtfulLabels
 from biglp._sources.options import ReadOptions
@@ -54,8 +54,8 @@ class CheckJob(TableJob, FitJob):
     @property
     def labels_in(self) -> str:
         """Where labels can be corrected: the last place counts."""
-        places = [*map(str, self.rows.names if self.label_input.in_rows else ()), *self.labels]
-        return ", ".join(places or self.rows.names)
+        places = [*(self.inputs if self.label_input.in_rows else ()), *map(str, self.labels)]
+        return ", ".join(places or self.inputs)
 
     def identity(self) -> dict[str, Any]:
         """Input, labels and every option that the answers depend on."""
@@ -65,7 +65,7 @@ class CheckJob(TableJob, FitJob):
         self.settings()
         return {
             "command": self.verb,
-            "input": file_facts(self.rows.paths),
+            "input": self.rows.facts,
             "labels": label_identity(require_labels(self.label_input)),
         }
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from biglp._core.errors import ParameterError
-from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import SUMMARY
+from biglp._sources import InputFiles
 from biglp._sources.labels.codes import Marks
 
 
@@ -75,7 +75,7 @@ class EarlierFit:
             ) from error
         simulated = facts.get("simulation")
         inputs = (simulated,) if simulated else tuple(facts)
-        if not simulated and file_facts(list(inputs)) != facts:
+        if not simulated and InputFiles(list(inputs)).facts != facts:
             raise ParameterError(
                 f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
                 f"{changed}."

@@ -32,7 +32,13 @@ from biglp._fit.memory import plan_memory
 from biglp._fit.outline import REPORT as REPORT_STEP
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.base import Job
-from biglp._jobs.inputs import label_identity, require_labels, typed_options
+from biglp._jobs.inputs import (
+    from_stdin,
+    label_identity,
+    require_labels,
+    typed_names,
+    typed_options,
+)
 from biglp._jobs.results import MODEL, REPORT, STAGE
 from biglp._jobs.showing import (
     EVIDENCE,
@@ -51,8 +57,8 @@ from biglp._sources import Source
 from biglp._sources.decoding import table_bytes
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.labels.codes import Marks
-from biglp._sources.options import LAYOUT
-from biglp._sources.peek import FileFacts, peek
+from biglp._sources.options import LAYOUT, ReadOptions
+from biglp._sources.peek import FileFacts
 
 
 @dataclass(frozen=True)
@@ -163,14 +169,14 @@ class FitJob(Job):
 
     def label_more(self) -> str | None:
         """The command that opens the page to label more of the same rows, where they can be."""
-        if self.rows.from_stdin or FACTORS[self.settings().graph.factor].pairwise:
+        if from_stdin(self.inputs) or FACTORS[self.settings().graph.factor].pairwise:
             return None
         options = dict(self.reading)
         if self.weight_column in self.label_input.not_features.get("drop", ()):
             options["drop"] = (*options.get("drop", ()), self.weight_column)
         names = ("metadata", "label_column", "id_column")
         options |= {name: getattr(self, name) for name in names}
-        words = ["biglp", "label", *self.rows.typed, *typed_options(options)]
+        words = ["biglp", "label", *typed_names(self.inputs), *typed_options(options)]
         marks = self.unlabelled if isinstance(self.unlabelled, (list, tuple)) else [self.unlabelled]
         for mark in marks:
             words += typed_options({"unlabelled": mark})
@@ -201,7 +207,7 @@ class FitJob(Job):
         if not self.rows.is_table:
             return
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
-        facts = peek(self.rows.paths, **layout)
+        facts = self.rows.peek(ReadOptions(**layout))
         others = self.label_input.not_features
         left_out = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
         chosen = {*(self.reading.get("columns") or facts.columns)} - left_out

@@ -11,11 +11,12 @@ import numpy as np
 
 from biglp._core.errors import BadRowsError
 from biglp._core.memory import parse_memory
-from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
+from biglp._jobs.inputs import LABEL_OPTIONS
 from biglp._sources.labels.input import LabelInput
 from biglp._sources.tables.encoding import some
 
 if TYPE_CHECKING:
+    from biglp._sources import InputFiles
     from biglp._sources.tables.row_columns import RowColumn
 
 
@@ -27,7 +28,7 @@ class RowIdsMixin:
         reading: dict[str, Any]
 
         @property
-        def rows(self) -> Inputs: ...
+        def rows(self) -> InputFiles: ...
 
         @property
         def memory_given(self) -> str | int: ...
@@ -40,12 +41,17 @@ class RowIdsMixin:
         """Where labels and IDs are, if anywhere."""
         named = {name: getattr(self, name) for name in LABEL_OPTIONS if hasattr(self, name)}
         memory = parse_memory(self.memory_given)
-        return LabelInput(self.rows.paths, **named, reading=dict(self.reading), memory=memory)
+        return LabelInput(self.rows, **named, reading=dict(self.reading), memory=memory)
 
     @property
     def row_ids(self) -> RowColumn | None:
         """The IDs of the rows, where the user says which column holds them."""
         return self.label_input.ids
+
+    def check_inputs(self) -> None:
+        """Raise when a file of the rows or labels is no longer what it was."""
+        self.rows.check_unchanged()
+        self.label_input.check_unchanged()
 
     def told_of_ids(self) -> list[str]:
         """Say that there is no place for IDs where that is so."""

@@ -17,9 +17,9 @@ from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
-from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL
 from biglp._sinks.base import check_top
+from biglp._sources import InputFiles
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class PredictJob(Job):
                 f"{self.model} predicts numbers, and biglp predict writes classes; use "
                 "LowRankLabelPropagationRegressor.load in Python."
             )
-        return {**found, "model": file_facts(str(self.model))}
+        return {**found, "model": InputFiles(str(self.model)).facts}
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open the rows as the model's were, score them, and stage the answers."""

@@ -15,7 +15,7 @@ from biglp._core.checkpoint import RunFolder
 from biglp._core.places import as_place
 from biglp._fit.evidence import Evidence, Look
 from biglp._fit.examples import Examples
-from biglp._jobs.inputs import Inputs
+from biglp._jobs.inputs import from_stdin
 from biglp._jobs.results import MODEL
 from biglp._labels.doubt import LabelDoubts
 from biglp._labels.labels import Labels
@@ -59,7 +59,7 @@ class ShownRows:
 
     def beside(self, examples: Examples) -> list[dict[str, str]]:
         """ID, texts and the most telling columns of each row; empty where there is no table."""
-        if self.label_input.named_table is None or not len(examples.rows) or not self._cheap():
+        if self.label_input.table_files is None or not len(examples.rows) or not self._cheap():
             return []
         columns = self._columns(examples)
         if not columns:
@@ -73,7 +73,7 @@ class ShownRows:
         encoding = self.source.encoding
         if encoding is None or not encoding.columns or not encoding.left_out:
             return examples
-        if len(examples.columns) or self.label_input.named_table is None:
+        if len(examples.columns) or self.label_input.table_files is None:
             return examples
         place = {name: at for at, name in enumerate(encoding.names)}
         known = [
@@ -92,12 +92,10 @@ class ShownRows:
 
     def _cheap(self) -> bool:
         """Whether a few rows of the table can be read without decoding all of it."""
-        table = self.label_input.beside.tables()[0]
-        if table.part_rows:
+        beside = self.label_input.beside
+        if beside.tables[0].part_rows:
             return True
-        assert self.label_input.named_table is not None
-        files = self.label_input.named_table.files
-        return sum(Path(name).stat().st_size for name in files) <= TEXT_BYTES
+        return sum(Path(name).stat().st_size for name in beside.files.files) <= TEXT_BYTES
 
     def _columns(self, examples: Examples) -> list[str]:
         """Columns that are shown: the ID, texts, and what tells classes apart."""
@@ -176,7 +174,7 @@ def going_on(summary: Mapping[str, Any], folder: Any) -> list[Step]:
     settings, place = summary.get("settings", {}), shlex.quote(str(folder))
     model = shlex.quote(str(as_place(str(folder)) / MODEL))
     predict = Step("Label new rows.", f"biglp predict {model} new.parquet -o new-labels.parquet")
-    if Inputs(tuple(summary["run"]["input"])).from_stdin:  # the other commands need the rows again
+    if from_stdin(list(summary["run"]["input"])):  # the other commands need the rows again
         return [predict]
     what, command = "a table of them to fill in", f"biglp suggest {place} -n 20 -o next.csv"
     if summary.get("label_more"):

@@ -20,14 +20,12 @@ from biglp._fit.bad_rows import explained, explained_model
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
-from biglp._jobs.inputs import file_facts
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
 from biglp._jobs.tasks import labelling_interface
-from biglp._sources import Source
+from biglp._sources import InputFiles, Source
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import OWN_NAMES, Gathered
-from biglp._sources.naming import look_up
 from biglp._sources.options import LAYOUT
 
 
@@ -85,7 +83,7 @@ class SuggestJob(TableJob):
                 "another name, or leave it out."
             )
         self.check()
-        return {"command": "suggest", "input": file_facts(self.rows.paths), "n": self.n}
+        return {"command": "suggest", "input": self.rows.facts, "n": self.n}
 
     @property
     def table_format(self) -> str:
@@ -172,7 +170,7 @@ def is_earlier_run(inputs: Sequence[str]) -> bool:
     if (folder / SUMMARY).exists():
         return True
     try:
-        look_up(inputs[0])
+        InputFiles(inputs[0])
     except BigLPError:
         return True  # neither: what is said of a folder without a fit says more
     return False

@@ -13,7 +13,7 @@ from biglp._core.places import StorePath, work_folder
 from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.pipeline import Pipeline
-from biglp._jobs.inputs import typed_options
+from biglp._jobs.inputs import from_stdin, typed_names, typed_options
 from biglp._jobs.results import RUN_FOLDER
 from biglp._jobs.suggest import SuggestJob
 
@@ -83,6 +83,13 @@ class FirstJob(SuggestJob):
             # What was no feature here is none there.
             reading["drop"] = (*reading.get("drop", ()), self.label_column)
         reading |= {"metadata": self.metadata, "id_column": self.id_column}
-        fit = ["biglp", "fit", *self.rows.typed, "--labels", table, *typed_options(reading)]
+        fit = [
+            "biglp",
+            "fit",
+            *typed_names(self.inputs),
+            "--labels",
+            table,
+            *typed_options(reading),
+        ]
         fit += ["-o", "out/"]
-        return [shlex.join(fit), *([] if self.rows.from_stdin else ["biglp suggest out/"])]
+        return [shlex.join(fit), *([] if from_stdin(self.inputs) else ["biglp suggest out/"])]

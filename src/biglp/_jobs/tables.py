@@ -126,6 +126,7 @@ class TableJob(Job):
 
     def publish(self, engine: Engine, lines: list[dict[str, Any]]) -> list[str]:
         """Write the table where a file was named, whole or not at all; return its name."""
+        engine.once(self.check_inputs)
         if self.table is None:
             return []
         engine.once(lambda: self._write(lines))

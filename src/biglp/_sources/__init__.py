@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from biglp._sources.base import Source, working_dtype
+from biglp._sources.naming import InputFiles
 from biglp._sources.opening import as_source
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import PreparedRows
@@ -23,6 +24,7 @@ from biglp._sources.tables.encoding import Encoding
 
 __all__ = [
     "Encoding",
+    "InputFiles",
     "PreparedRows",
     "ReadOptions",
     "Source",

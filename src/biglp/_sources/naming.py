@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
-from biglp._core.places import StorePath, as_place
+from biglp._core.places import StorePath, as_place, is_uri, plain_name
 from biglp._core.stores import no_such_file
 from biglp._sources.array_names import split_inside
+from biglp._sources.damaged import explained_reading
 from biglp._sources.formats import FORMATS, LISTINGS, Holds, endings_of, without_pyarrow
 from biglp._sources.formats.textfiles import PACKED
-from biglp._sources.stores.copies import asked_once, local_names
+from biglp._sources.options import LAYOUT, ReadOptions
+from biglp._sources.stores.copies import asked_once, local_names, stamps_once
 from biglp._sources.stores.lakes import (
     inside_a_table,
     is_lake,
@@ -28,12 +30,24 @@ from biglp._sources.stores.lakes import (
 from biglp._sources.stores.listing import fitting, is_folder, is_there, names_below
 
 if TYPE_CHECKING:
+    from biglp._sources.base import Source
     from biglp._sources.formats.base import Format
+    from biglp._sources.peek import FileFacts
+    from biglp._sources.probe import Probe
+    from biglp._sources.tables.table import TableFile
 
 
-@dataclass(frozen=True)
-class Named:
-    """What the user named.
+class InputFiles:
+    """What the user named: looked up once, its tables opened once and kept.
+
+    Sent to another process, names and stamps go along, and tables are opened there again.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        Files, folders, patterns, URIs of these, or one ``sim:…``.
+    for_labels : bool
+        Whether they hold labels of rows that are elsewhere: formats of labels come first then.
 
     Attributes
     ----------
@@ -46,12 +60,42 @@ class Named:
         Whether the rows have named columns.
     in_files : bool
         Whether the rows are in files, and not made up.
+
+    Raises
+    ------
+    BadRowsError
+        When there is no such file, or the files have different formats.
     """
 
-    names: tuple[str, ...]
-    format_name: str | None
-    is_table: bool = False
-    in_files: bool = True
+    def __init__(self, paths: Any, *, for_labels: bool = False) -> None:
+        self.paths = paths
+        self._tables: dict[tuple[Any, ...], list[TableFile]] = {}
+        self.in_files, self.is_table = True, False
+        if isinstance(paths, str):
+            for listing in LISTINGS.values():
+                if listing.prefix and paths.startswith(listing.prefix):
+                    self.names: tuple[str, ...] = (paths,)
+                    self.format_name: str | None = listing.name
+                    self.in_files = False
+                    return
+        self._by_path = list(_look_up(paths))
+        self.names = files = tuple(file for path in self._by_path for file in path.files)
+        endings = {ending(file) for file in files}
+        fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
+        fitting.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
+        if len(endings) > 1 and not fitting:
+            raise BadRowsError(
+                f"{files[0]} and the {len(files) - 1} files with it have different endings "
+                f"({', '.join(sorted(endings))}); the files of one table must have one format."
+            )
+        self.is_table = bool(fitting) and fitting[0].holds == "table"
+        can_read = bool(fitting) and (fitting[0].holds != "rows" or len(files) == 1)
+        self.format_name = fitting[0].name if can_read else None
+
+    @classmethod
+    def of(cls, paths: Any) -> InputFiles:
+        """The same where it is one already."""
+        return paths if isinstance(paths, cls) else cls(paths)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -70,37 +114,91 @@ class Named:
         except ImportError as error:
             raise without_pyarrow(self.names[0], error) from error
 
+    @cached_property
+    def stamps(self) -> dict[str, FileStamp]:
+        """Files that are in no store, as they are when this is first asked for."""
+        files = [split_inside(name)[0] for name in self.names] if self.in_files else []
+        return {file: FileStamp.of(file) for file in files if not is_uri(file)}
 
-def look_up(paths: Any, *, for_labels: bool = False) -> Named:
-    """Find the files that were named, and their format.
+    def check_unchanged(self) -> None:
+        """Raise when a file is no longer what :attr:`stamps` says."""
+        for stamp in self.stamps.values():
+            stamp.check()
 
-    Parameters
-    ----------
-    paths : path or sequence of paths
-    for_labels : bool
-        Whether they hold labels of rows that are elsewhere: formats of labels come first then.
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Facts that show a change: size of each file, and when it was written or its ETag.
 
-    Raises
-    ------
-    BadRowsError
-        When there is no such file, or the files have different formats.
-    """
-    if isinstance(paths, str):
-        for listing in LISTINGS.values():
-            if listing.prefix and paths.startswith(listing.prefix):
-                return Named((paths,), listing.name, in_files=False)
-    files = tuple(find_files(paths))
-    endings = {ending(file) for file in files}
-    fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
-    fitting.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
-    if len(endings) > 1 and not fitting:
-        raise BadRowsError(
-            f"{files[0]} and the {len(files) - 1} files with it have different endings "
-            f"({', '.join(sorted(endings))}); the files of one table must have one format."
-        )
-    is_table = bool(fitting) and fitting[0].holds == "table"
-    can_read = bool(fitting) and (fitting[0].holds != "rows" or len(files) == 1)
-    return Named(files, fitting[0].name if can_read else None, is_table)
+        A Delta or Iceberg table is described by its version.
+        """
+        if not self.in_files:
+            return {"simulation": self.paths}
+        facts: dict[str, Any] = {}
+        for path, names, version in self._by_path:
+            if version is not None:
+                facts[plain_name(path)] = version
+                continue
+            files = {name: split_inside(name)[0] for name in names}
+            stored = stamps_once([as_place(file) for file in files.values() if is_uri(file)])
+            for name, file in files.items():
+                if is_uri(file):
+                    facts[plain_name(name)] = str(stored[str(as_place(file))])
+                    continue
+                stamp = self.stamps[file]
+                written = datetime.fromtimestamp(stamp.mtime_ns / 1e9)
+                written_at = written.isoformat(sep=" ", timespec="microseconds")
+                facts[plain_name(name)] = f"{stamp.size:,} bytes written {written_at}"
+        return facts
+
+    def tables(self, options: ReadOptions) -> list[TableFile]:
+        """The files of a table, opened at the first time; options say which columns they have."""
+        table_format: Any = self.format  # which says so where there is no pyarrow
+        from biglp._sources.tables.partitions import with_partitions
+
+        layout = (*(getattr(options, name) for name in LAYOUT), options.header)
+        if layout not in self._tables:
+            self._tables[layout] = table_format.open_files(self.files, options)
+        tables = self._tables[layout]
+        if options.encoding is not None:
+            tables = [table.with_encoding(options.encoding) for table in tables]
+        return with_partitions(tables, options)
+
+    def open(self, options: ReadOptions) -> Source:
+        """Open the rows."""
+        with explained_reading(self.files[0]):
+            return self.format.open(self._given(options), options)
+
+    def peek(self, options: ReadOptions | None = None) -> FileFacts:
+        """Say what the files hold, without reading or converting their rows."""
+        options = options or ReadOptions()
+        with explained_reading(self.files[0]):
+            return self.format.peek(self._given(options), options)
+
+    def probe(self, options: ReadOptions, wanted_rows: int = 1 << 19) -> Probe:
+        """Read some rows, to estimate how long reading all of them takes."""
+        with explained_reading(self.files[0]):
+            return self.format.probe(self._given(options), options, wanted_rows)
+
+    def count_rows(self) -> list[int]:
+        """Count the rows of each file."""
+        with explained_reading(self.files[0]):
+            return self.format.count_rows(self._given(ReadOptions()))
+
+    def _given(self, options: ReadOptions) -> Sequence[Any]:
+        """What a format is given: names of files, or a table's files that are open."""
+        return self.tables(options) if self.is_table else self.files
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave open tables behind."""
+        return {**self.__dict__, "_tables": {}}
+
+
+class PathFiles(NamedTuple):
+    """Files behind one path, and which version of a Delta or Iceberg table these are."""
+
+    path: Any
+    files: list[str]
+    version: str | None = None
 
 
 def find_files(paths: Any) -> list[str]:
@@ -109,12 +207,20 @@ def find_files(paths: Any) -> list[str]:
     Those of a pattern or folder come in natural order of their names, in which ``emb_2`` is before
     ``emb_10``. A name may go on with ``::`` and that of an array inside the file.
     """
+    return [file for path in _look_up(paths) for file in path.files]
+
+
+def _look_up(paths: Any) -> Iterator[PathFiles]:
+    """Files behind each path."""
     if isinstance(paths, (list, tuple)):
-        return [file for path in paths for file in find_files(path)]
+        for path in paths:
+            yield from _look_up(path)
+        return
     path, inside = split_inside(paths)
     place = as_place(path)
     if is_lake(place):
-        return asked_once(live_files, place)[0]
+        yield PathFiles(paths, *asked_once(live_files, place))
+        return
     files = [place]
     if is_folder(place) and ending(str(place)) not in _folder_endings():
         files = [place / name for name in rows_among(names_below(place), str(place))]
@@ -124,12 +230,12 @@ def find_files(paths: Any) -> list[str]:
                 files = sorted(fitting(place), key=lambda file: natural_key(str(file)))
             elif isinstance(place, StorePath):
                 raise no_such_file(str(place))
-        if not isinstance(place, StorePath):
-            FileStamp.of(files[0])
+            else:
+                FileStamp.of(place)  # which says that it is not there
         refuse_parts(files)
     if isinstance(place, StorePath):
         _refuse_folders(files)
-    return [f"{file}{inside}" for file in files]
+    yield PathFiles(paths, [f"{file}{inside}" for file in files])
 
 
 def _refuse_folders(files: Sequence[Any]) -> None:

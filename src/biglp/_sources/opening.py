@@ -13,11 +13,10 @@ from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.registry import Registry
 from biglp._sources.base import Source
-from biglp._sources.damaged import explained_reading
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.formats.arrays import ArraySource, CsrSource
 from biglp._sources.formats.tensors import TensorSource
-from biglp._sources.naming import look_up
+from biglp._sources.naming import InputFiles
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import fill_missing
 from biglp._sources.stores.copies import copying_to, keep_alive, origin
@@ -37,7 +36,7 @@ def as_source(X: Any, **options: Any) -> Source:
 
     Parameters
     ----------
-    X : array, sparse matrix, data frame, path, paths or Source
+    X : array, sparse matrix, data frame, path, paths, InputFiles or Source
         Paths may be files, lists of files, folders, patterns (``part-*.parquet``), URIs of these
         (``s3://bucket/part-*.parquet``), Delta and Iceberg tables, or ``sim:…``.
         Data frames may also be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners
@@ -55,7 +54,7 @@ def as_source(X: Any, **options: Any) -> Source:
         return X
     chosen = ReadOptions(**options)
     listed = X if isinstance(X, (list, tuple)) and len(X) > 0 else [X]
-    if all(isinstance(path, (str, os.PathLike)) for path in listed):
+    if all(isinstance(path, (str, os.PathLike, InputFiles)) for path in listed):
         return _open_files(X, chosen)
     if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
         from biglp._sources.formats.dask import open_dask  # Dask is loaded: X is made of it
@@ -86,10 +85,9 @@ def _open_files(paths: Any, options: ReadOptions) -> Source:
     """Open files; those of a store are copied first, and called by their own names in messages."""
     folder = None if options.cache in ("auto", "never") else Path(options.cache)
     with copying_to(folder, options.progress):
-        named = look_up(paths)
-        with explained_reading(named.files[0]):
-            source = named.format.open(named.files, options)
-    keep_alive(source, named)
+        files = InputFiles.of(paths)
+        source = files.open(options)
+    keep_alive(source, files)
     source.name = origin(source.name)
     return source
 

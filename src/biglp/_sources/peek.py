@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from biglp._sources.damaged import explained_reading
-from biglp._sources.naming import look_up
-from biglp._sources.options import ReadOptions
 
 
 @dataclass(frozen=True)
@@ -47,17 +42,3 @@ class FileFacts:
     dtype: str | None
     converted: bool
     page_bytes: int = 0
-
-
-def peek(paths: Any, **options: Any) -> FileFacts:
-    """Look at a file, several files, a folder, a pattern or a simulation.
-
-    Parameters
-    ----------
-    paths : path or sequence of paths
-    **options
-        ``delimiter`` and ``header`` of :class:`biglp._sources.ReadOptions`.
-    """
-    named = look_up(paths)
-    with explained_reading(named.files[0]):
-        return named.format.peek(named.files, ReadOptions(**options))

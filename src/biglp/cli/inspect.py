@@ -34,12 +34,12 @@ def inspect(
 
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
-    from biglp._jobs.inputs import Inputs as Files
     from biglp._jobs.inspect.survey import Survey, survey
+    from biglp._sources import InputFiles
     from biglp.cli.console import progress_bars, results_console
     from biglp.cli.running import label_arguments, reading_arguments
 
-    files = Files(tuple(inputs))
+    files = InputFiles(inputs[0] if len(inputs) == 1 else list(inputs))
     with progress_bars(printing.no_progress) as progress:
         asked = Survey(
             files,

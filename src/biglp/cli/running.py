@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -17,7 +18,7 @@ from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._core.parameters import LABELS, PLACING
 from biglp._engines import speaks_to_user
 from biglp._jobs.base import Job
-from biglp._jobs.inputs import STDOUT_FOLDER
+from biglp._jobs.inputs import STDOUT_FOLDER, from_stdin
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import errors_console, progress_bars, results_console
 from biglp.cli.errors import escape
@@ -119,7 +120,8 @@ def _prints(job: Job) -> bool:
 def _changed(job: Job) -> list[str]:
     """What is different now from the run that is kept, such as a file that was written again."""
     try:
-        now = json.loads(json.dumps(job.identity()))
+        looking_again = replace(job)  # the job knows its files as they were when it began
+        now = json.loads(json.dumps(looking_again.identity()))
         return differences(read_identity(job.destination.run_folder), now)
     except StoreError:  # out of reach for the moment
         return []
@@ -134,7 +136,7 @@ def _say_what_is_kept(job: Job, memory: int | None) -> None:
     if kept is None or job.destination.path.parent.name.startswith(STDOUT_FOLDER):
         return
     gone = "what came through standard input is gone"
-    changed = [gone] if job.rows.from_stdin else _changed(job)
+    changed = [gone] if from_stdin(job.inputs) else _changed(job)
     if changed:
         errors_console().print(
             f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. That run cannot be gone on with "

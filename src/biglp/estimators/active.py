@@ -124,7 +124,10 @@ class ActiveLearningMixin:
         n = positive_integer("n", n)
         reading = self._reading()
         named = label_files(X, None, self)
-        source = as_source(X, **reading | ({} if named is None else named.not_features))
+        if named is not None:
+            reading |= named.not_features
+        files = None if named is None else named.files
+        source = as_source(X if files is None else files, **reading)
         with self._working() as engine:
             return Pipeline(engine, settings).typical_rows(source, n)
 
@@ -169,7 +172,8 @@ class ActiveLearningMixin:
                 "with all labels: update_labels(rows, labels, X=X, y=y). A loaded model has the "
                 "default parameters: give others before with set_params."
             )
-        with self._working() as engine:
+        source = self._problem.graph.source
+        with self._working() as engine, explained(source.inner):
             problem = relabelled(self._problem_on(engine), rows, labels)
             learnt = learn(problem)
             unlike = unlike_labels(problem, learnt.answer)

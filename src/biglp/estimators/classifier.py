@@ -273,7 +273,8 @@ class LowRankLabelPropagation(
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
         named = label_files(X, y, self)
         no_features = {} if named is None else named.not_features
-        source = self._source(X, reset=True, **no_features)
+        files = None if named is None else named.files  # which are open for their columns already
+        source = self._source(X if files is None else files, reset=True, **no_features)
         return settings, source, read_labels(named, y, source.n_rows, sample_weight, classes)
 
     def _fit_opened(

@@ -11,10 +11,8 @@ import zarr
 from scipy import sparse
 
 from biglp._core.errors import BadRowsError, LabelError, MissingExtraError, ParameterError
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.labels.files import read_labels
-from biglp._sources.naming import look_up
-from biglp._sources.peek import peek
 
 ENDINGS = (".npz", ".h5", ".zarr")
 
@@ -44,7 +42,7 @@ class TestEach:
     def test_the_only_table_is_taken(self, tmp_path, rows, ending):
         path = write(tmp_path / f"a{ending}", emb=rows, y=np.arange(40) % 3)
         np.testing.assert_array_equal(as_source(path).read(5, 30), rows[5:30])
-        facts = peek(path)
+        facts = InputFiles(path).peek()
         assert (facts.n_rows, facts.n_features, facts.dtype) == (40, 3, "float32")
         assert facts.size > 0
 
@@ -109,7 +107,7 @@ class TestEach:
 def test_a_folder_that_ends_in_zarr_is_one_file(tmp_path, rows):
     write(tmp_path / "a.zarr", emb=rows)
     write(tmp_path / "b.zarr", emb=rows)
-    assert look_up(tmp_path).files == (str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr"))
+    assert InputFiles(tmp_path).files == (str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr"))
     assert as_source(tmp_path).n_rows == 80
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import ReadOptions, as_source
+from biglp._sources import InputFiles, ReadOptions, as_source
 from biglp._sources.formats import jsonlines as module
 from biglp._sources.labels.files import read_labels
-from biglp._sources.peek import peek
 
 
 def write(path, lines):
@@ -40,12 +39,12 @@ def test_fields_and_lists(tmp_path, lines, name, piece, monkeypatch):
     assert source.feature_names == ("emb[0]", "emb[1]", "emb[2]", "age")
     np.testing.assert_array_equal(source.read(0, 200), expected)
     assert read_labels(path, 200, column="y").tolist() == [line["y"] for line in lines]
-    assert peek(path).columns["emb"].startswith("list")
+    assert InputFiles(path).peek().columns["emb"].startswith("list")
 
 
 def test_whole_numbers_stay_whole_where_they_are_no_features(tmp_path, lines):
     table = module.JsonLinesTable(str(write(tmp_path / "x.jsonl", lines)), ReadOptions())
-    table.read_as_text("id")
+    table = table.as_written("id")
     found = [value for batch in table.batches(["id"]) for value in batch["id"].to_pylist()]
     assert found == [line["id"] for line in lines]
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.formats import shards as module
 from biglp._sources.labels.files import read_labels
-from biglp._sources.peek import peek
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_the_type_that_holds_all(tmp_path):
     assert source.dtype == expected.dtype == np.float64
     np.testing.assert_array_equal(source.read(0, 4), expected)
     assert source.read(0, 1).dtype == source.take(np.array([0])).dtype == np.float64
-    assert peek(tmp_path).n_rows == 4
+    assert InputFiles(tmp_path).peek().n_rows == 4
 
 
 def test_few_files_are_open_at_once(folder, rows, monkeypatch):

@@ -14,8 +14,8 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.labels.metadata import table_beside
-from biglp._sources.naming import look_up
+from biglp._sources import InputFiles
+from biglp._sources.labels.metadata import check_table_beside
 from cli_tools import done, failed
 from helpers import blobs
 
@@ -95,8 +95,8 @@ def test_each_shard_is_compared_with_its_own(data):
     np.save("emb/emb_10.npy", np.zeros((299, 4), np.float32))  # 400 rows in all, as before
     for metadata in ("meta", "csv"):
         with pytest.raises(BadRowsError, match=r"2 of 3 shards .*emb_2.npy has 11 and .* 10;"):
-            table_beside(look_up("emb"), metadata)
-    assert table_beside(look_up("emb"), "all.parquet").files == ("all.parquet",)
+            check_table_beside(InputFiles("emb"), InputFiles(metadata))
+    check_table_beside(InputFiles("emb"), InputFiles("all.parquet"))
 
 
 def test_all_rows_are_counted_elsewhere(data):
@@ -108,6 +108,6 @@ def test_all_rows_are_counted_elsewhere(data):
 
 def test_what_it_must_be(data):
     with pytest.raises(ParameterError, match=r"must be a table.*--labels"):
-        table_beside(look_up("emb"), "emb/emb_1.npy")
+        check_table_beside(InputFiles("emb"), InputFiles("emb/emb_1.npy"))
     fit = ("fit", "emb", "--metadata", "meta", "-o", "out", "--label-column", "colour")
     assert "has no column 'colour'; it has 'id', 'kind'" in " ".join(failed(2, *fit).split())

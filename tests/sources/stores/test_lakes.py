@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from biglp._core.errors import BadRowsError, MissingExtraError
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.naming import find_files
-from biglp._sources.stores.lakes import lake_version
 
 TABLE = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "b": [10.0, 20.0, 30.0, 40.0]})
 LIVE = [[1.0, 10.0], [1.0, 10.0], [3.0, 30.0], [3.0, 30.0], [4.0, 40.0], [4.0, 40.0]]
@@ -52,7 +51,7 @@ class TestDelta:
     def test_deleted_rows_do_not_come_back(self, delta):
         assert len(find_files(delta)) == 1
         assert rows_of(delta) == LIVE
-        assert lake_version(delta) == "Delta table, version 2"
+        assert list(InputFiles(delta).facts.values()) == ["Delta table, version 2"]
 
     def test_overwritten_rows_do_not_come_back(self, delta):
         import deltalake
@@ -115,7 +114,7 @@ class TestIceberg:
         assert rows_of(folder) == LIVE
         assert rows_of(iceberg.metadata_location) == LIVE
         version = f"Iceberg table, snapshot {iceberg.current_snapshot().snapshot_id}"
-        assert lake_version(folder) == version
+        assert list(InputFiles(folder).facts.values()) == [version]
 
     def test_a_table_in_a_store(self, store, tmp_path):
         sql = pytest.importorskip("pyiceberg.catalog.sql")

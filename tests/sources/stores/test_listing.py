@@ -7,7 +7,8 @@ import os
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.naming import find_files, look_up
+from biglp._sources import InputFiles
+from biglp._sources.naming import find_files
 from store_server import FAULTS
 
 NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.parquet"]
@@ -45,7 +46,7 @@ def test_what_is_not_there(store):
 
 def test_looking_up_copies_nothing(store):
     store.put("x.csv", b"x\n1\n")
-    named = look_up(store.uri("x.csv"))
+    named = InputFiles(store.uri("x.csv"))
     assert named.is_table
     assert named.format.name == "CSV"
     assert not any(request.startswith("GET /bucket/") for request in store.asked)

@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import as_source
+from biglp._sources import InputFiles, as_source
 from biglp._sources.labels.files import read_labels
-from biglp._sources.peek import peek
 
 FOLDERS = ("year=2023/lang=de", "year=2023/lang=en", "year=2024/lang=a%20b")
 
@@ -47,7 +46,7 @@ def folder(request, tmp_path):
 
 
 def test_they_are_columns(folder):
-    columns = peek(folder).columns
+    columns = InputFiles(folder).peek().columns
     assert (columns["year"], columns["lang"]) == ("int64", "string")
     source = as_source(folder, label_column="lang")
     expected = [[0.5, 2023], [0.75, 2023], [1.5, 2023], [1.75, 2023], [2.5, 2024], [2.75, 2024]]

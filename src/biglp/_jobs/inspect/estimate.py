@@ -15,12 +15,12 @@ from biglp._fit.memory import MemoryPlan
 from biglp._fit.prepare import learn_chain, size_of_transformed
 from biglp._jobs.inspect import stored
 from biglp._jobs.inspect.clock import Pace
-from biglp._jobs.inspect.probe import Probe
 from biglp._jobs.inspect.trial import Trial
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._lowrank.rows import TrainingRows
 from biglp._sources import working_dtype
+from biglp._sources.probe import Probe
 
 PARQUET_ROWS_PER_SECOND = 5e6
 SPARSE_ROWS = 1000

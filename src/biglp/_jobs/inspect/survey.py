@@ -14,16 +14,16 @@ from biglp._core.settings import Settings
 from biglp._engines import Engine, make_engine
 from biglp._fit.memory import least_memory
 from biglp._jobs.fit import FitJob, per_class
-from biglp._jobs.inputs import LABEL_OPTIONS, Inputs
+from biglp._jobs.inputs import LABEL_OPTIONS
 from biglp._jobs.inspect.estimate import Estimate, Trials
-from biglp._jobs.inspect.probe import Probe, probe
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
-from biglp._sources import ReadOptions
+from biglp._sources import InputFiles, ReadOptions
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
-from biglp._sources.peek import FileFacts, peek
+from biglp._sources.peek import FileFacts
+from biglp._sources.probe import Probe
 from biglp._sources.stores.copies import copying_to
 from biglp._sources.tables.problems import NoFeaturesError
 
@@ -50,7 +50,7 @@ class Survey:
 
     Attributes
     ----------
-    inputs : Inputs
+    inputs : InputFiles
     labels, label_column, weight_column, id_column, unlabelled, metadata
         Where the labels are, as for ``fit``; none are needed.
     reading : dict
@@ -62,7 +62,7 @@ class Survey:
         Whether methods are tried on more rows, which takes longer.
     """
 
-    inputs: Inputs
+    inputs: InputFiles
     labels: tuple[str, ...] = ()
     label_column: str | None = None
     weight_column: str | None = None
@@ -82,7 +82,7 @@ class Survey:
         """Where the labels are, if anywhere."""
         named = {name: getattr(self, name) for name in LABEL_OPTIONS}
         memory = parse_memory(self.memory)
-        return LabelInput(self.inputs.paths, **named, reading=self.reading, memory=memory)
+        return LabelInput(self.inputs, **named, reading=self.reading, memory=memory)
 
     def read_labels(self, facts: FileFacts) -> Gathered | None:
         """The labels, where anything says where they are."""
@@ -105,9 +105,10 @@ def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
 
 def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
     inputs, label_column = asked.inputs, asked.label_column
+    named = [inputs.paths] if isinstance(inputs.paths, str) else inputs.paths
     reading = dict(asked.reading)
     layout = {name: reading[name] for name in LAYOUT if name in reading}
-    facts = peek(inputs.paths, **layout)
+    facts = inputs.peek(ReadOptions(**layout))
     gathered = asked.read_labels(facts)
     found = None if gathered is None else gathered.labels
     if inputs.is_table:
@@ -116,11 +117,11 @@ def _survey(asked: Survey, progress: Progress | None) -> dict[str, Any]:
     rows = found.n_rows if found is not None else facts.n_rows
     looked: Probe | NoFeaturesError
     try:
-        looked = replace(probe(inputs, ReadOptions(**reading)), n_rows=rows)
+        looked = replace(inputs.probe(ReadOptions(**reading)), n_rows=rows)
     except NoFeaturesError as error:  # what would be done with each column is known all the same
         looked = error
     return {
-        "name": ", ".join(inputs.names),
+        "name": ", ".join(named),
         "format": facts.kind,
         "size": facts.size,
         "rows": rows,
@@ -179,9 +180,9 @@ def _plan(job: FitJob) -> dict[str, Any]:
     job.destination.settle(identity, resume=job.resume, overwrite=job.overwrite)
     settings = job.settings()
     layout = {name: value for name, value in job.reading.items() if name in LAYOUT}
-    facts = peek(job.rows.paths, **layout)
+    facts = job.rows.peek(ReadOptions(**layout))
     labels = _read(job.label_input, facts).labels
-    looked = probe(job.rows, ReadOptions(**{**job.reading, **job.label_input.not_features}))
+    looked = job.rows.probe(ReadOptions(**{**job.reading, **job.label_input.not_features}))
     looked = replace(looked, n_rows=labels.n_rows)
     with job.make_engine() as engine:
         engine.progress = Progress()

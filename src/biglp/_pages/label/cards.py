@@ -71,6 +71,7 @@ class Cards:
                     "nearest": nearest[place],
                 }
             )
+        session.source.check_unchanged()  # a page may be open for days
         return found
 
     def _shares(self, fit: Fit | None, rows: Sequence[int]) -> np.ndarray:

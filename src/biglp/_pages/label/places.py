@@ -165,6 +165,7 @@ class MapMaker:
             features = features_of(graph, whole.take(rows[part]))
             places[part] = row_map.places(features)
             landmarks[part] = largest(features)
+        whole.check_unchanged()
         return places, landmarks
 
 

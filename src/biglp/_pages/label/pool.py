@@ -85,6 +85,7 @@ class PoolSource(Source):
         more.__dict__.update(self.__dict__)
         more.rows = np.concatenate([self.rows, rows])
         more._parts = [*self._parts, self.whole.take(np.sort(rows))[np.argsort(np.argsort(rows))]]
+        self.whole.check_unchanged()
         more.n_rows = len(more.rows)
         more._places = None
         return more

@@ -99,7 +99,7 @@ class Session:
         self.memory = parse_memory(job.memory_given)
         beside = replace(job, labels=job.labels[:-1]).label_input
         reading = {**job.reading, **beside.not_features, "cache": wanted.cache}
-        self.source: Source = as_source(job.rows.paths, **reading)
+        self.source: Source = as_source(beside.files, **reading)
         known = Known()
         if job.labels[:-1] or job.label_column is not None:
             merged = beside.pairs(self.source.n_rows)[0]

@@ -158,7 +158,7 @@ def make_view(
     ParameterError
         When an option names what is not there.
     """
-    if beside.named_table is None:
+    if beside.table_files is None:
         if show or images is not None:
             option = "show" if show else "images"
             given = show[0] if show else str(images)

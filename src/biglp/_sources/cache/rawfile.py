@@ -41,8 +41,10 @@ class RawFile:
     stamp : FileStamp
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.stamp = FileStamp.of(path)
+    _handle: int | None = None
+
+    def __init__(self, path: str | os.PathLike[str], stamp: FileStamp | None = None) -> None:
+        self.stamp = stamp or FileStamp.of(path)
         try:
             with unwarned():
                 mapped = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -59,13 +61,11 @@ class RawFile:
         self._offset = int(mapped.offset)
         self._entry_bytes = int(self.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
         self._by_columns = bool(mapped.flags.f_contiguous and not mapped.flags.c_contiguous)
-        self._handle: int | None = None
         self._ends: deque[int] = deque(maxlen=32)
         self._asked = 0
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return entries ``start`` to ``stop`` (exclusive) of the first axis."""
-        self.stamp.check()
         if self._by_columns:
             return self._columns(start, stop)
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
@@ -76,7 +76,6 @@ class RawFile:
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         """Return the entries at increasing ``indices``, near ones with one read."""
-        self.stamp.check()
         indices = np.asarray(indices)
         if self._by_columns:
             return self._chosen_of_columns(indices)
@@ -158,6 +157,7 @@ class RawFile:
 
     def _open(self) -> int:
         if self._handle is None:
+            self.stamp.check()  # the file that was looked at; whether it stays so, its users ask
             handle = open_handle(self.stamp.path, os.O_RDONLY)
             self._handle = handle
             weakref.finalize(self, os.close, handle)

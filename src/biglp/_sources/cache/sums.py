@@ -85,9 +85,8 @@ class CheckedFile(RawFile):
     def __init__(self, path: Path) -> None:
         self._path = os.path.abspath(path)
         self.stamp = FileStamp.of(path)
-        self._handle = None
         self._check(0, 1)  # the header
-        super().__init__(path)
+        super().__init__(path, self.stamp)
 
     def _fill(self, view: memoryview, position: int) -> None:
         self._check(position, position + len(view))

@@ -35,8 +35,6 @@ class ArrowTable(TableFile):
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Return a record batch; without compression nothing is copied."""
-        if self.stamp is not None:
-            self.stamp.check()
         try:
             batch = self._open(columns).get_batch(part)
             batch.validate(full=True)  # a damaged file may name places outside its buffers
@@ -53,7 +51,14 @@ class ArrowTable(TableFile):
         options = pa.ipc.IpcReadOptions()
         if columns is not None:
             options.included_fields = [self.schema.get_field_index(name) for name in columns]
-        return pa.ipc.open_file(pa.memory_map(self._path), options=options)
+        mapped = self._handle
+        if mapped is None:
+            if self.stamp is not None and self.stamp.elsewhere:
+                self.stamp.check()
+            mapped = pa.memory_map(self._path if self.stamp is None else self.stamp.path)
+            if self._stays_open:
+                self._handle = mapped
+        return pa.ipc.open_file(mapped, options=options)
 
 
 class ArrowFormat(TableFormat):

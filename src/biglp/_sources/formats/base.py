@@ -124,7 +124,7 @@ class Format:
     from anywhere in the file; a format whose rows are converted first has to define :meth:`peek`
     and :meth:`probe`, which may not convert. ``files`` are names of files, of which a format of
     rows that is not registered as shards is given one, or the description of rows that are in no
-    file.
+    file; a format of tables is given files that are open (:class:`TableFormat`).
 
     Attributes
     ----------
@@ -149,11 +149,11 @@ class Format:
     names_labels: bool = False
     has_minus_one: bool = False
 
-    def open(self, files: Sequence[str], options: ReadOptions) -> Source:
+    def open(self, files: Sequence[Any], options: ReadOptions) -> Source:
         """Open files as one source of rows."""
         raise cannot_open(files)
 
-    def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
+    def peek(self, files: Sequence[Any], options: ReadOptions) -> FileFacts:
         """Say what files hold, without reading or converting their rows."""
         source = self.open(files, options)
         stamps = [FileStamp.of(split_inside(file)[0]) for file in files] if self.in_files else []
@@ -169,12 +169,12 @@ class Format:
             converted=False,
         )
 
-    def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
+    def probe(self, files: Sequence[Any], options: ReadOptions, wanted_rows: int) -> Probe:
         """Read some rows, to estimate how long reading all of them takes."""
         # Without options: missing="mean" would read all rows to find the means.
         return probe_rows(self.open(files, ReadOptions()), wanted_rows)
 
-    def count_rows(self, files: Sequence[str]) -> list[int]:
+    def count_rows(self, files: Sequence[Any]) -> list[int]:
         """Count the rows of each file."""
         return [self.peek([file], ReadOptions()).n_rows for file in files]
 

@@ -63,6 +63,7 @@ class ArrayFile(ABC):
         """The file, open."""
         with self._lock:
             if self._file is None:
+                self.check()
                 try:
                     self._file = self.open_file()
                 except (OSError, ValueError, KeyError) as error:
@@ -138,9 +139,12 @@ class ChunkedSource(FileSource):
         cuts = np.flatnonzero(np.diff(indices // self._part_rows)) + 1
         return self._gather([part for part in np.split(indices, cuts) if len(part)])
 
+    def check_unchanged(self) -> None:
+        """Raise when the file is no longer the one that was looked at first."""
+        self._file.check()
+
     def _gather(self, wanted: Sequence[slice | np.ndarray]) -> np.ndarray:
         """Rows of several parts, in order; each of ``wanted`` lies in one part."""
-        self._file.check()
         found = []
         for rows in wanted:
             first = int(rows.start if isinstance(rows, slice) else rows[0])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import pyarrow.csv
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
 from biglp._core.memory import format_bytes
 from biglp._sources.formats.charset import PLAIN
 from biglp._sources.formats.numerals import MISSING_TEXTS
@@ -73,20 +71,15 @@ def row_too_long(name: str, layout: Layout) -> BadRowsError:
     )
 
 
-@lru_cache(maxsize=8)
-def first_types(stamp: FileStamp, layout: Layout) -> tuple[Any, dict[str, tuple[str, ...]]]:
-    """Types of the columns by their first rows, and remarks on numbers that look like text.
-
-    They are kept, because a table is opened for its rows, its labels and its IDs, and types of
-    thousands of columns take a second.
-    """
+def first_types(path: str, layout: Layout) -> tuple[Any, dict[str, tuple[str, ...]]]:
+    """Types of the columns by their first rows, and remarks on numbers that look like text."""
     with (
-        open_text(stamp.path) as file,
+        open_text(path) as file,
         open_reader(file, layout, None, MISSING_TEXTS) as reader,
     ):
         first = reader.read_next_batch()
     commas: dict[str, tuple[str, ...]] = {}
     if layout.delimiter != ",":
         texts = [field.name for field in first.schema if content_of(field.type) == "text"]
-        commas = {name: with_commas(stamp.path, name, first.column(name)) for name in texts}
+        commas = {name: with_commas(path, name, first.column(name)) for name in texts}
     return first.schema, commas

@@ -5,6 +5,7 @@ Text cannot be read from the middle, so these files are streamed once into a blo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -48,7 +49,7 @@ class DelimitedTable(TableFile):
     ----------
     path : path
     options : ReadOptions
-        Layout, and the encoding that says which columns are text, if one is known.
+        Layout.
     like : TableFile, optional
         First file of the same table, whose columns this one has.
     """
@@ -64,17 +65,23 @@ class DelimitedTable(TableFile):
         self.stamp = FileStamp.of(path)
         self._layout = layout = look_at(self.name, options)
         self._checked_quotes = False
-        self._encoding = options.encoding
+        self._encoding: Encoding | None = None
         self.words = layout.words
-        if layout.charset.guessed:
-            self.remarks = (not_utf8(path, layout.charset.name),)
         check_names(pa.schema([(name, pa.null()) for name in layout.names]), self.name)
         self.part_rows = []
         self.n_rows_guess = guess_rows(self.name, self.stamp.size)
-        if like is not None and set(like.schema.names) >= set(layout.names):
+        self._commas: dict[str, tuple[str, ...]] = {}
+        if isinstance(like, DelimitedTable) and set(like.schema.names) >= set(layout.names):
             self.schema = pa.schema([like.schema.field(name) for name in layout.names])
         else:
-            self.schema = self._find_types(options.encoding)
+            self.schema = self._find_types()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """A guessed encoding of letters, and numbers that were taken for text."""
+        guessed = self._layout.charset.guessed
+        about = (not_utf8(self.name, self._layout.charset.name),) if guessed else ()
+        return sum(self._commas.values(), about)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Parse these columns from the first line to the last."""
@@ -103,14 +110,30 @@ class DelimitedTable(TableFile):
             skip = False
         return ""
 
-    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
-        """Read columns as they are written from now on."""
+    def as_written(self, *columns: str, keep_all: bool = False) -> DelimitedTable:
+        """The file with these columns as text."""
+        table = copy.copy(self)
         for column in columns:
             place = self.schema.get_field_index(column)
-            self.schema = self.schema.set(place, pa.field(column, pa.string()))
-        self._missing = ("",) if keep_all else MISSING_TEXTS
+            table.schema = table.schema.set(place, pa.field(column, pa.string()))
+        table._missing = ("",) if keep_all else MISSING_TEXTS
+        return table
 
-    def _find_types(self, encoding: Encoding | None) -> Any:
+    def with_encoding(self, encoding: Encoding) -> DelimitedTable:
+        """The file with columns of the types that they had in the training rows."""
+        table = copy.copy(self)
+        table._encoding = encoding
+        known = {column.name: column for column in encoding.columns or ()}
+        table.schema = pa.schema(
+            [
+                (name, known[name].read_as(kind) if name in known else kind)
+                for name, kind in zip(self.schema.names, self.schema.types, strict=True)
+            ]
+        )
+        table._commas = {name: told for name, told in self._commas.items() if name not in known}
+        return table
+
+    def _find_types(self) -> Any:
         """Numbers are float64, dates and times what they are; everything else is text.
 
         A whole column is numbers or text, whatever its first rows look like: a text further down
@@ -121,7 +144,7 @@ class DelimitedTable(TableFile):
         if self._layout.header and next(islice(lines, 1, 2), None) is None:
             raise no_rows  # before the parser is made, which takes some KB a column
         try:
-            first, commas = first_types(self.stamp, self._layout)
+            first, commas = first_types(self.name, self._layout)
         except StopIteration:
             raise no_rows from None
         except (pa.ArrowException, OSError, EOFError) as error:
@@ -134,11 +157,8 @@ class DelimitedTable(TableFile):
                 kind = field.type
             elif content in ("number", "nothing"):
                 kind = pa.float64()
-            column = encoding.column(field.name) if encoding is not None else None
-            if column is not None:
-                kind = column.read_as(kind)
-            elif kind == pa.string():
-                self.remarks += commas.get(field.name, ())
+            if kind == pa.string() and field.name in commas:
+                self._commas[field.name] = commas[field.name]
             fields.append((field.name, kind))
         return pa.schema(fields)
 

@@ -5,6 +5,7 @@ Text cannot be read from the middle, so these files are streamed once into a blo
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -70,11 +71,13 @@ class JsonLinesTable(TableFile):
             if text[1].strip():
                 yield from pieces(self._parse(text, schema).select(list(columns)))
 
-    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
-        """Read fields with the types they have at the beginning of the file, integers as such."""
+    def as_written(self, *columns: str, keep_all: bool = False) -> JsonLinesTable:
+        """Fields with the types they have at the beginning of the file, integers as such."""
+        table = copy.copy(self)
         for column in columns:
             place = self.schema.get_field_index(column)
-            self.schema = self.schema.set(place, self._found.field(column))
+            table.schema = table.schema.set(place, self._found.field(column))
+        return table
 
     def _texts(self) -> Iterator[tuple[int, bytes]]:
         """Pieces of whole lines, and the number of the first line of each."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from biglp._core.files import FileStamp
 from biglp._sources.formats.base import LABEL_NAMES, Format, LabelColumns, LabelPiece
 from biglp._sources.formats.textfiles import decoded, find_charset_of, open_text
 
@@ -25,7 +24,6 @@ class LinesFormat(Format):
 
 def labels_in_lines(path: str, n_rows: int | None) -> Iterator[LabelPiece]:
     """One label a line; one line more than there are rows means that the first is a name."""
-    stamp = FileStamp.of(path)
     charset = find_charset_of(path).name
     n_lines = sum(map(len, _pieces(path, charset)))
     skip = n_rows is not None and n_lines == n_rows + 1
@@ -35,7 +33,6 @@ def labels_in_lines(path: str, n_rows: int | None) -> Iterator[LabelPiece]:
     for piece in _pieces(path, charset):
         yield LabelPiece(piece[1:] if skip else piece, text=True)
         skip = False
-    stamp.check()
 
 
 def _pieces(path: str, charset: str) -> Iterator[list[str]]:

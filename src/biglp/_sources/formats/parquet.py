@@ -64,7 +64,6 @@ class ParquetTable(TableFile):
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         """Decode the columns of one row group."""
-        self.stamp.check()
         try:
             with self._open() as file:
                 # One thread: several row groups are decoded at once by the engine's workers.
@@ -134,7 +133,7 @@ class ParquetTable(TableFile):
             return 0  # without rows, or damaged, as the reading will say
         sizes = [column.total_uncompressed_size for column in stored]
         largest = stored[sizes.index(max(sizes))]
-        page = _unpacked_bytes(self.name, largest.data_page_offset)
+        page = _unpacked_bytes(self._opened(), largest.data_page_offset)
         return int(PAGES_HELD * sum(min(size, page) for size in sizes) / len(sizes))
 
     def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
@@ -157,18 +156,29 @@ class ParquetTable(TableFile):
         # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
         # the columns of a whole row group at once: 590 MB instead of 80 for 1 M rows × 100.
         return pq.ParquetFile(
-            self.name,
+            self._opened(),
             metadata=self._metadata,
             pre_buffer=False,
             buffer_size=buffer_bytes,
             page_checksum_verification=True,
         )
 
+    def _opened(self) -> Any:
+        """The file, which threads may read from at once, each with a reader of its own."""
+        file = self._handle
+        if file is None:
+            if self.stamp.elsewhere:
+                self.stamp.check()
+            file = pa.OSFile(self.stamp.path)
+            if self._stays_open:
+                self._handle = file
+        return file
+
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the file's footer behind; it is read again where it is needed."""
+        """Leave the file and its footer behind; they are read again where they are needed."""
         again = {"_places", "_ranges"}
         left = {name: value for name, value in self.__dict__.items() if name not in again}
-        return {**left, "_metadata": None}
+        return {**left, "_metadata": None, "_handle": None}
 
 
 def _whole(statistics: Any) -> bool:
@@ -196,15 +206,13 @@ def _described(file: Any, part: int, places: list[int]) -> list[Any]:
     return found
 
 
-def _unpacked_bytes(path: str, place: int) -> int:
+def _unpacked_bytes(file: Any, place: int) -> int:
     """Unpacked size of the page at a place of a file.
 
     It is the second number of the page's header. Each number stands behind a byte that tells its
     type, in groups of seven bits, the lowest first, its sign in the last of them.
     """
-    with open(path, "rb") as file:
-        file.seek(place)
-        header = file.read(8)
+    header = file.read_at(8, place)
     if header[:1] != NUMBER or header[2:3] != NUMBER:
         return PAGE_BYTES
     size = 0

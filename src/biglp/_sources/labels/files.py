@@ -18,7 +18,7 @@ from biglp._sources.array_names import INSIDE, split_inside
 from biglp._sources.damaged import explained_reading
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks
-from biglp._sources.naming import look_up
+from biglp._sources.naming import InputFiles
 
 
 @overload
@@ -100,14 +100,17 @@ def gather_labels(
     Parameters
     ----------
     path, n_rows, unlabelled
-        As in :func:`read_labels`.
+        As in :func:`read_labels`; the files may have been looked up already.
     columns : LabelColumns, optional
         Columns of labels, weights and IDs. By default the weights are the third column of a table
         of ``row``, ``label`` and ``weight``.
     """
     columns = columns or LabelColumns()
-    codes = LabelCodes(n_rows, str(path), unlabelled)
-    named = look_up(path, for_labels=not columns.by_line)
+    named = path
+    if not isinstance(path, InputFiles):
+        named = InputFiles(path, for_labels=not columns.by_line)
+    codes = LabelCodes(n_rows, str(named.paths), unlabelled)
+    _ = named.stamps  # taken before anything is read, and checked after it
     files = named.files
     if columns.label is not None and named.format.holds_arrays:
         files = tuple(f"{split_inside(file)[0]}{INSIDE}{columns.label}" for file in files)
@@ -121,6 +124,7 @@ def gather_labels(
             )
     with explained_reading(files[0]):
         codes.gather(named.format.read_labels(files, columns, n_rows))
+    named.check_unchanged()
     if named.format.has_minus_one:
         codes.refuse_plus_minus_one()
     return codes

@@ -19,8 +19,8 @@ from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.labels.distinct import smallest_integers
 from biglp._sources.labels.files import gather_labels
 from biglp._sources.labels.merging import Merged, Part, merge, told_of_ids
-from biglp._sources.labels.metadata import table_beside
-from biglp._sources.naming import Named, look_up
+from biglp._sources.labels.metadata import check_table_beside
+from biglp._sources.naming import InputFiles
 
 if TYPE_CHECKING:
     from biglp._sources.tables.row_columns import RowColumn, RowColumns
@@ -63,7 +63,7 @@ class LabelInput:
 
     Attributes
     ----------
-    rows : path, list of paths or None
+    rows : path, list of paths, InputFiles or None
         The rows; None where they are in memory.
     labels : tuple of path
         Files of labels. They come after those in the table of the rows.
@@ -91,15 +91,31 @@ class LabelInput:
     memory: int | None = None
 
     @cached_property
-    def named(self) -> Named | None:
+    def files(self) -> InputFiles | None:
         """Files of the rows."""
-        return None if self.rows is None else look_up(self.rows)
+        return None if self.rows is None else InputFiles.of(self.rows)
 
     @cached_property
-    def named_table(self) -> Named | None:
+    def label_files(self) -> tuple[InputFiles, ...]:
+        """The files of labels."""
+        return tuple(InputFiles(os.fspath(path), for_labels=True) for path in self.labels)
+
+    @cached_property
+    def metadata_files(self) -> InputFiles | None:
+        """Files of the table beside the rows, if one was named."""
+        return None if self.metadata is None else InputFiles(self.metadata)
+
+    @property
+    def table_files(self) -> InputFiles | None:
         """Files of the table with a line for each row; None where there is none."""
-        named = self.named if self.metadata is None else look_up(self.metadata)
-        return named if named is not None and named.is_table else None
+        files = self.files if self.metadata is None else self.metadata_files
+        return files if files is not None and files.is_table else None
+
+    def check_unchanged(self) -> None:
+        """Raise when a file that is not one of the rows is no longer what it was."""
+        for files in (self.metadata_files, *self.label_files):
+            if files is not None:
+                files.check_unchanged()
 
     @property
     def decoding_bytes(self) -> int:
@@ -111,18 +127,21 @@ class LabelInput:
     @cached_property
     def beside(self) -> RowColumns:
         """The table with a line for each row."""
-        if self.named_table is None:
+        if self.table_files is None:
             option, name = ("id_column", self.id_column)
             if name is None:
                 option, name = ("label_column", self.label_column)
-            where = "rows in memory" if self.named is None else self.named.files[0]
+            where = "rows in memory" if self.files is None else self.files.files[0]
             raise ParameterError(
                 f"{option}={name!r} means nothing for {where}, which is no table with named "
                 "columns; leave it out, and give labels by row number."
             )
         from biglp._sources.tables.row_columns import RowColumns  # needs pyarrow
 
-        return RowColumns(self.named_table, self.reading if self.metadata is None else {})
+        if self.metadata is None:
+            return RowColumns(self.table_files, self.reading)
+        _ = self.table_files.stamps  # before anything is read
+        return RowColumns(self.table_files)
 
     @cached_property
     def ids(self) -> RowColumn | None:
@@ -143,7 +162,7 @@ class LabelInput:
         if self.label_column is None or self.in_array:
             return False
         if self.labels:  # then the column may be one of the labels' files
-            return self.named_table is not None and self.label_column in self.beside.names
+            return self.table_files is not None and self.label_column in self.beside.names
         self.beside.check("label_column", self.label_column)
         return True
 
@@ -151,7 +170,7 @@ class LabelInput:
     def in_array(self) -> bool:
         """Whether the column of labels is an array in the files of the rows."""
         beside = self.label_column is not None and not self.labels and self.metadata is None
-        return beside and self.named is not None and self.named.format.holds_arrays
+        return beside and self.files is not None and self.files.format.holds_arrays
 
     @property
     def anywhere(self) -> bool:
@@ -161,9 +180,9 @@ class LabelInput:
     @property
     def holds_labels(self) -> bool:
         """Whether the rows' files hold labels in a place that need not be named."""
-        if self.named is None or self.metadata is not None:
+        if self.files is None or self.metadata is not None:
             return False
-        return self.named.format.holds_labels
+        return self.files.format.holds_labels
 
     @property
     def not_features(self) -> dict[str, Any]:
@@ -204,9 +223,9 @@ class LabelInput:
 
     def pairs(self, n_rows: int | None) -> tuple[Merged, int, list[LabelWarning]]:
         """Rows and labels of all places, of however many classes; the number of rows; warnings."""
-        if self.metadata is not None and self.named is not None:
-            table_beside(self.named, self.metadata)
-        if n_rows is None and self.labels and self.named_table is not None:
+        if self.metadata_files is not None and self.files is not None:
+            check_table_beside(self.files, self.metadata_files)
+        if n_rows is None and self.labels and self.table_files is not None:
             n_rows = self.beside.count()
         parts, warnings = [], list[LabelWarning]()
         for codes in self._read_all(n_rows):
@@ -222,6 +241,8 @@ class LabelInput:
             told = told_of_ids(codes.name, joined.unknown, joined.repeated)
             warnings += [LabelWarning(line) for line in told]
         warnings += self._labels_among_features()
+        if self.metadata_files is not None:
+            self.metadata_files.check_unchanged()
         merged = merge(parts)
         assert n_rows is not None
         return merged, n_rows, warnings
@@ -230,7 +251,7 @@ class LabelInput:
         """Columns of the rows' table that look like labels, where labels are those of files."""
         if not self.labels or self.label_column or self.metadata is not None:
             return []
-        if self.named_table is None or self.reading.get("columns"):
+        if self.table_files is None or self.reading.get("columns"):
             return []
         left_out = {self.id_column, *self.reading.get("drop", ())}
         names = [name for name in LABELS_BY_NAME if name in self.beside.names]
@@ -253,13 +274,13 @@ class LabelInput:
             name = f"column {self.label_column!r}"
             codes = LabelCodes(n_rows, name, self.unlabelled)
             columns = LabelColumns(self.label_column, self.weight_column, by_line=True)
-            codes.gather(labels_in_columns(self.beside.tables(), columns))
+            codes.gather(labels_in_columns(self.beside.tables, columns))
             yield codes
         elif not self.labels:
             array = self.label_column if self.in_array else None
-            yield gather_labels(self.rows, n_rows, LabelColumns(array), self.unlabelled)
+            yield gather_labels(self.files, n_rows, LabelColumns(array), self.unlabelled)
         columns = LabelColumns(
             self.label_column, self.weight_column, self.id_column, must=not self.in_rows
         )
-        for path in self.labels:
-            yield gather_labels(os.fspath(path), n_rows, columns, self.unlabelled)
+        for files in self.label_files:
+            yield gather_labels(files, n_rows, columns, self.unlabelled)

@@ -6,23 +6,20 @@ Embeddings often come as shards of numbers, with labels and IDs in a table of me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.damaged import explained_reading
-from biglp._sources.naming import Named, look_up
+from biglp._sources.naming import InputFiles
 
 
-def table_beside(rows: Named, metadata: Any) -> Named:
-    """Find the table beside rows, and check that it has a line for each of them.
+def check_table_beside(rows: InputFiles, table: InputFiles) -> None:
+    """Check that the table beside rows has a line for each of them.
 
     Parameters
     ----------
-    rows : Named
+    rows : InputFiles
         The rows. Where there are as many files of them as of the table, each is compared with its
         own; else all rows with all lines.
-    metadata : path or sequence of paths
-        The table.
+    table : InputFiles
 
     Raises
     ------
@@ -31,18 +28,15 @@ def table_beside(rows: Named, metadata: Any) -> Named:
     BadRowsError
         When the numbers of rows differ.
     """
-    table = look_up(metadata)
     if not table.is_table:
         raise ParameterError(
-            f"metadata={metadata!r} (--metadata) must be a table, such as Parquet or CSV, and "
+            f"metadata={table.paths!r} (--metadata) must be a table, such as Parquet or CSV, and "
             f"{table.files[0]} is not; labels in an array are given with labels= (--labels)."
         )
-    with explained_reading(table.files[0]):
-        lines = table.format.count_rows(table.files)
+    lines = table.count_rows()
     if not rows.in_files:
-        return table
-    with explained_reading(rows.files[0]):
-        counts = rows.format.count_rows(rows.files)
+        return
+    counts = rows.count_rows()
     if len(lines) == len(counts) > 1:
         _compare_each(rows.files, counts, table.files, lines)
     elif sum(lines) != sum(counts):
@@ -51,7 +45,6 @@ def table_beside(rows: Named, metadata: Any) -> Named:
             f"{_called(rows.files)} has {sum(counts):,}; it must have one for each, in the same "
             "order. Check metadata= (--metadata)."
         )
-    return table
 
 
 def _compare_each(

@@ -72,12 +72,6 @@ def live_files(place: Any) -> tuple[list[str], str]:
     return files, f"{kind} table, {version}"
 
 
-def lake_version(path: Any) -> str | None:
-    """Which version of a Delta or Iceberg table a path names; None where it names no such table."""
-    place = as_place(path)
-    return asked_once(live_files, place)[1] if is_lake(place) else None
-
-
 def refuse_parts(files: Iterable[Any]) -> None:
     """Refuse files that belong to such a table: some of them may be dead."""
     looked: set[str] = set()

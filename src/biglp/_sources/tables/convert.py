@@ -99,6 +99,9 @@ def _write_rows(
             task.advance(batch.num_rows)
         if writing is not None:
             writing.result()
+    for file in files:  # what is kept must be what the stamps in its name say
+        if file.stamp is not None:
+            file.stamp.check()
     if missing.counts:
         raise missing.error(name)
     if done == 0:

@@ -29,8 +29,15 @@ from biglp._sources.tables.tabular import TabularSource
 logger = logging.getLogger("biglp")
 
 
+MOST_OPEN = 64
+"""Files of a table that are kept open; a system allows a process about a thousand."""
+
+
 class TableFormat(Format):
     """A format with named columns.
+
+    Its methods are given the open files of a table (:meth:`InputFiles.tables`) where those of other
+    formats are given names; only labels come from files that nothing else has opened.
 
     Attributes
     ----------
@@ -43,27 +50,26 @@ class TableFormat(Format):
 
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
         """Open the files of one table."""
-        with explained_reading(files[0]):
-            first = self.table(files[0], options)
-        tables = [first]
-        for file in files[1:]:
+        tables: list[TableFile] = []
+        for number, file in enumerate(files):
             with explained_reading(file):
-                tables.append(self.table(file, options, first))
-        return with_partitions(tables, options)
+                tables.append(self.table(file, options, *tables[:1]))
+            if number >= MOST_OPEN:
+                tables[-1].close()
+        return tables
 
-    def open(self, files: Sequence[str], options: ReadOptions) -> FileSource:
+    def open(self, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
         """Open a table, converting it first where that pays and the disk has room."""
-        return open_tables(self.name, self.open_files(files, options), options)
+        return open_tables(self.name, tables, options)
 
-    def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
+    def peek(self, tables: Sequence[TableFile], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""
-        tables = self.open_files(files, options)
         if not any(table.n_rows_guess for table in tables):
-            raise no_rows(files[0])
+            raise no_rows(tables[0].name)
         words = tables[0].words
         return FileFacts(
             kind=f"{self.name} ({words})" if words else self.name,
-            files=tuple(files),
+            files=tuple(table.name for table in tables),
             size=sum(table.stamp.size for table in tables if table.stamp is not None),
             n_rows=sum(table.n_rows_guess for table in tables),
             exact=bool(tables[0].part_rows),
@@ -74,13 +80,12 @@ class TableFormat(Format):
             page_bytes=page_bytes_of(tables),
         )
 
-    def probe(self, files: Sequence[str], options: ReadOptions, wanted_rows: int) -> Probe:
+    def probe(self, tables: Sequence[TableFile], options: ReadOptions, wanted_rows: int) -> Probe:
         """Decode the first rows, to estimate how long decoding all of them takes."""
-        return probe_table(self.open_files(files, options), options)
+        return probe_table(tables, options)
 
-    def count_rows(self, files: Sequence[str]) -> list[int]:
+    def count_rows(self, tables: Sequence[TableFile]) -> list[int]:
         """Count the rows of each file; text has to be read for that."""
-        tables = self.open_files(files, ReadOptions())
         return [
             sum(table.part_rows)
             if table.part_rows
@@ -94,7 +99,7 @@ class TableFormat(Format):
         """Yield a column of labels, of which only this column is read."""
         named = (columns.label, columns.weight, columns.id)
         asked = ReadOptions(drop=tuple(name for name in named if name is not None))
-        return labels_in_columns(self.open_files(files, asked), columns)
+        return labels_in_columns(with_partitions(self.open_files(files, asked), asked), columns)
 
 
 def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
@@ -125,7 +130,7 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
         )
     store = CacheStore(name, stamps, options)
     found = store.find()
-    encoding, problem = (found, None) if found else _convert(store, tables, options)
+    tables, encoding, problem = (tables, found, None) if found else _convert(store, tables, options)
     _tell(tables, options)
     open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
     if problem is not None and open_original is not None:
@@ -142,20 +147,20 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
 
 def _convert(
     store: CacheStore, tables: Sequence[TableFile], options: ReadOptions
-) -> tuple[Encoding, str | None]:
+) -> tuple[Sequence[TableFile], Encoding, str | None]:
     """Convert a table; a column in which a text turns up is read as text from its first row.
 
-    Whether the text is found at the beginning of a file or later must make no difference.
+    Whether the text is found at the beginning of a file or later must make no difference. The
+    table is returned as it was read.
     """
     while True:
         try:
             encoding = make_encoding(tables, options)
-            return encoding, convert(store, tables, encoding, options.progress)
+            return tables, encoding, convert(store, tables, encoding, options.progress)
         except MixedColumnError as error:
             if options.categorical != "auto" or options.encoding is not None:
                 raise
-            for table in tables:
-                table.read_as_text(error.column)
+            tables = [table.as_written(error.column) for table in tables]
 
 
 def _tell(tables: Sequence[TableFile], options: ReadOptions) -> None:

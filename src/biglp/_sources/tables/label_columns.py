@@ -32,8 +32,8 @@ def labels_in_columns(tables: Sequence[TableFile], columns: LabelColumns) -> Ite
     text = not tables[0].typed
     if text:  # classes and IDs are read as they are written, whatever they look like
         as_written = [name for name in (found.label, found.id) if name is not None]
-        for table in tables:
-            table.read_as_text(*as_written, keep_all=found.weight is None)
+        keep_all = found.weight is None
+        tables = [table.as_written(*as_written, keep_all=keep_all) for table in tables]
     name = tables[0].name
     for batch in stream(tables, found.wanted):
         kind = batch.schema.field(found.label).type

@@ -70,11 +70,10 @@ class PartitionedTable(TableFile):
             return self._file.text_example(column)
         return f", in the folder {column}={self._values[column]}"
 
-    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
-        """Read columns as they are written; those of folders have one type in all files already."""
+    def as_written(self, *columns: str, keep_all: bool = False) -> TableFile:
+        """Columns as they are written; those of folders have one type in all files already."""
         stored = [column for column in columns if column not in self._values]
-        if stored:
-            self._file.read_as_text(*stored, keep_all=keep_all)
+        return PartitionedTable(self._file.as_written(*stored, keep_all=keep_all), self._values)
 
     def _stored(self, columns: Sequence[str]) -> list[str]:
         """Columns to read; one at least, which says how many rows there are."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.naming import Named
+from biglp._sources.naming import InputFiles
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import some
 from biglp._sources.tables.table import TableFile, stream, take_rows
@@ -23,28 +23,24 @@ class RowColumns:
 
     Attributes
     ----------
-    named : Named
+    files : InputFiles
         Its files.
     reading : dict
         How the user says it is read: options of :class:`biglp._sources.ReadOptions`.
     """
 
-    named: Named
+    files: InputFiles
     reading: dict[str, Any] = field(default_factory=dict)
-
-    @cached_property
-    def _first(self) -> TableFile:
-        return self._open()[0]
 
     @property
     def name(self) -> str:
         """What messages call the table."""
-        return self._first.name
+        return self.tables[0].name
 
     @property
     def names(self) -> list[str]:
         """Names of its columns."""
-        return list(self._first.schema.names)
+        return list(self.tables[0].schema.names)
 
     def check(self, option: str, *columns: str) -> None:
         """Refuse columns that are not there."""
@@ -55,9 +51,10 @@ class RowColumns:
                 f"{some(self.names, 20)}."
             )
 
+    @cached_property
     def tables(self) -> list[TableFile]:
-        """Open the files, as fresh objects that may be told how to read a column."""
-        return self._open()
+        """The files, open."""
+        return self.files.tables(ReadOptions(**self.reading))
 
     def stream(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the rows' entries in these columns, in order; text files as they are written."""
@@ -65,7 +62,7 @@ class RowColumns:
 
     def count(self) -> int:
         """Number of rows."""
-        tables = self._open()
+        tables = self.tables
         if tables[0].part_rows:
             return sum(table.n_rows_guess for table in tables)
         first = self.names[:1]
@@ -118,23 +115,8 @@ class RowColumns:
                 for batch in stream([table], columns):
                     yield batch.num_rows, lambda batch=batch: batch
 
-    def _open(self) -> list[TableFile]:
-        if not self.named.is_table:
-            raise ParameterError(
-                f"{self.named.files[0]} has no named columns, so that neither labels nor IDs can "
-                "be one of them; give labels as a file (--labels)."
-            )
-        tables: list[TableFile] = self.named.format.open_files(  # type: ignore[attr-defined]
-            self.named.files, ReadOptions(**self.reading)
-        )
-        return tables
-
     def _as_written(self, columns: Sequence[str]) -> list[TableFile]:
-        tables = self._open()
-        for table in tables:
-            if not table.typed:
-                table.read_as_text(*columns, keep_all=True)
-        return tables
+        return [table.as_written(*columns, keep_all=True) for table in self.tables]
 
 
 @dataclass(frozen=True)

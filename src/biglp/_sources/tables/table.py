@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
-from biglp._sources.tables.encoding import some
+from biglp._sources.tables.encoding import Encoding, some
 
 BATCH_ROWS = 1 << 14
 """Rows that are decoded at once when a table is streamed."""
@@ -66,6 +66,9 @@ class TableFile(ABC):
     page_bytes: int = 0
     words: str = ""
     remarks: tuple[str, ...] = ()
+    _handle: Any = None
+    """The file, where its format keeps it open."""
+    _stays_open: bool = True
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -89,12 +92,24 @@ class TableFile(ABC):
         """Say where a column holds text, for formats whose columns have no declared type."""
         return ""
 
-    def read_as_text(self, *columns: str, keep_all: bool = False) -> None:
-        """Read columns as they are written from now on; for columns without declared types.
+    def as_written(self, *columns: str, keep_all: bool = False) -> TableFile:
+        """The same file with columns as they are written, where they have no declared types.
 
         With ``keep_all`` nothing but an empty entry is missing, not even one that reads "NA".
         """
-        raise LookupError(f"{self.name} declares the types of its columns")
+        return self
+
+    def with_encoding(self, encoding: Encoding) -> TableFile:
+        """The same file with columns as an encoding expects them, where they have no types."""
+        return self
+
+    def close(self) -> None:
+        """Open the file for each reading from now on: it is one of very many."""
+        self._handle, self._stays_open = None, False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the open file behind."""
+        return {**self.__dict__, "_handle": None}
 
     def unreadable(self, error: Exception, part: int | None = None) -> BadRowsError:
         """Explain an error of the format's reader."""
@@ -160,14 +175,10 @@ def page_bytes_of(files: Sequence[TableFile]) -> int:
 def stream(files: Sequence[TableFile], columns: Sequence[str]) -> Iterator[Any]:
     """Yield all rows of all files in order, none of the batches empty."""
     for file in files:
-        if file.stamp is not None:
-            file.stamp.check()
         try:
             yield from (batch for batch in file.batches(columns) if batch.num_rows)
         except (pa.ArrowException, OSError) as error:
             raise file.unreadable(error) from error
-        if file.stamp is not None:
-            file.stamp.check()
 
 
 def pieces(batch: Any) -> Iterator[Any]:
