@@ -16,7 +16,7 @@ def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
 ):
     def refuse(*args, **options):
         raise MemoryBudgetError(
-            "memory=400 MB is too little. Give at least 900 MB (--memory 900MB)."
+            "memory=400 MB is too little. Give at least 900 MB (--memory 900MB).", 900 << 20
         )
 
     values, shown, _ = rows

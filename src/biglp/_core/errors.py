@@ -73,7 +73,18 @@ class ParameterError(InputError):
 
 
 class MemoryBudgetError(BigLPError, MemoryError):
-    """The work does not fit the memory that was given."""
+    """The work does not fit the memory that was given.
+
+    Parameters
+    ----------
+    message : str
+    least : int, optional
+        Bytes that would do, of the computer's memory.
+    """
+
+    def __init__(self, message: str, least: int | None = None) -> None:
+        super().__init__(message)
+        self.least = least
 
 
 class ModelFileError(BigLPError, ValueError):

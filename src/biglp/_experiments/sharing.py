@@ -45,7 +45,7 @@ def transductions(
             labels = encode_labels(y, source.n_rows)
             sink = ArraySink(labels.classes, source.n_rows, source.dtype)
             if graph is None:
-                graph = pipeline.graph(pipeline.prepare(source, labels, sink.n_bytes))
+                graph = pipeline.graph(pipeline.prepare(source, labels, sink.cost))
             problem = pipeline.problem(graph, labels)
             pipeline.answer(problem, pipeline.learn(problem), sink)
             yield sink.labels

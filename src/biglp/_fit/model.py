@@ -22,11 +22,11 @@ from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
 from biglp._core.place import Place
 from biglp._core.places import as_place, open_binary
-from biglp._core.shape import Shape, values_per_row
+from biglp._core.size import Size, values_per_row
 from biglp._engines import Engine
 from biglp._fit.class_names import classes_from_json, classes_to_json
 from biglp._fit.device import chosen_device
-from biglp._fit.memory import plan_scoring
+from biglp._fit.plan import plan_new_rows
 from biglp._fit.report import Report
 from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
@@ -117,7 +117,7 @@ class Model:
         values = float(source.n_features)
         if source.is_sparse and self.scaling.offset is None:  # centred rows are dense
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
-        shape = Shape(
+        size = Size(
             n_rows=source.n_rows,
             n_features=source.n_features,
             n_classes=len(self.classes),
@@ -130,11 +130,12 @@ class Model:
         factor, place = self.features.factor, place or Place()
         work = 0.0 if factor.is_graph else float(source.n_rows) * source.n_features * factor.rank
         place = replace(place, device=chosen_device(place.device, source, work, engine))
-        plan = engine.once(lambda: plan_scoring(memory, factor, shape, engine, place))
-        engine.limit_threads(plan.workers)
+        planned = engine.once(lambda: plan_new_rows(memory, factor, size, engine, place))
+        rows_each, workers = planned
+        engine.limit_threads(workers)
         rows = PreparedSource(source, self.dtype, self.scaling, place.device)
         features = replace(self.features, factor=factor.for_new_rows())
-        return Graph(engine, rows, cut_rows(rows, plan.rows_each), features)
+        return Graph(engine, rows, cut_rows(rows, rows_each), features)
 
     def save(self, path: Any) -> None:
         """Write the model to a file, which may be in a store, whole or not at all."""

@@ -15,11 +15,11 @@ from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import CardMemoryWarning, warn_caller
 from biglp._core.files import free_space
-from biglp._core.shape import Shape, values_per_row
+from biglp._core.size import HasCost, Size, values_per_row
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explain_bad_rows
 from biglp._fit.device import chosen_device
-from biglp._fit.memory import MemoryPlan, plan_memory
+from biglp._fit.plan import Plan, plan_fit
 from biglp._fit.settings import Settings
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
@@ -40,7 +40,7 @@ class Prepared:
     """Rows that are ready, and the plan by which they were cut."""
 
     rows: TrainingRows
-    plan: MemoryPlan
+    plan: Plan
 
     @property
     def can_be_smaller(self) -> bool:
@@ -59,17 +59,17 @@ class Prepared:
         for block in self.rows.blocks:
             block.memory.clear()
         rows_each = plan.rows_each // SMALLER
-        card = plan.card and replace(plan.card, rows_each=rows_each, rows=0, features=0)
+        gpu = plan.gpu and replace(plan.gpu, rows_each=rows_each, rows=0, features=0)
         moved = PreparedSource(source.inner, source.dtype, source.scaling, source.device)
         rows = replace(self.rows, source=moved, blocks=cut_rows(moved, rows_each))
-        return Prepared(rows, replace(plan, rows_each=rows_each, card=card))
+        return Prepared(rows, replace(plan, rows_each=rows_each, gpu=gpu))
 
     def where_it_ran(self, seconds: dict[str, float]) -> dict[str, Any]:
         """For the report: the device, what stayed there and how long each step took."""
-        device, card = self.rows.source.device, self.plan.card
+        device, gpu = self.rows.source.device, self.plan.gpu
         if device == "cpu":
             return {}
-        return {"device": {"name": device, **(card.describe() if card else {}), "seconds": seconds}}
+        return {"device": {"name": device, **(gpu.describe() if gpu else {}), "seconds": seconds}}
 
 
 def prepare(
@@ -78,7 +78,8 @@ def prepare(
     labels: Labels | Targets,
     settings: Settings,
     checkpoint: Checkpoint,
-    answer_bytes: int = 0,
+    *parts: HasCost,
+    n_rows: int | None = None,
 ) -> Prepared:
     """Choose precision, scaling and the cut into blocks.
 
@@ -90,11 +91,13 @@ def prepare(
     labels : Labels or Targets
     settings : Settings
     checkpoint : Checkpoint
-    answer_bytes : int
-        What the answers take where they stay in memory.
+    *parts : callables
+        The ``cost`` of what takes memory or time beside rows, graph and method.
+    n_rows : int, optional
+        Rows of all, where these are a part on which a fit of all is tried: the plan is that of all.
     """
     dtype, seed = working_dtype(source.dtype), settings.graph.seed
-    settings = on_device(settings, source, engine)
+    settings = on_device(settings, source, engine, n_rows)
     drawn: Rows | None = None
 
     def learn() -> dict[str, np.ndarray]:
@@ -108,8 +111,8 @@ def prepare(
 
     found = checkpoint.step("scaling", learn)
     scaling = stored_scaling(str(found["kind"]), found)
-    shape = Shape(
-        n_rows=source.n_rows,
+    size = Size(
+        n_rows=n_rows or source.n_rows,
         n_features=source.n_features,
         n_classes=labels.n_columns,
         n_labelled=len(labels.rows),
@@ -120,12 +123,12 @@ def prepare(
         n_machines=engine.n_machines,
         directions=directions_of(source, scaling),
         effort=settings.graph.effort,
-        card_row=card_row(source, scaling),
+        gpu_row=gpu_row(source, scaling),
     )
     # One plan for all processes: what is free ("auto") is not the same on every machine.
-    plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))
+    plan = engine.once(lambda: plan_fit(settings, size, engine, *parts))
     engine.limit_threads(plan.workers)
-    stay = plan.card is not None and plan.card.rows > 0
+    stay = plan.gpu is not None and plan.gpu.rows > 0
     prepared = PreparedSource(source, dtype, scaling, settings.graph.device, stay)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(TrainingRows(engine, prepared, blocks, seed, drawn), plan)
@@ -143,8 +146,8 @@ def on_device(
     return replace(settings, graph=replace(graph, device=device))
 
 
-def card_row(source: Source, scaling: Scaling) -> int:
-    """Bytes that a prepared row takes of a card if it stays there; 0 where it is there anyway."""
+def gpu_row(source: Source, scaling: Scaling) -> int:
+    """Bytes that a prepared row takes of a GPU if it stays there; 0 where it is there anyway."""
     dtype = working_dtype(source.dtype)
     if PreparedSource.are_there(source, dtype, scaling):
         return 0
@@ -205,7 +208,7 @@ def choose_store(factor: Factor, prepared: Prepared) -> FeatureStore:
     """Store features in memory, and those that do not fit in a file where that is faster."""
     source, plan = prepared.rows.source, prepared.plan
     on_device = source.device != "cpu"
-    if not factor.overwritable or (on_device and plan.card is None):
+    if not factor.overwritable or (on_device and plan.gpu is None):
         return NoStore()
     if plan.stores_features:
         return MemoryStore()

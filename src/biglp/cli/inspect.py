@@ -49,7 +49,7 @@ def inspect(
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
     from biglp._jobs.inputs import Inputs as Files
-    from biglp._jobs.inspect.survey import Survey, survey
+    from biglp._jobs.inspect import Survey, survey
     from biglp.cli.console import progress_bars, results_console
     from biglp.cli.lean import without_pandas
 

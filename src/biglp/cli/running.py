@@ -74,7 +74,8 @@ def run_resumable(job: Job, printing: Printing) -> None:
         run_job(job, printing, show_summary)
     except (Exception, KeyboardInterrupt) as error:
         if _prints(job) and not isinstance(error, CheckpointError):
-            _say_what_is_kept(job, _least_memory(error))
+            least = error.least if isinstance(error, MemoryBudgetError) else None
+            _say_what_is_kept(job, None if least is None else f"{-(-least >> 20)}MB")
         raise
 
 
@@ -86,12 +87,6 @@ def typed_command() -> str:
 def _prints(job: Job) -> bool:
     """Whether this process prints: of several MPI processes, the first one does."""
     return job.engine != "mpi" or speaks_to_user()
-
-
-def _least_memory(error: BaseException) -> str | None:
-    """The budget that a refusal of the memory plan asks for."""
-    asked = re.search(r"\(--memory (\w+)\)", str(error))
-    return asked[1] if isinstance(error, MemoryBudgetError) and asked else None
 
 
 def _changed(job: Job) -> list[str]:
