@@ -405,8 +405,9 @@ class Trials:
         again = size > 0.7 * available_memory() and not plan.stores_features
         for step in sweeps if again else sweeps[:1]:
             steps[step] = np.maximum(steps[step], probe.read_seconds)
-        # Others' work slows what is not tried, too.
-        pace = np.array([max(steps["learning"][0] / max(steps["learning"][1], 1e-3), 1.0), 1.0])
+        # Others' work on this machine slows down what is not tried, too.
+        clock, cpu = steps["prepare"] + steps["learning"]
+        pace = np.array([max(clock / max(cpu, 1e-3), 1.0), 1.0])
         untried = {step: pace * s for step, s in plan.seconds.items() if step not in steps}
         return Estimate(steps | untried, plan)
 
