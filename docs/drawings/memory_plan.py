@@ -4,9 +4,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from biglp._core.settings import Settings
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from biglp._engines.local import ThreadEngine
-from biglp._fit.memory import plan_memory
+from biglp._fit.plan import plan_fit
 
 PARTS = {
     "process": "Python and libraries",
@@ -18,16 +18,16 @@ PARTS = {
 COLOURS = ["#9fb3cf", "#d1495b", "#edae49", "#1f77b4", "#66a182"]
 BUDGETS = [250, 800, 1200, 1600]
 
-shape = Shape(10_000_000, 100, 4, 1_000, 100, np.dtype(np.float32))
+size = Size(10_000_000, 100, 4, 1_000, 100, np.dtype(np.float32))
 figure, axes = plt.subplots(figsize=(8, 2.8), layout="constrained")
 for place, budget in enumerate(BUDGETS):
     given = {"factor": "nystrom", "n_landmarks": 30, "memory": f"{budget}MB"}
-    plan = plan_memory(Settings.of(given), shape, ThreadEngine(2))
+    plan = plan_fit(Settings.of(given), size, ThreadEngine(2))
     left = 0.0
     for (part, name), colour in zip(PARTS.items(), COLOURS, strict=True):
-        size = getattr(plan, part) / 1e6
-        axes.barh(place, size, left=left, color=colour, label=name if place == 3 else None)
-        left += size
+        taken = getattr(plan, part) / 1e6
+        axes.barh(place, taken, left=left, color=colour, label=name if place == 3 else None)
+        left += taken
     if plan.wanted > plan.kept:
         rest = f"{(plan.wanted - plan.kept) / 1e6:,.0f} MB of features in a file"
         axes.text(max(left, budget) + 20, place, rest, va="center")  # not across the line

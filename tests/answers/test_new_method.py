@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from biglp._answers import ANSWERS, FILTERS, METHODS
-from biglp._answers.base import Answer, Extra, Learnt, Method
+from biglp._answers.base import Answer, Learnt, Method
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError, ParameterError
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._fit.memory import plan_memory
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
+from biglp._fit.plan import plan_fit
 from biglp._labels.labels import encode_labels
 from biglp._sinks import ArraySink
 from biglp._sources import as_source
@@ -58,8 +58,8 @@ class ToyMethod(Method):
             raise ParameterError("the toy plays with 100 landmarks at most.")
 
     @classmethod
-    def extra(cls, shape):
-        return Extra(small=5 << 20)
+    def cost(cls, size):
+        return Cost(fixed=5 << 20)
 
     @classmethod
     def learn(cls, problem):
@@ -128,7 +128,7 @@ def test_what_it_refuses_is_refused_before_any_row_is_read():
 
 
 def test_the_plan_reckons_with_it():
-    shape = Shape(20_000, 100, 3, 500, 100.0, np.dtype(np.float32))
+    size = Size(20_000, 100, 3, 500, 100.0, np.dtype(np.float32))
     plain, engine = settings_of(model()), ThreadEngine(2)
-    toy = plan_memory(toy_settings(), shape, engine)
-    assert toy.small - plan_memory(plain, shape, engine).small == 5 << 20
+    toy = plan_fit(toy_settings(), size, engine)
+    assert toy.small - plan_fit(plain, size, engine).small == 5 << 20

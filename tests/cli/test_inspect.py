@@ -6,12 +6,19 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from biglp._engines import make_engine
+from biglp._fit.pipeline import Pipeline
+from biglp._jobs import inspect
+from biglp._jobs.fit import FitJob
+from biglp._jobs.inspect import Trials
+from biglp._sources import InputFiles, ReadOptions, as_source
 from cli_tools import done, failed
 from made_tables import articles, some_labels
 from row_files import FEATURES, ROWS, write
@@ -89,35 +96,24 @@ def test_first_hour_8_estimates_are_near(here):
         assert estimates[options]["seconds"] > 0
 
 
-def test_first_hour_7_a_quick_look_learns_nothing(here, monkeypatch):
-    """Learning is counted, not tried, unless --full asks for it; a graph is tried once."""
-    from biglp._jobs.inspect import survey, trial
-
-    rng = np.random.default_rng(0)
-    np.save("rows.npy", rng.normal(size=(30_000, 3)).astype(np.float32))
-    np.save("labels.npy", np.where(np.arange(30_000) < 100, np.arange(30_000) % 2, -1))
-    methods = dict(list(survey.METHODS.items())[:2])
-    monkeypatch.setattr(survey, "METHODS", methods)
-    learnt, swept = [], []
-    learn, problem = trial.learn, trial.Pipeline.problem
-    monkeypatch.setattr(trial, "learn", lambda p: learnt.append(p) or learn(p))
-    monkeypatch.setattr(
-        trial.Pipeline, "problem", lambda *given: swept.append(given[1]) or problem(*given)
-    )
-    arguments = ("inspect", "rows.npy", "--labels", "labels.npy", "-k", 2500, "--json")
-    arguments += ("--threads", 2)  # more threads, more blocks
-    found = json.loads(done(*arguments).stdout)["methods"]
-    assert learnt == []
-    assert found[0]["steps"]["k-means"] == found[1]["steps"]["k-means"]
-    rows = [sum(block.n_rows for block in graph.blocks) for (graph,) in swept]
-    assert len(rows) == 2  # a few rows first, so that what is done once is not scaled
-    assert rows[0] < rows[1] < 5000
-    assert all(method["steps"]["decision"] > 0 for method in found)
-    methods.pop("default")
-    (full,) = json.loads(done(*arguments, "--full").stdout)["methods"]
-    assert len(learnt) == 1
-    assert sum(block.n_rows for block in swept[-1][0].blocks) > rows[1]
-    assert full["cpu_seconds"] > 0
+def test_sweeps_visit_a_part_of_the_rows_and_memory_is_that_of_the_fit(here):
+    """What a fit takes, and how its rows are cut, is said by its own plan."""
+    n_rows = 400_000
+    done("simulate", n_rows, 5, "-o", "sim.npy", "-q")
+    for factor, budget in (("nystrom", "150MB"), ("anchors", "1GB")):
+        parameters = {"factor": factor, "memory": budget, "n_landmarks": 60}
+        job = FitJob(("sim.npy",), Path("out"), labels=("sim.labels.npy",), parameters=parameters)
+        labels = job.label_input.gather(n_rows).labels
+        with make_engine("threads", 2) as engine:
+            source, settings = as_source("sim.npy"), job.settings()
+            expected = Pipeline(engine, settings).prepare(source, labels, *job.parts).plan
+            looked = InputFiles("sim.npy").probe(ReadOptions(), n_rows // 4)
+            found = Trials(engine, looked, labels).estimate(settings, *job.parts)
+            assert found.plan == expected
+            swept = engine.progress.steps["Gram"]
+            assert 0 < swept.rows < n_rows / 2
+        assert found.steps.keys() >= expected.seconds.keys()
+        assert all((seconds >= 0).all() for seconds in found.steps.values())
 
 
 def test_first_hour_7_inspect_loads_no_library_for_nothing(here, rows):
@@ -145,13 +141,11 @@ def test_first_hour_1_rows_that_are_projected(here):
 
 
 def test_memory_of_a_method_does_not_depend_on_those_tried_before(here, rows, monkeypatch):
-    from biglp._jobs.inspect import survey
-
     values, shown, _ = rows
     arguments = write("npy", values, shown)
     found = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
-    methods = dict(reversed(survey.METHODS.items()))
-    monkeypatch.setattr(survey, "METHODS", methods)
+    methods = dict(reversed(inspect.METHODS.items()))
+    monkeypatch.setattr(inspect, "METHODS", methods)
     again = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
     assert {each["name"]: each["memory"] for each in found} == {
         each["name"]: each["memory"] for each in again

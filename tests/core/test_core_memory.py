@@ -10,8 +10,8 @@ from biglp._core.errors import ParameterError
 from biglp._core.memory import (
     PeakMemory,
     available_memory,
-    card_memory,
     format_bytes,
+    free_gpu_memory,
     parse_memory,
     private_memory,
 )
@@ -123,7 +123,7 @@ def test_a_process_that_has_ended_uses_no_memory():
 
 @pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
 def test_a_processor_has_no_memory_of_a_card(device):
-    assert card_memory(device) is None
+    assert free_gpu_memory(device) is None
 
 
 def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
@@ -136,4 +136,4 @@ def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
         cuda = Cuda
 
     monkeypatch.setitem(sys.modules, "torch", Torch)
-    assert card_memory("cuda:1") == card_memory("torch:cuda") == 8 * GB
+    assert free_gpu_memory("cuda:1") == free_gpu_memory("torch:cuda") == 8 * GB

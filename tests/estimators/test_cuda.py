@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from biglp import LowRankLabelPropagation
 from biglp._core.arrays import is_torch, to_numpy
-from biglp._fit.card import LIBRARY_BYTES
+from biglp._fit.plan import GPU_LIBRARY_BYTES
 from clusters import MPIEXEC
 from helpers import blobs
 
@@ -116,7 +116,7 @@ class TestCard:
 
     @pytest.mark.parametrize("method", [1, 4], ids=["anchors", "nystrom"])
     def test_rows_that_do_not_fit_are_streamed(self, method):
-        facts = self.check_memory(2_000_000, dict(METHODS[method]), LIBRARY_BYTES + (3 << 29))
+        facts = self.check_memory(2_000_000, dict(METHODS[method]), GPU_LIBRARY_BYTES + (3 << 29))
         assert not facts["rows_stay"]
 
     def check_memory(self, n_rows, method, gpu_memory):

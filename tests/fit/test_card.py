@@ -1,5 +1,6 @@
 """The plan of a card's memory, and fits that keep to it, with the processor in the card's place."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -7,44 +8,48 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import device
+from biglp._core.device import Place
 from biglp._core.errors import CardMemoryWarning, MemoryBudgetError, ParameterError
 from biglp._core.settings import Settings
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._core.transfer import upload
 from biglp._engines import SerialEngine
-from biglp._fit import card, memory
-from biglp._fit.card import LIBRARY_BYTES, plan_card
+from biglp._fit import plan
+from biglp._fit import prepare as preparing
 from biglp._fit.pipeline import Pipeline
-from biglp._lowrank.base import Costs
+from biglp._fit.plan import GPU_LIBRARY_BYTES, Machine, plan_fit, plan_gpu
 from biglp._sources import prepared
 from biglp._sources.formats.tensors import TensorSource
-from biglp._transforms import Chain
 from helpers import blobs, clear_rows
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 
 DEVICE = "torch:cpu"
 MB = 1 << 20
-COSTS = Costs(row=1000, fitting=0, small=0, sums=0, sums_row=0, stored_row=80, device=MB)
+COST = Cost(row=1000, stored_row=80, gpu=MB)
 
 
-def shape(n_rows=1_000_000, card_row=400):
-    return Shape(n_rows, 100, 3, 10, 100.0, np.dtype(np.float32), card_row=card_row)
+def size_of(n_rows=1_000_000, gpu_row=400):
+    return Size(n_rows, 100, 3, 10, 100.0, np.dtype(np.float32), gpu_row=gpu_row)
 
 
 def card_of(amount):
     """A card with so much free memory."""
-    return mock.patch.object(card, "card_memory", return_value=amount)
+    return mock.patch.object(plan, "free_gpu_memory", return_value=amount)
+
+
+def machine(given=None):
+    return Machine(MB, SerialEngine(), Place(DEVICE, given))
 
 
 def planned(amount, given=None, **size):
     with card_of(amount):
-        return plan_card(DEVICE, given, COSTS, shape(**size), SerialEngine())
+        return plan_gpu(COST, size_of(**size), machine(given))
 
 
 class TestPlan:
     def test_none_without_a_card(self):
-        assert plan_card(DEVICE, None, COSTS, shape(), SerialEngine()) is None
+        assert plan_gpu(COST, size_of(), machine()) is None
 
     def test_rows_and_features_stay_where_they_fit(self):
         plan = planned(4000 * MB)
@@ -53,20 +58,20 @@ class TestPlan:
 
     def test_rows_come_before_features_and_blocks_before_both(self):
         fits = planned(4000 * MB)
-        less = planned(4000 * MB, given=LIBRARY_BYTES + fits.rows + 200 * MB)
+        less = planned(4000 * MB, given=GPU_LIBRARY_BYTES + fits.rows + 200 * MB)
         assert (less.rows > 0, less.features > 0) == (True, False)
-        least = planned(4000 * MB, given=LIBRARY_BYTES + 100 * MB)
+        least = planned(4000 * MB, given=GPU_LIBRARY_BYTES + 100 * MB)
         assert (least.rows, least.features) == (0, 80_000_000 * (least.features > 0))
         assert all(plan.expected <= plan.budget for plan in (fits, less, least))
 
     @pytest.mark.parametrize("given", [600, 800, 1000, 2000, 8000])
     def test_never_more_than_the_budget(self, given):
-        for size in ({}, {"card_row": 0}, {"n_rows": 300}, {"n_rows": 50_000_000}):
+        for size in ({}, {"gpu_row": 0}, {"n_rows": 300}, {"n_rows": 50_000_000}):
             plan = planned(10_000 * MB, given=given * MB, **size)
             assert plan.expected <= plan.budget == given * MB
 
     def test_rows_that_are_there_take_nothing_and_come_in_few_blocks(self):
-        plan = planned(100_000 * MB, card_row=0)
+        plan = planned(100_000 * MB, gpu_row=0)
         assert (plan.rows, plan.workers, plan.rows_each) == (0, 1, 1_000_000)
 
     def test_too_little_is_refused_with_what_would_do(self):
@@ -92,7 +97,11 @@ class TestFit:
         kept, n_copied = self.fit(X, y, 4000 * MB, factor=factor)
         assert n_copied < 2 * len(X)  # all rows once, and a few for their usual distances
         assert kept.report_["device"]["rows_stay"]
-        with mock.patch.object(Chain, "cost", return_value=1 << 40):
+        found = preparing.size_of_transformed
+        too_large = mock.patch.object(
+            preparing, "size_of_transformed", lambda *given: replace(found(*given), gpu_row=1 << 40)
+        )
+        with too_large:
             streamed, n_streamed = self.fit(X, y, 4000 * MB, factor=factor)
         assert not streamed.report_["device"]["rows_stay"]
         kept_features = factor in ("nystrom", "anchors")  # the others look at the rows again
@@ -186,7 +195,7 @@ class TestChosenDevice:
         products = torch.backends.cuda.matmul
         before = products.allow_tf32
         for precision in ("float32", "tf32"):
-            place = device.Place(DEVICE, None, precision)
+            place = Place(DEVICE, None, precision)
             with place.precisely():
                 assert products.allow_tf32 == (precision == "tf32")
             assert products.allow_tf32 == before
@@ -197,12 +206,12 @@ class TestChosenDevice:
 
 
 def test_the_host_needs_buffers_only():
-    big = Shape(100_000_000, 100, 4, 10, 100.0, np.dtype(np.float32), card_row=400)
+    big = Size(100_000_000, 100, 4, 10, 100.0, np.dtype(np.float32), gpu_row=400)
     given = {"factor": "nystrom", "n_landmarks": 20, "device": DEVICE, "memory": "4GB"}
     settings = Settings.of(given)
     with card_of(1 << 37):
-        plan = memory.plan_memory(settings, big, SerialEngine())
-    assert plan.card is not None
-    assert plan.card.rows > 0
-    assert plan.stores_features
-    assert plan.expected < 2 << 30
+        found = plan_fit(settings, big, SerialEngine())
+    assert found.gpu is not None
+    assert found.gpu.rows > 0
+    assert found.stores_features
+    assert found.expected < 2 << 30

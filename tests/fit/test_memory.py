@@ -166,14 +166,14 @@ def test_many_classes_count_where_the_graph_chooses():
     """Leave-one-out holds ten arrays of labelled rows by classes; six used to be counted."""
     from biglp import _answers
     from biglp._core.settings import Settings
-    from biglp._core.shape import Shape
+    from biglp._core.size import Size
     from biglp._lowrank import FACTORS
     from biglp._propagate.systems import MOST_LABELLED
     from helpers import model
 
-    shape = Shape(300_000, 5, 400, 8000, 5.0, np.dtype(np.float32))
+    size = Size(300_000, 5, 400, 8000, 5.0, np.dtype(np.float32), rank=20)
     settings = Settings.of(model(n_landmarks=20).get_params(deep=False)).graph
     counted = min(8000, MOST_LABELLED)
-    assert FACTORS["anchors"].costs(settings, shape).small >= 10 * 8 * counted * 400
+    assert FACTORS["anchors"].cost(settings, size).fixed >= 10 * 8 * counted * 400
     # Finding the weights of the members holds as many again: 442 MB were taken of 326.
-    assert _answers.METHODS["committee"].extra(shape).small >= 10 * 8 * counted * 400
+    assert _answers.METHODS["committee"].cost(size).fixed >= 10 * 8 * counted * 400

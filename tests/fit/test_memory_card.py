@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.memory import card_memory
+from biglp._core.memory import free_gpu_memory
 
 torch = pytest.importorskip("torch")
 LEFT_BYTES = 1 << 30
@@ -22,7 +22,7 @@ def test_a_fit_takes_what_is_free_on_the_card():
     others = torch.empty(
         torch.cuda.mem_get_info()[0] - LEFT_BYTES, dtype=torch.uint8, device="cuda"
     )
-    before, free = torch.cuda.memory_allocated(), card_memory("cuda")
+    before, free = torch.cuda.memory_allocated(), free_gpu_memory("cuda")
     torch.cuda.reset_peak_memory_stats()
     found = model.fit(X, y).transduction_
     assert torch.cuda.max_memory_allocated() - before <= free

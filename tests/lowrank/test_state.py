@@ -1,10 +1,12 @@
 """A factor is rebuilt from its state."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from biglp._core.arrays import to_dense
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from biglp._lowrank import FACTORS
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.linear import LinearFactor
@@ -26,6 +28,6 @@ def test_a_factor_is_rebuilt_from_its_state(kind, dtype):
     again = FACTORS[kind].from_state(factor.state())
     np.testing.assert_array_equal(to_dense(again.features(X)), to_dense(factor.features(X)))
     assert again.describe() == factor.describe()
-    shape = Shape(100, 5, 3, 9, 5.0, np.dtype(dtype))
-    needed = [one.row_bytes(one.rank, shape, "cpu") for one in (again, factor)]
+    size = Size(100, 5, 3, 9, 5.0, np.dtype(dtype))
+    needed = [one.sweep_cost(replace(size, rank=one.rank), "cpu").row for one in (again, factor)]
     assert needed[0] == needed[1] >= X.dtype.itemsize * 5

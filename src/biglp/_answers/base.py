@@ -13,7 +13,7 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_numpy
 from biglp._core.products import largest_column
 from biglp._core.settings import AnswerSettings
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.graph import Graph
@@ -230,27 +230,6 @@ class Learnt:
     held_out: HeldOut | None = None
 
 
-@dataclass(frozen=True)
-class Extra:
-    """Bytes that a method takes beyond the graph, and whether it loads scikit-learn.
-
-    Attributes
-    ----------
-    small : int
-        Small arrays and models.
-    block : int
-        In each block that is worked on.
-    sklearn : bool
-    loaded : int
-        Compiled loops.
-    """
-
-    small: int = 0
-    block: int = 0
-    sklearn: bool = False
-    loaded: int = 0
-
-
 class Method(ABC):
     """A way to learn an answer.
 
@@ -272,9 +251,9 @@ class Method(ABC):
             given_prior(settings.class_balance, labels.n_classes)
 
     @classmethod
-    def extra(cls, shape: Shape) -> Extra:
-        """Memory that the method takes beyond the graph's."""
-        return Extra()
+    def cost(cls, size: Size) -> Cost:
+        """What the method takes beyond the graph."""
+        return Cost(seconds={"learning": 0.2})
 
     @classmethod
     @abstractmethod

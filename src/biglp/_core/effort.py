@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 PAIR, PAIR_FEATURE = 2.2e-9, 0.02e-9
 """Seconds to compare a row with one other and keep the nearest five, and more for each feature."""
-TREE_STEP, PLAIN_STEPS = 0.8e-9, 4
-"""Seconds of one step down a tree, compiled, and how many of them one takes that is not."""
+TREE_STEP = 0.8e-9
+"""Seconds of one step down a tree, compiled."""
 
 
 @dataclass(frozen=True)

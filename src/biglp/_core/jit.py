@@ -18,6 +18,8 @@ import numpy as np
 
 P = ParamSpec("P")
 T = TypeVar("T")
+LOOPS = "compiled loops"
+"""What whoever loads them calls them in its cost."""
 COMPILER_BYTES = 16 << 20
 """What the compiler and what it has compiled take of memory."""
 

@@ -66,7 +66,7 @@ def available_memory() -> int:
     return max(free, LEAST_AVAILABLE)
 
 
-def card_memory(device: str) -> int | None:
+def free_gpu_memory(device: str) -> int | None:
     """Bytes of a GPU's memory that new work can use now; None for a processor.
 
     Parameters

@@ -31,6 +31,7 @@ from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
 from biglp._core.progress import Progress
+from biglp._core.size import Cost, Size
 from biglp._engines.slices import MAX_TERMS
 
 BlockFunction = Callable[[Block], Any]
@@ -116,6 +117,10 @@ class Engine(AbstractContextManager["Engine"], ABC):
                 "engine 'threads' or 'mpi' (where it is the threads of each rank)."
             )
         return cls() if value is None else cls(value)  # type: ignore[call-arg]
+
+    def cost(self, size: Size) -> Cost:
+        """What its libraries take of every process."""
+        return Cost(libraries={type(self).__name__: self.library_bytes})
 
     @abstractmethod
     def sum_blocks(

@@ -45,7 +45,7 @@ def transductions(
             labels = encode_labels(y, source.n_rows)
             sink = ArraySink(labels.classes, source.n_rows, source.dtype)
             if graphs is None:
-                graphs = pipeline.graphs(pipeline.prepare(source, labels, sink.n_bytes))
+                graphs = pipeline.graphs(pipeline.prepare(source, labels, sink.cost))
             problem = pipeline.problem(graphs, labels)
             pipeline.answer(problem, pipeline.learn(problem), sink)
             yield sink.labels

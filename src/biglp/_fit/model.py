@@ -22,10 +22,10 @@ from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
 from biglp._core.places import as_place, open_binary
-from biglp._core.shape import Shape, values_per_row
+from biglp._core.size import Size, values_per_row
 from biglp._engines import Engine
 from biglp._fit.class_names import classes_from_json, classes_to_json
-from biglp._fit.memory import plan_scoring
+from biglp._fit.plan import plan_new_rows
 from biglp._fit.report import Report
 from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
@@ -160,7 +160,7 @@ class Model:
         view, values = self.views[0], float(source.n_features)
         if source.is_sparse and not view.chain.fills_in:
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
-        shape = Shape(
+        size = Size(
             n_rows=source.n_rows,
             n_features=source.n_features,
             n_classes=len(self.classes),
@@ -176,10 +176,11 @@ class Model:
             work = float(source.n_rows) * source.n_features * features.factor.rank
         device = chosen_device(place.device, source.device, work, engine.local_number)
         place = replace(place, device=device)
-        plan = engine.once(lambda: plan_scoring(memory, features.factor, shape, engine, place))
-        engine.limit_threads(plan.workers)
+        planned = engine.once(lambda: plan_new_rows(memory, features.factor, size, engine, place))
+        rows_each, workers = planned
+        engine.limit_threads(workers)
         rows = PreparedRows(source, self.dtype, view.chain, place.device)
-        return Graph(engine, rows, cut_rows(rows, plan.rows_each), features, view.name)
+        return Graph(engine, rows, cut_rows(rows, rows_each), features, view.name)
 
     def save(self, path: Any) -> None:
         """Write the model to a file, which may be in a store, whole or not at all."""

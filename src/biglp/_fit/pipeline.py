@@ -24,15 +24,15 @@ from biglp._core.errors import (
     UnreachedRowsWarning,
 )
 from biglp._core.settings import Settings
+from biglp._core.size import Cost, HasCost
 from biglp._core.threads import blas_threads_for, one_blas_thread
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.beside import tasks_beside
 from biglp._fit.drift import usual_distance
 from biglp._fit.learning import learn
-from biglp._fit.memory import MemoryPlan
 from biglp._fit.model import Model, ModelView
-from biglp._fit.outline import expected_steps
+from biglp._fit.plan import Plan
 from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
@@ -59,7 +59,7 @@ class Fitted:
     model : Model
     problem : Problem
         What later labels start from.
-    plan : MemoryPlan
+    plan : Plan
     answered : Answered
     n_iter : int
         Iterations of the solver.
@@ -69,7 +69,7 @@ class Fitted:
 
     model: Model
     problem: Problem[Any]
-    plan: MemoryPlan
+    plan: Plan
     answered: Answered
     n_iter: int
     held_out: HeldOut | None = None
@@ -117,16 +117,16 @@ class Pipeline:
 
     def fit(self, source: Source, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Fit a model and write the answers of all training rows to a sink."""
-        prepared = self.prepare(source, labels, sink.n_bytes, places=sink.wants_places)
+        prepared = self.prepare(source, labels, sink.cost, places=sink.wants_places)
         return self.fit_prepared(prepared, labels, sink)
 
     def prepare(
         self,
         source: Source,
         labels: Labels | Targets,
-        answer_bytes: int = 0,
-        *,
+        *parts: HasCost,
         places: bool = False,
+        n_rows: int | None = None,
     ) -> Prepared:
         """Check what can be checked, then choose scaling, memory plan and blocks.
 
@@ -134,21 +134,30 @@ class Pipeline:
         ----------
         source : Source
         labels : Labels or Targets
-        answer_bytes : int
-            What the answers take where they stay in memory.
+        *parts : callables
+            The ``cost`` of what takes memory or time beside rows, graph and method: the sink.
         places : bool
             Whether rows get places on a map, which takes memory too.
+        n_rows : int, optional
+            Rows of all, where these are a part on which a fit of all is tried.
         """
         graph = self.settings.graph
         kind = FACTORS[graph.factor]
-        rank = kind.rank_for(graph, source.n_rows, source.n_features)
+        rank = kind.rank_for(graph, n_rows or source.n_rows, source.n_features)
         METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
         if places:
-            answer_bytes += map_bytes(rank, self.engine.n_threads)
+            held = map_bytes(rank, self.engine.n_threads)
+            parts = (*parts, lambda _: Cost(answers=held))
         self.engine.check_rows(source.n_rows)
         with explained(source), one_blas_thread():
             return prepare(
-                self.engine, source, labels, self.settings, self.checkpoint, answer_bytes
+                self.engine,
+                source,
+                labels,
+                self.settings,
+                self.checkpoint,
+                *parts,
+                n_rows=n_rows,
             )
 
     def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
@@ -164,7 +173,7 @@ class Pipeline:
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
         source, watch = prepared.source, Stopwatch()
-        self.engine.progress.expect(expected_steps(source, self.settings, len(labels.rows)))
+        self.engine.progress.expect(prepared.plan.seconds)
         with explained(source):
             graphs = watch.timed("graph", lambda: self.graphs(prepared))
             graph = graphs[0]
@@ -227,7 +236,7 @@ class Pipeline:
         """The graph of each view."""
         return tuple(self._graph(rows, prepared.plan) for rows in prepared.views)
 
-    def _graph(self, rows: TrainingRows, plan: MemoryPlan) -> Graph:
+    def _graph(self, rows: TrainingRows, plan: Plan) -> Graph:
         """Fit the factor and find the degrees, or read the graph that is given."""
         settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]

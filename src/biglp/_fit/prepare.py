@@ -17,10 +17,10 @@ from biglp._core.device import chosen_device
 from biglp._core.errors import CardMemoryWarning, warn_caller
 from biglp._core.files import free_space
 from biglp._core.settings import GraphSettings, Settings
-from biglp._core.shape import Shape, values_per_row
+from biglp._core.size import HasCost, Size, values_per_row
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explain_bad_rows
-from biglp._fit.memory import MemoryPlan, plan_memory
+from biglp._fit.plan import Plan, plan_fit
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank import FACTORS
@@ -45,12 +45,12 @@ class Prepared:
         The rows as they are.
     views : tuple of TrainingRows
         What was made of them.
-    plan : MemoryPlan
+    plan : Plan
     """
 
     source: Source
     views: tuple[TrainingRows, ...]
-    plan: MemoryPlan
+    plan: Plan
 
     @property
     def can_be_smaller(self) -> bool:
@@ -69,7 +69,7 @@ class Prepared:
             CardMemoryWarning,
         )
         rows_each = plan.rows_each // SMALLER
-        card = plan.card and replace(plan.card, rows_each=rows_each, rows=0, features=0)
+        gpu = plan.gpu and replace(plan.gpu, rows_each=rows_each, rows=0, features=0)
         views = []
         for rows in self.views:
             for block in rows.blocks:
@@ -77,7 +77,7 @@ class Prepared:
             source = rows.source
             moved = PreparedRows(source.inner, source.dtype, source.chain, source.device)
             views.append(replace(rows, source=moved, blocks=cut_rows(moved, rows_each)))
-        return Prepared(self.source, tuple(views), replace(plan, rows_each=rows_each, card=card))
+        return Prepared(self.source, tuple(views), replace(plan, rows_each=rows_each, gpu=gpu))
 
     @property
     def device(self) -> str:
@@ -86,10 +86,10 @@ class Prepared:
 
     def where_it_ran(self, seconds: dict[str, float]) -> dict[str, Any]:
         """For the report: the device, what stayed there and how long each step took."""
-        device, card = self.device, self.plan.card
+        device, gpu = self.device, self.plan.gpu
         if device == "cpu":
             return {}
-        return {"device": {"name": device, **(card.describe() if card else {}), "seconds": seconds}}
+        return {"device": {"name": device, **(gpu.describe() if gpu else {}), "seconds": seconds}}
 
 
 def prepare(
@@ -98,7 +98,8 @@ def prepare(
     labels: Labels | Targets,
     settings: Settings,
     checkpoint: Checkpoint,
-    answer_bytes: int = 0,
+    *parts: HasCost,
+    n_rows: int | None = None,
 ) -> Prepared:
     """Choose precision, learn the chain of transforms, and cut into blocks.
 
@@ -110,16 +111,18 @@ def prepare(
     labels : Labels or Targets
     settings : Settings
     checkpoint : Checkpoint
-    answer_bytes : int
-        What the answers take where they stay in memory.
+    *parts : callables
+        The ``cost`` of what takes memory or time beside rows, graph and method.
+    n_rows : int, optional
+        Rows of all, where these are a part on which a fit of all is tried: the plan is that of all.
     """
     dtype, seed = working_dtype(source.dtype), settings.graph.seed
-    settings = on_device(settings, source, engine)
+    settings = on_device(settings, source, engine, n_rows)
     drawn: Rows | None = None
 
-    def size_of(values: float) -> Shape:
-        return Shape(
-            n_rows=source.n_rows,
+    def size_of(values: float) -> Size:
+        return Size(
+            n_rows=n_rows or source.n_rows,
             n_features=source.n_features,
             n_classes=labels.n_columns,
             n_labelled=len(labels.rows),
@@ -142,11 +145,11 @@ def prepare(
 
     found = checkpoint.step("transforms", learn)
     chain = Chain.from_state(found)
-    shape = size_of_transformed(size_of(float(found["values"])), source, chain)
+    size = size_of_transformed(size_of(float(found["values"])), source, chain)
     # One plan for all processes: what is free ("auto") is not the same on every machine.
-    plan = engine.once(lambda: plan_memory(settings, shape, engine, answer_bytes))
+    plan = engine.once(lambda: plan_fit(settings, size, engine, *parts))
     engine.limit_threads(plan.workers)
-    stay = plan.card is not None and plan.card.rows > 0
+    stay = plan.gpu is not None and plan.gpu.rows > 0
     prepared = PreparedRows(source, dtype, chain, settings.graph.device, stay)
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(source, (TrainingRows(engine, prepared, blocks, seed, drawn),), plan)
@@ -164,27 +167,27 @@ def on_device(
     return replace(settings, graph=replace(graph, device=device))
 
 
-def size_of_transformed(size: Shape, source: Source, chain: Chain) -> Shape:
+def size_of_transformed(size: Size, source: Source, chain: Chain) -> Size:
     """The size of a problem, with what its chain makes of the rows."""
     width = chain.width(size.n_features)
     # Projected sparse rows are dense; other rows count as wide as they are before or after.
     dense = source.is_sparse and chain.embeds and not chain.keeps_sparse
     if PreparedRows.are_there(source, size.dtype, chain):
-        card_row = 0
+        gpu_row = 0
     elif source.dtype == np.float16 and not chain.changes_rows:
-        card_row = width * source.dtype.itemsize
+        gpu_row = width * source.dtype.itemsize
     else:
-        card_row = chain.cost(size)
+        gpu_row = width * size.dtype.itemsize
     return replace(
         size,
         directions=width if dense or width > size.n_features else 0,
         values=max(size.values, width) if width > size.n_features else size.values,
-        card_row=card_row,
+        gpu_row=gpu_row,
     )
 
 
 def learn_chain(
-    sample: Rows, settings: GraphSettings, size: Shape, words_from: int | None = None
+    sample: Rows, settings: GraphSettings, size: Size, words_from: int | None = None
 ) -> Chain:
     """Learn from a sample what is done to rows.
 
@@ -192,7 +195,7 @@ def learn_chain(
     ----------
     sample : array or CSR matrix
     settings : GraphSettings
-    size : Shape
+    size : Size
         Size of the problem, for transforms that depend on it.
     words_from : int, optional
         First feature that is a count of a word, where the source says so.
@@ -243,10 +246,10 @@ def _constants(sample: Rows) -> np.ndarray | None:
     return found if found.any() and not same.all() else None
 
 
-def choose_store(factor: Factor, source: PreparedRows, plan: MemoryPlan) -> FeatureStore:
+def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureStore:
     """Store features in memory, and those that do not fit in a file where that is faster."""
     on_device = source.device != "cpu"
-    if not factor.overwritable or (on_device and plan.card is None):
+    if not factor.overwritable or (on_device and plan.gpu is None):
         return NoStore()
     if plan.stores_features:
         return MemoryStore()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ from biglp._core.errors import ParameterError
 from biglp._core.files import atomic_write
 from biglp._core.parameters import DEFAULTS, one_of
 from biglp._core.settings import Settings
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, HasCost, Size
 from biglp._engines import Engine
 from biglp._fit.bad_rows import explained
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import Look
-from biglp._fit.memory import plan_memory
-from biglp._fit.outline import REPORT as REPORT_STEP
 from biglp._fit.pipeline import Pipeline
+from biglp._fit.plan import plan_fit
 from biglp._jobs.base import Job
 from biglp._jobs.inputs import (
     from_stdin,
@@ -101,6 +100,11 @@ class FitJob(Job):
         one_of("landmarks", self.parameters.get("landmarks", "kmeans"), STRATEGIES)
         return Settings.of(self.parameters)
 
+    @property
+    def parts(self) -> list[HasCost]:
+        """What takes time beside the fit."""
+        return [report_cost] if self.report else []
+
     def identity(self) -> dict[str, Any]:
         """Input, labels and every option that the answers depend on."""
         if self.destination.is_file:
@@ -137,9 +141,7 @@ class FitJob(Job):
         for suspicion in gathered.suspicions():
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
-        if self.report:
-            engine.progress.expect(REPORT_STEP)
-        prepared = pipeline.prepare(source, labels, places=self.map)
+        prepared = pipeline.prepare(source, labels, *self.parts, places=self.map)
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
         sink = self.open_sink(engine, run, labels.classes, source.n_rows)
         fitted = pipeline.fit_prepared(prepared, labels, sink)
@@ -156,7 +158,7 @@ class FitJob(Job):
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
-            "memory_plan": asdict(plan),
+            "memory_plan": plan.describe(),
             "label_more": self.label_more(),
         }
         names = [*sink.names, MODEL]
@@ -213,18 +215,23 @@ class FitJob(Job):
         chosen = {*(self.reading.get("columns") or facts.columns)} - left_out
         if not chosen:
             return  # the reader says which columns there are
-        least = table_shape(facts, len(chosen))
-        plan_memory(settings, least, engine, likely=replace(least, **LIKELY))
+        least = table_size(facts, len(chosen))
+        plan_fit(settings, least, engine, likely=replace(least, **LIKELY))
 
 
 LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
 """What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
-def table_shape(facts: FileFacts, n_columns: int) -> Shape:
+def table_size(facts: FileFacts, n_columns: int) -> Size:
     """Least size of a table that has not been looked into."""
     decoding = table_bytes(facts.n_rows, n_columns, facts.page_bytes)
-    return Shape(facts.n_rows, n_columns, 2, 2, float(n_columns), np.dtype(np.float32), decoding)
+    return Size(facts.n_rows, n_columns, 2, 2, float(n_columns), np.dtype(np.float32), decoding)
+
+
+def report_cost(size: Size) -> Cost:
+    """What looking at the rows for the report takes."""
+    return Cost(seconds={"report": 0.3})
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:

@@ -21,9 +21,9 @@ from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
 from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
-from biglp._lowrank.base import DENSE_COLUMNS, Costs, check_finite
+from biglp._lowrank.base import DENSE_COLUMNS, SWEEP_ENTRY, check_finite
 from biglp._lowrank.compiled import Search, is_search_worthwhile
 from biglp._lowrank.kernels import scatter, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
@@ -136,47 +136,41 @@ class AnchorFactor(LandmarkFactor):
         return scatter(columns.astype(np.int32, copy=False), weights, self.rank)
 
     @classmethod
-    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """The few nearest landmarks; answers come later, and distances are the block's."""
+    def sweep_cost(cls, size: Size, device: str) -> Cost:
+        """The few nearest landmarks of a row, for which a block holds distances of some rows."""
         if device != "cpu":  # distances to all landmarks are held for a part of the rows only
-            return super().row_bytes(8 * NEAREST, shape, device)
-        if rank <= DENSE_COLUMNS:
-            return super().row_bytes(rank, shape, device)
-        width = KEPT_WIDTH + 10 * shape.n_classes
-        return int(shape.dtype.itemsize * (shape.values + width + shape.n_classes)) + 64
+            return super().sweep_cost(replace(size, rank=8 * NEAREST), device)
+        cells = size.rank * (searched_at_once(size.rank) + 2 * size.width)
+        row = super().sweep_cost(size, device).row
+        if size.rank > DENSE_COLUMNS:  # answers come later
+            width = KEPT_WIDTH + 10 * size.n_classes
+            row = int(size.dtype.itemsize * (size.values + width + size.n_classes)) + 64
+        return Cost(row=row, block=int(size.dtype.itemsize * cells))
 
     @classmethod
-    def block_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """Distances of some rows to the landmarks, and these ready to be compared with."""
-        if device != "cpu":
-            return 0
-        cells = rank * (searched_at_once(rank) + 2 * shape.width)
-        return int(shape.dtype.itemsize * cells)
-
-    @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """Sparse features, and with thousands of landmarks sparse sums."""
-        costs = super().costs(settings, shape)
-        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        nearest, small = cls.neighbours(settings), costs.small
-        if is_sparse_rank(rank, shape.n_labelled):
+        cost = super().cost(settings, size)
+        rank, nearest, fixed = size.rank, cls.neighbours(settings), cost.fixed
+        if is_sparse_rank(rank, size.n_labelled):
             # A row ties each of its landmarks to the others; rows share most of these cells.
-            cells = min(rank**2, rank + nearest * (nearest - 1) * shape.n_rows, CELLS * rank)
+            cells = min(rank**2, rank + nearest * (nearest - 1) * size.n_rows, CELLS * rank)
             # Labelled rows are sparse too, and solved for a few at a time.
-            chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * shape.n_classes)
-            solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + shape.n_classes)
-            small = CELL_BYTES * cells + chosen + solved
-            if is_factored(rank, shape.n_labelled, shape.n_classes, cells):
+            chosen = 8 * MOST_SOLVED * (8 * nearest + 6 * size.n_classes)
+            solved = 8 * 8 * rank * (COLUMNS_AT_ONCE + size.n_classes)
+            fixed = CELL_BYTES * cells + chosen + solved
+            if is_factored(rank, size.n_labelled, size.n_classes, cells):
                 # The sums are done by then, and of a cell only its number and place are left.
-                half = 2 * 8 * rank * (DENSE_ROWS_AT_ONCE + shape.n_classes)
-                small = max(small, KEPT_FACTORS * (8 * rank**2 + half) + 16 * cells + chosen)
+                half = 2 * 8 * rank * (DENSE_ROWS_AT_ONCE + size.n_classes)
+                fixed = max(fixed, KEPT_FACTORS * (8 * rank**2 + half) + 16 * cells + chosen)
         index = np.min_scalar_type(rank - 1).itemsize if settings.device == "cpu" else 4
-        return replace(
-            costs,
-            small=small,
+        sweep = SWEEP_ENTRY * size.n_rows * nearest**2
+        return cost._replace(
+            fixed=fixed,
             sums_row=16 * nearest**2,
-            device=costs.device + PAIR_BYTES * nearest**2 * min(ROWS_AT_ONCE, shape.n_rows),
-            stored_row=nearest * (shape.dtype.itemsize + index),
+            gpu=cost.gpu + PAIR_BYTES * nearest**2 * min(ROWS_AT_ONCE, size.n_rows),
+            stored_row=nearest * (size.dtype.itemsize + index),
+            seconds={**cost.seconds, "Gram": sweep, "labels": sweep / 2},
         )
 
     def state(self) -> dict[str, np.ndarray]:

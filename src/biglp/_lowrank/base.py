@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,11 +17,11 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, namespace
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
-from biglp._core.effort import DEFAULT_EFFORT
+from biglp._core.effort import DEFAULT_EFFORT, pair_seconds
 from biglp._core.errors import NonFiniteRowsError
 from biglp._core.products import column_sums
 from biglp._core.settings import GraphSettings
-from biglp._core.shape import Shape
+from biglp._core.size import TORCH, Cost, Size
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED
@@ -32,72 +31,10 @@ ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
 DEVICE_ANSWERS = 16
 """Numbers for each class that a row has on a device while it is answered."""
+SWEEP_ENTRY = 4e-9
+"""Seconds of a row in the sums for each of its features, once these are made."""
 DENSE_COLUMNS = 128
 """Columns up to which a dense product is faster than a sparse one with its few entries a row."""
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Bytes that a graph with this factor takes.
-
-    Attributes
-    ----------
-    row : int
-        Working memory of a row while its block is worked on.
-    fitting : int
-        Samples and landmarks while the factor is fitted.
-    small : int
-        The sums over all rows and what is computed from them.
-    sums : int
-        The sums of one block, at most.
-    sums_row : int
-        What a row adds to them, where they are sparse; 0 where a block has all of ``sums``.
-    stored_row : int
-        Features of a row that wait between two sweeps.
-    block : int
-        What a block takes however many rows it has.
-    device : int
-        What a device holds while it works, however many rows a block has.
-    loaded : int
-        Compiled loops.
-    target : int, optional
-        Working set of a block at which sweeps are quickest.
-    """
-
-    row: int
-    fitting: int
-    small: int
-    sums: int
-    sums_row: int
-    stored_row: int
-    block: int = 0
-    device: int = 0
-    loaded: int = 0
-    target: int | None = None
-
-
-@dataclass(frozen=True)
-class Rehearsal:
-    """A factor fitted to some rows, to see how long fitting it to all would take.
-
-    Attributes
-    ----------
-    rows : TrainingRows
-        Some rows of all.
-    n_rows : int
-        All of them.
-    fetch_seconds : float
-        Time to fetch one row from anywhere.
-    """
-
-    rows: TrainingRows
-    n_rows: int
-    fetch_seconds: float
-
-    @property
-    def scale(self) -> float:
-        """Length of a sweep over all rows, counted in sweeps over those at hand."""
-        return self.n_rows / self.rows.n_swept
 
 
 class FeatureMap(ABC):
@@ -147,19 +84,14 @@ class FeatureMap(ABC):
         """Arrays from which ``from_state`` rebuilds the map for new rows."""
 
     @classmethod
-    def row_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """Working memory of one row: what is stored for it, its features and its answers."""
-        width = shape.values + 3 * rank + shape.n_classes
+    def sweep_cost(cls, size: Size, device: str) -> Cost:
+        """What a sweep takes: what is stored for a row, its features and its answers."""
+        width = size.values + 3 * size.rank + size.n_classes
         if device != "cpu":
             # As they come, in the type of the arithmetic, scaled; nothing is copied of rows that
             # are there. Answers are made of several arrays.
-            width += 2 * shape.values * (shape.card_row > 0) + DEVICE_ANSWERS * shape.n_classes
-        return int(shape.dtype.itemsize * width) + 64
-
-    @classmethod
-    def block_bytes(cls, rank: int, shape: Shape, device: str) -> int:
-        """Working memory of one block, however many rows it has."""
-        return 0
+            width += 2 * size.values * (size.gpu_row > 0) + DEVICE_ANSWERS * size.n_classes
+        return Cost(row=int(size.dtype.itemsize * width) + 64)
 
     def block_features(self, block: Block) -> Array:
         """Return the features of a training block, from the store where they are kept.  (b, p)."""
@@ -255,38 +187,37 @@ class Factor(FeatureMap):
         return max(min(n_rows // 10, 100), 50)
 
     @classmethod
-    def rehearse(
-        cls, rehearsal: Rehearsal, settings: GraphSettings
-    ) -> tuple[Factor, dict[str, float]]:
-        """Fit to some rows; also tell the processor time of each step on all of them."""
-        return cls.fit(rehearsal.rows, settings), {}
-
-    @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
-        """Memory that a graph with this factor takes."""
-        rank, a_row = cls.rank_for(settings, shape.n_rows, shape.n_features), int(shape.row_bytes)
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
+        """What a graph with this factor takes."""
+        rank, a_row, n_rows = size.rank, int(size.row_bytes), size.n_rows
         square = 8 * rank**2
-        chosen = 8 * min(shape.n_labelled, MOST_LABELLED) * (4 * rank + 10 * shape.n_classes)
+        chosen = 8 * min(size.n_labelled, MOST_LABELLED) * (4 * rank + 10 * size.n_classes)
         # The sample behind scaling and bandwidth, before and after scaling.
-        fitting = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), shape.n_rows * a_row)
+        fitting = 2 * min(SAMPLE_ROWS * a_row, max(SAMPLE_BYTES, 100 * a_row), n_rows * a_row)
         if cls.n_landmarks_counts:
-            fitting += 6 * 8 * rank * shape.width  # landmarks and their sums
+            fitting += 6 * 8 * rank * size.width  # landmarks and their sums
             if isinstance(settings.landmarks, str) and settings.landmarks == "kmeans":
-                drawn = shape.directions * shape.dtype.itemsize or a_row
-                fitting += min(ROWS_PER_LANDMARK * rank, shape.n_rows) * drawn * 5 // 4
-        if shape.directions:
+                drawn = size.directions * size.dtype.itemsize or a_row
+                fitting += min(ROWS_PER_LANDMARK * rank, n_rows) * drawn * 5 // 4
+        if size.directions:
             # The sample stays sparse; its parts are weighed, transposed and projected.
-            fitting += 2 * min(SAMPLE_ROWS, shape.n_rows) * a_row
-            fitting += text_bytes(shape.n_features, shape.directions)
-        return Costs(
-            row=cls.row_bytes(rank, shape, settings.device),
+            fitting += 2 * min(SAMPLE_ROWS, n_rows) * a_row
+            fitting += text_bytes(size.n_features, size.directions)
+        sweep = SWEEP_ENTRY * n_rows * rank
+        return cls.sweep_cost(size, settings.device)._replace(
+            libraries=TORCH if settings.device != "cpu" else {},
             fitting=fitting,
-            small=8 * square + chosen,
+            fixed=8 * square + chosen,
             sums=square,
-            sums_row=0,
-            stored_row=rank * shape.dtype.itemsize,
-            block=cls.block_bytes(rank, shape, settings.device),
-            device=3 * square,
+            stored_row=rank * size.dtype.itemsize,
+            gpu=3 * square,
+            seconds={
+                **({} if cls.unit_degrees else {"degrees": sweep / 4}),
+                "Gram": sweep,
+                "learning": rank / 4000,
+                "labels": sweep / 4,
+            },
+            seconds_row=rank * pair_seconds(size.width),
         )
 
 

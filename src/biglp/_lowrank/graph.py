@@ -30,7 +30,7 @@ from biglp._engines import Engine
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank.answering import Answered, Answerer, AnswerSweep
-from biglp._lowrank.base import Factor, FeatureMap
+from biglp._lowrank.base import FeatureMap
 from biglp._lowrank.features import Features, float64_features
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.sampling import sample_indices, sample_rows
@@ -71,7 +71,9 @@ class Graph:
     pairwise: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, rows: TrainingRows, factor: Factor, checkpoint: Checkpoint | None = None) -> Graph:
+    def of(
+        cls, rows: TrainingRows, factor: FeatureMap, checkpoint: Checkpoint | None = None
+    ) -> Graph:
         """Find the degrees of the training rows."""
         n_rows = rows.source.n_rows
         normalisation = Normalisation(None, n_rows)
@@ -174,7 +176,7 @@ class Graph:
         return sweep.run(self.engine, self.blocks, sink, checkpoint or Checkpoint())
 
 
-def sweep_degrees(rows: TrainingRows, factor: Factor) -> np.ndarray:
+def sweep_degrees(rows: TrainingRows, factor: FeatureMap) -> np.ndarray:
     """Column sums s of the features, from which every row's degree follows.  (r,)."""
     function = partial(_column_sums, factor=factor)
     (sums,) = rows.engine.sum_blocks(function, rows.blocks, label="degrees")
@@ -201,7 +203,7 @@ def sweep_gram(graph: Graph, labels: Labels | Targets) -> GramSums:
     return sums
 
 
-def _column_sums(block: Block, factor: Factor) -> tuple[Array]:
+def _column_sums(block: Block, factor: FeatureMap) -> tuple[Array]:
     return (factor.block_sums(block),)
 
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._core.jit import COMPILER_BYTES
+from biglp._core.effort import pair_seconds
+from biglp._core.jit import COMPILER_BYTES, LOOPS
 from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
-from biglp._core.shape import Shape
-from biglp._lowrank.base import ROWS_PER_LANDMARK, Costs, Factor, Rehearsal
+from biglp._core.size import Cost, Size
+from biglp._lowrank.base import ROWS_PER_LANDMARK, Factor
 from biglp._lowrank.compiled import can_run
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
-from biglp._lowrank.kmeans import assign_block, start_rows
+from biglp._lowrank.kmeans import start_rows
 from biglp._lowrank.landmarks import (
     EVERY,
     FIRST_ITERATIONS,
     LAST_ITERATIONS,
-    SPACING_ROWS,
     begins_with_few,
     choose_landmarks,
     compiles,
@@ -34,8 +31,6 @@ from biglp._lowrank.rows import TrainingRows
 
 LLOYD_SHARE = 0.85
 """Share of the k-means iterations that is usually needed."""
-FEWEST_FOR_BANDWIDTH = 250
-"""Rows that a rehearsal looks at to choose the bandwidth."""
 
 
 class LandmarkFactor(Factor):
@@ -92,66 +87,30 @@ class LandmarkFactor(Factor):
         return cls.on(landmarks, sigma, settings)
 
     @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
-        """On a device also distances of some rows to all landmarks, and what is made of them."""
-        costs = super().costs(settings, shape)
-        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        cells = min(DEVICE_CELLS, rank * shape.n_rows)
-        sampled = min(ROWS_PER_LANDMARK * rank, shape.n_rows)
-        in_sweeps = cls.compiles(shape.n_rows, shape.width, rank)
-        return replace(
-            costs,
-            device=costs.device + 4 * shape.dtype.itemsize * cells,
-            loaded=COMPILER_BYTES * (in_sweeps or compiles(sampled, shape.width, rank)),
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
+        """Also k-means, and on a device distances of some rows to all landmarks."""
+        cost = super().cost(settings, size)
+        rank, width = size.rank, size.width
+        cells = min(DEVICE_CELLS, rank * size.n_rows)
+        sampled = min(ROWS_PER_LANDMARK * rank, size.n_rows)
+        in_sweeps = cls.compiles(size.n_rows, width, rank)
+        seconds = dict(cost.seconds)
+        if isinstance(settings.landmarks, str) and settings.landmarks != "random":
+            on_sample = settings.landmarks == "kmeans"
+            swept = sampled if on_sample else size.n_rows
+            sweeps = LLOYD_SHARE * most_iterations(swept, rank)
+            if on_sample and begins_with_few(swept, rank):
+                sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
+            searched = sweeps * swept + min(start_rows(width) * rank, sampled)
+            seconds["k-means"] = searched * rank * pair_seconds(width)
+        return cost._replace(
+            libraries={
+                **cost.libraries,
+                LOOPS: COMPILER_BYTES * (in_sweeps or compiles(sampled, width, rank)),
+            },
+            gpu=cost.gpu + 4 * size.dtype.itemsize * cells,
+            seconds=seconds,
         )
-
-    @classmethod
-    def rehearse(
-        cls, rehearsal: Rehearsal, settings: GraphSettings
-    ) -> tuple[Factor, dict[str, float]]:
-        """Fit to landmarks at hand, and time one iteration of choosing them."""
-        rows, source = rehearsal.rows, rehearsal.rows.source
-        k = min(cls.rank_for(settings, rehearsal.n_rows, source.n_features), source.n_rows)
-        landmarks = choose_landmarks(rows, "random", k)
-        drawn, part = rows.drawn, 1.0
-        if drawn is not None and drawn.shape[0] > FEWEST_FOR_BANDWIDTH:
-            n_rows = drawn.shape[0]
-            drawn = drawn[:: n_rows // FEWEST_FOR_BANDWIDTH]
-            part = drawn.shape[0] / min(n_rows, SPACING_ROWS)
-        began = time.process_time()
-        factor = cls._tuned(replace(rows, drawn=drawn), landmarks, settings)
-        steps = {"bandwidth": (time.process_time() - began) / part}
-        if settings.landmarks == "random":
-            return factor, {**steps, "landmarks": k * rehearsal.fetch_seconds}
-        return factor, {**steps, **cls._rehearsed_kmeans(rehearsal, landmarks, settings)}
-
-    @classmethod
-    def _rehearsed_kmeans(
-        cls, rehearsal: Rehearsal, landmarks: np.ndarray, settings: GraphSettings
-    ) -> dict[str, float]:
-        """Processor time of k-means, from one search for the nearest landmarks."""
-        rows, k = rehearsal.rows, len(landmarks)
-        on_sample = settings.landmarks == "kmeans"
-        sampled = min(ROWS_PER_LANDMARK * k, rehearsal.n_rows)
-        swept = sampled if on_sample else rehearsal.n_rows
-        dense = not rows.source.is_sparse and rows.source.device == "cpu"
-        compiled = on_sample and dense and compiles(sampled, rows.source.n_features, k)
-        search = partial(assign_block, centres=landmarks, compiled=compiled)
-        began = time.process_time()
-        if on_sample:  # the sums of many blocks are found as one and added up once
-            for block in rows.blocks:
-                search(block)
-        else:
-            rows.engine.sum_blocks(search, rows.blocks)
-        a_row = (time.process_time() - began) / rows.n_swept
-        sweeps = LLOYD_SHARE * most_iterations(swept, k)
-        if on_sample and begins_with_few(swept, k):
-            sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
-        return {
-            "k-means start": min(start_rows(rows.source.n_features) * k, sampled) * a_row
-            + sampled * rehearsal.fetch_seconds,
-            "k-means": sweeps * swept * a_row,
-        }
 
     def for_new_rows(self) -> Self:
         """The fit's loops, where they can run: a training row gets the features it had."""

@@ -8,8 +8,6 @@ class with more labels wins everywhere, and its accuracies are out of reach.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy import sparse
 
@@ -17,8 +15,8 @@ from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.parameters import true_or_false
 from biglp._core.settings import GraphSettings
-from biglp._core.shape import Shape
-from biglp._lowrank.base import Costs, Factor, check_finite
+from biglp._core.size import Cost, Size
+from biglp._lowrank.base import Factor, check_finite
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.shift import negative_offsets, shifted
 
@@ -55,9 +53,9 @@ class LinearFactor(Factor):
         return n_features
 
     @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """The base's; features are the rows, and not stored."""
-        return replace(super().costs(settings, shape), stored_row=0)
+        return super().cost(settings, size)._replace(stored_row=0, seconds_row=0.0)
 
     def features(self, rows: Rows) -> Array:
         """Shifted rows, dense.  (b, m) → (b, m)."""

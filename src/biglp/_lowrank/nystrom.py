@@ -14,7 +14,6 @@ of G, so it is done only where that is small.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +21,9 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
+from biglp._core.jit import LOOPS
 from biglp._core.settings import GraphSettings
-from biglp._core.shape import Shape
-from biglp._lowrank.base import Costs
+from biglp._core.size import Cost, Size
 from biglp._lowrank.compiled import (
     LOOPS_BYTES,
     TARGET_BLOCK_BYTES,
@@ -75,13 +74,13 @@ class NystromFactor(LandmarkFactor):
         return is_worthwhile(n_rows, n_features, k)
 
     @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """In larger blocks where loops are compiled."""
-        costs = super().costs(settings, shape)
-        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        if cls.compiles(shape.n_rows, shape.width, rank):
-            costs = replace(costs, target=TARGET_BLOCK_BYTES, loaded=LOOPS_BYTES)
-        return costs
+        cost = super().cost(settings, size)
+        if cls.compiles(size.n_rows, size.width, size.rank):
+            libraries = {**cost.libraries, LOOPS: LOOPS_BYTES}
+            cost = cost._replace(target=TARGET_BLOCK_BYTES, libraries=libraries)
+        return cost
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""

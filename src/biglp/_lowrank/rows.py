@@ -56,11 +56,6 @@ class TrainingRows:
             drawn = draw_sample(self.source.inner, self.source.dtype, self.seed)
         return self.source.chain.apply(drawn)
 
-    @property
-    def n_swept(self) -> int:
-        """Rows in all blocks, which may be a part of the source in a trial."""
-        return sum(block.n_rows for block in self.blocks)
-
 
 def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
     """Draw the rows behind the scaling and the automatic bandwidth, unscaled."""

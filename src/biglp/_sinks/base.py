@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from biglp._core.errors import BigLPError, ParameterError
+from biglp._core.size import Cost, Size
 
 OUTPUTS = ("label", "confidence", "probabilities")
 MAP = "map.parquet"
@@ -53,6 +54,10 @@ class Sink(ABC):
     n_bytes: int = 0
     takes_tensors: ClassVar[bool] = False
     wants_places: bool = False
+
+    def cost(self, size: Size) -> Cost:
+        """Answers that stay in memory."""
+        return Cost(answers=self.n_bytes)
 
     @abstractmethod
     def write(self, start: int, answers: np.ndarray) -> None:

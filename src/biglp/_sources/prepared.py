@@ -9,8 +9,10 @@ import numpy as np
 
 from biglp._core.arrays import Rows, is_torch, to_device, to_numpy
 from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core.size import Cost, Size
 from biglp._core.transfer import upload
 from biglp._sources.base import Source
+from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.formats.tensors import torch_type
 from biglp._sources.kept import KeptRows
 from biglp._sources.options import ReadOptions
@@ -19,6 +21,8 @@ from biglp._transforms import Chain, Fill
 
 HALVES = ("torch.float16", "torch.bfloat16")
 _PASS_BYTES = 8 << 20
+PART_COPIES = 5
+"""What decoding a row group in the middle of a sweep takes, counted in its size."""
 
 
 class PreparedRows(Source):
@@ -73,6 +77,17 @@ class PreparedRows(Source):
         """
         usable = inner.dtype in (dtype, np.float16)
         return inner.device != "cpu" and usable and not chain.changes_rows
+
+    @staticmethod
+    def cost(size: Size) -> Cost:
+        """Decoding, and rows as they are read, in the type of the arithmetic, and scaled."""
+        library = min(size.decoding, DECODED_BYTES)
+        return Cost(
+            libraries={"formats": library},
+            opening=size.decoding - library,
+            read_row=3 * size.row_bytes,
+            block=PART_COPIES * size.part_bytes,
+        )
 
     @property
     def n_input_features(self) -> int:

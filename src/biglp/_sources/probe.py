@@ -13,7 +13,6 @@ from biglp._sources.base import Source
 SAMPLE_BYTES = 64 << 20
 """Rows in memory that methods are tried on; four times as much where they stay in their file."""
 PASS_BYTES = 4 << 20
-FETCHED_ROWS = 200
 RAW_BYTES_PER_SECOND = 1.5e9
 """Writing and reading back converted rows."""
 
@@ -35,8 +34,6 @@ class Probe:
         Processor time of the conversion before the first sweep.
     read_seconds : float
         Time of one pass over the rows when they are not in memory.
-    fetch_seconds : float
-        Processor time to fetch one row from anywhere.
     decoding : int
         Memory that decoding takes.
     missing : dict of str to int
@@ -53,7 +50,6 @@ class Probe:
     looked_at: int
     convert_seconds: float = 0.0
     read_seconds: float = 0.0
-    fetch_seconds: float = 0.0
     decoding: int = 0
     missing: dict[str, int] = field(default_factory=dict)
     uses: dict[str, str] = field(default_factory=dict)
@@ -72,17 +68,12 @@ def probe_rows(source: Source, wanted: int) -> Probe:
         if start == 0 and rows.dtype.kind == "f" and not source.is_sparse:
             missing = int(np.isnan(rows).sum())
     read = time.perf_counter() - began
-    chosen = np.unique(np.random.default_rng(0).integers(source.n_rows, size=FETCHED_ROWS))
-    began = time.process_time()
-    source.take(chosen)
-    fetch = (time.process_time() - began) / len(chosen)
     return Probe(
         source=part,
         n_rows=source.n_rows,
         exact=True,
         looked_at=min(each, n_rows),
         read_seconds=read * source.n_rows / n_rows,
-        fetch_seconds=fetch,
         decoding=source.decoding_bytes,
         missing={"values": missing} if missing else {},
     )

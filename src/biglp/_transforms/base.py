@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from biglp._core.arrays import Rows
 from biglp._core.registry import Registry
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 
 
 class RowTransform(ABC):
@@ -39,7 +39,7 @@ class RowTransform(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+    def fit(self, sample: Rows, size: Size | None = None) -> Self:
         """Return the transform as it is learnt from a sample of rows.
 
         The size is that of the whole problem, with its rows as they were read.
@@ -61,10 +61,6 @@ class RowTransform(ABC):
     @abstractmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """Rebuild from :meth:`state`."""
-
-    def cost(self, size: Shape) -> int:
-        """Bytes of a dense row that comes out, where rows of that size go in."""
-        return self.width(size.n_features) * size.dtype.itemsize
 
     def describe(self) -> dict[str, Any]:
         """What was recognised and is done, for the report."""
@@ -111,14 +107,14 @@ class Chain:
 
     transforms: Sequence[RowTransform] = ()
 
-    def fit(self, sample: Rows, size: Shape | None = None) -> Chain:
+    def fit(self, sample: Rows, size: Size | None = None) -> Chain:
         """Learn each transform from the sample as those before it leave it."""
         learnt = Chain()
         for transform in self.transforms:
             learnt = learnt.then(transform, sample, size)
         return learnt
 
-    def then(self, transform: RowTransform, sample: Rows, size: Shape | None = None) -> Chain:
+    def then(self, transform: RowTransform, sample: Rows, size: Size | None = None) -> Chain:
         """Add a transform that is learnt from a sample, which comes as it is."""
         return Chain([*self.transforms, transform.fit(self.apply(sample), size)])
 
@@ -133,14 +129,6 @@ class Chain:
         for transform in self.transforms:
             n_features = transform.width(n_features)
         return n_features
-
-    def cost(self, size: Shape) -> int:
-        """Bytes of a dense row that comes out of the last transform."""
-        cost = size.n_features * size.dtype.itemsize
-        for transform in self.transforms:
-            cost = transform.cost(size)
-            size = replace(size, n_features=transform.width(size.n_features))
-        return cost
 
     @property
     def embeds(self) -> bool:

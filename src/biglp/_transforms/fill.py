@@ -10,7 +10,7 @@ import numpy as np
 
 from biglp._core.arrays import Rows, like, namespace, to_numpy
 from biglp._core.errors import BadRowsError
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from biglp._transforms.base import RowTransform
 
 
@@ -32,7 +32,7 @@ class Fill(RowTransform):
         """Never."""
         return False
 
-    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+    def fit(self, sample: Rows, size: Size | None = None) -> Self:
         """Take the means of one piece of rows."""
         return self.from_pieces([to_numpy(sample)], sample.shape[1], "X")
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows, is_torch, largest_size, like, namespace
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from biglp._transforms.base import RowTransform
 from biglp._transforms.recognise import inverse
 
@@ -74,7 +74,7 @@ class Project(RowTransform):
     unit: bool = False
     directions: np.ndarray | None = None
 
-    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+    def fit(self, sample: Rows, size: Size | None = None) -> Self:
         """Find the directions."""
         if self.words:
             return replace(self, directions=text_directions(sample, self.seed, self.count))

@@ -25,7 +25,7 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows, is_torch, largest_size, like, namespace, to_dense
 from biglp._core.errors import ParameterError
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from biglp._transforms.base import Chain, RowTransform, part_of
 from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weights
 from biglp._transforms.recognise import (
@@ -90,7 +90,7 @@ class Scale(RowTransform):
     unit: bool = False
     counts: np.ndarray | None = None
 
-    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+    def fit(self, sample: Rows, size: Size | None = None) -> Self:
         """Choose the scale of each feature from a sample of rows.
 
         ``"auto"`` knows rows of words and embeddings, leaves features alone when they already share
@@ -269,7 +269,7 @@ class Parts(RowTransform):
     table: Scale = field(default_factory=Scale)
     words: Chain = field(default_factory=Chain)
 
-    def fit(self, sample: Rows, size: Shape | None = None) -> Self:
+    def fit(self, sample: Rows, size: Size | None = None) -> Self:
         """Choose the scale of columns and words from CSR rows."""
         counts = sample[:, self.split :]
         words = Chain([Scale("text").fit(counts)]).then(

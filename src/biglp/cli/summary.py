@@ -19,7 +19,7 @@ MOST_CLASSES = 12
 
 def show_plan(job: FitJob, as_json: bool) -> None:
     """Check a job and say what it would do."""
-    from biglp._jobs.inspect.survey import plan
+    from biglp._jobs.inspect import plan
 
     found = plan(job)
     console = results_console()

@@ -16,7 +16,7 @@ from biglp._answers.committee.forest import (
     lost_shares,
 )
 from biglp._core.effort import EFFORTS
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from helpers import threshold_table
 
 TREES = EFFORTS["balanced"].trees
@@ -102,15 +102,15 @@ def test_the_scale_of_rows_does_not_matter(scale):
 
 
 def test_the_memory_of_many_classes_is_in_the_plan():
-    shape = partial(Shape, n_rows=20_000, n_features=10, values=10.0, dtype=np.dtype("float32"))
+    size = partial(Size, n_rows=20_000, n_features=10, values=10.0, dtype=np.dtype("float32"))
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1000, 10)).astype(np.float32)
     forest, _ = grow_forest(rows, np.arange(1000) % 100, 100, seed=0)
     ours = sum(array.nbytes for array in vars(forest).values())
     theirs = 2 * forest.values.nbytes
-    planned = ForestMember.extra(shape(n_classes=100, n_labelled=1000)).small
+    planned = ForestMember.cost(size(n_classes=100, n_labelled=1000)).fixed
     assert ours + theirs <= planned <= MOST_BYTES
-    assert ForestMember.extra(shape(n_classes=1000, n_labelled=10_000)).small == 0  # not grown
+    assert ForestMember.cost(size(n_classes=1000, n_labelled=10_000)).fixed == 0  # not grown
 
 
 def test_trees_that_are_deeper_than_they_have_nodes_are_refused():

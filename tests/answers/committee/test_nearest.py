@@ -19,9 +19,9 @@ from biglp._answers.committee.nearest import (
     count_voters,
 )
 from biglp._core.effort import EFFORTS
-from biglp._core.shape import Shape
+from biglp._core.size import Size
 from biglp._engines import ThreadEngine
-from biglp._fit.memory import plan_memory
+from biglp._fit.plan import plan_fit
 from biglp._propagate.systems import DenseSystem, Spectrum
 from helpers import settings_of, threshold_table
 from reference import squared_distances
@@ -104,11 +104,11 @@ class TestNearest:
         assert count(10**6, 10**6, 10) < count_voters(10**6, 10**6, 10, EFFORTS["best"])
 
     def test_the_plan_reckons_with_voters(self):
-        shape = Shape(20_000, 100, 3, 10_000, 100.0, np.dtype(np.float32))
+        size = Size(20_000, 100, 3, 10_000, 100.0, np.dtype(np.float32))
         few, many = (
-            plan_memory(
+            plan_fit(
                 settings_of(LowRankLabelPropagation(memory="4GB")),
-                replace(shape, n_labelled=count),
+                replace(size, n_labelled=count),
                 ThreadEngine(2),
             )
             for count in (MIN_LABELS - 1, 10_000)

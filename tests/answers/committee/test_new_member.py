@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.base import Extra
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.member import Member, MemberFit, MemberModel, everywhere
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._engines import ThreadEngine
-from biglp._fit.memory import plan_memory
+from biglp._fit.plan import plan_fit
 from cli_tools import done
 from helpers import rows_in_a_block, settings_of
 
@@ -48,8 +47,8 @@ class ToyMember(Member):
     model = WaveModel
 
     @classmethod
-    def extra(cls, shape):
-        return Extra(small=7 << 20, block=1 << 20)
+    def cost(cls, size):
+        return Cost(fixed=7 << 20, block=1 << 20)
 
     def learn(self, evidence):
         model = WaveModel(np.array([[-1.0, 1.0]]))
@@ -148,11 +147,11 @@ def test_any_cut_and_any_threads_give_the_same(problem):
 
 
 def test_the_plan_reckons_with_it():
-    shape = Shape(20_000, 100, 3, 500, 100.0, np.dtype(np.float32))
+    size = Size(20_000, 100, 3, 500, 100.0, np.dtype(np.float32))
     settings, engine = settings_of(LowRankLabelPropagation(memory="4GB")), ThreadEngine(2)
-    with_it = plan_memory(settings, shape, engine)
+    with_it = plan_fit(settings, size, engine)
     del MEMBERS["toy"]
-    without = plan_memory(settings, shape, engine)
+    without = plan_fit(settings, size, engine)
     MEMBERS["toy"] = ToyMember
     assert with_it.small - without.small == 7 << 20
     assert with_it.blocks - without.blocks == 2 << 20

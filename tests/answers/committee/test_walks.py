@@ -9,8 +9,8 @@ import pytest
 
 from biglp._answers.committee import walks
 from biglp._answers.committee.forest import CHUNK, ForestMember, grow_forest
-from biglp._core.jit import COMPILER_BYTES
-from biglp._core.shape import Shape
+from biglp._core.jit import COMPILER_BYTES, LOOPS
+from biglp._core.size import Size
 from helpers import threshold_table
 
 
@@ -85,14 +85,17 @@ def test_a_few_new_rows_load_nothing():
 
 def test_the_compiled_walk_is_in_the_plan_of_many_rows(monkeypatch):
     def planned(n_rows):
-        shape = Shape(n_rows, 10, 3, 100, 10.0, np.dtype("float32"))
-        return ForestMember.extra(shape)
+        size = Size(n_rows, 10, 3, 100, 10.0, np.dtype("float32"))
+        return ForestMember.cost(size)
 
     monkeypatch.setattr("biglp._answers.committee.forest.has_compiler", lambda: True)
-    assert (planned(walks.FEW).loaded, planned(2 * walks.FEW).loaded) == (0, COMPILER_BYTES)
+    assert (planned(walks.FEW).libraries, planned(2 * walks.FEW).libraries) == (
+        {LOOPS: 0},
+        {LOOPS: COMPILER_BYTES},
+    )
     monkeypatch.setattr("biglp._answers.committee.forest.has_compiler", lambda: False)
-    assert planned(10**9) == planned(1000)
-    assert planned(1000).small > 0
+    assert planned(10**9).libraries == {LOOPS: 0}
+    assert planned(10**9).fixed == planned(1000).fixed > 0
 
 
 def test_rows_that_are_expected_choose_the_way_at_once(forest):

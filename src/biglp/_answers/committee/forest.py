@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._answers.base import Extra
 from biglp._answers.committee.growing import Table, drawn_counts, grow
 from biglp._answers.committee.growing_many import grow_many, growing_threads
 from biglp._answers.committee.member import (
@@ -36,8 +35,8 @@ from biglp._answers.committee.walks import (
 )
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
-from biglp._core.jit import COMPILER_BYTES, has_compiler
-from biglp._core.shape import Shape
+from biglp._core.jit import COMPILER_BYTES, LOOPS, has_compiler
+from biglp._core.size import Cost, Size
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._transforms.project import PROJECT_ABOVE
 
@@ -186,17 +185,21 @@ class ForestMember(Member):
         return [cls()] if fits and evidence.kind == "table" else []
 
     @classmethod
-    def extra(cls, shape: Shape) -> Extra:
+    def cost(cls, size: Size) -> Cost:
         """scikit-learn's trees and ours, and what walks down them."""
-        if shape.n_labelled < MIN_LABELS:
-            return Extra()
-        if shape.n_features >= PROJECT_ABOVE:
-            return Extra()  # projected, most likely
-        trees = EFFORTS[shape.effort].trees
-        needed = _tree_bytes(trees, shape.n_labelled, shape.n_classes)
+        if size.n_labelled < MIN_LABELS:
+            return Cost()
+        if size.n_features >= PROJECT_ABOVE:
+            return Cost()  # projected, most likely
+        trees = EFFORTS[size.effort].trees
+        needed = _tree_bytes(trees, size.n_labelled, size.n_classes)
         if needed > MOST_BYTES:
-            return Extra()
-        return Extra(small=needed, loaded=COMPILER_BYTES * (shape.n_rows > FEW and has_compiler()))
+            return Cost()
+        return Cost(
+            libraries={LOOPS: COMPILER_BYTES * (size.n_rows > FEW and has_compiler())},
+            fixed=needed,
+            seconds={"labels": TREE_STEP * USUAL_DEPTH * trees * size.n_rows},
+        )
 
     @classmethod
     def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._answers.base import Extra, Problem
+from biglp._answers.base import Problem
 from biglp._answers.standard import Standard, centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, to_numpy
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import float64_features
 from biglp._propagate.leave_one_out import LabelledRows
@@ -278,9 +278,9 @@ class Member(ABC):
         return [cls()]
 
     @classmethod
-    def extra(cls, shape: Shape) -> Extra:
-        """Memory that it takes."""
-        return Extra()
+    def cost(cls, size: Size) -> Cost:
+        """What it takes."""
+        return Cost()
 
     @classmethod
     def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:

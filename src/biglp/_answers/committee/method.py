@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Extra, HeldOut, Learnt, Method, Problem
+from biglp._answers.base import HeldOut, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedModel
 from biglp._answers.committee.appraisal import appraise, graph_helped
@@ -17,7 +17,7 @@ from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, fin
 from biglp._core.arrays import to_numpy
 from biglp._core.effort import EFFORTS, left_out
 from biglp._core.settings import AnswerSettings
-from biglp._core.shape import Shape
+from biglp._core.size import SKLEARN, Cost, Size, add_up
 from biglp._core.threads import threads_of_one
 from biglp._labels.labels import Labels
 from biglp._propagate.class_balance import given_prior, power_prior
@@ -52,17 +52,16 @@ class CommitteeMethod(Method):
     )
 
     @classmethod
-    def extra(cls, shape: Shape) -> Extra:
+    def cost(cls, size: Size) -> Cost:
         """What scikit-learn, the members and their weights take, and projected rows kept."""
-        members = [MEMBERS[name].extra(shape) for name in MEMBERS]
-        kept = KEPT_BYTES if shape.n_features >= PROJECT_ABOVE else 0
-        weighed = 8 * WEIGHED * min(shape.n_labelled, MOST_LABELLED) * shape.n_classes
-        return Extra(
-            small=kept + weighed + sum(extra.small for extra in members),
-            block=sum(extra.block for extra in members),
-            sklearn=True,
-            loaded=max(extra.loaded for extra in members),
+        learnt = min(size.n_labelled, MOST_LABELLED)
+        kept = KEPT_BYTES if size.n_features >= PROJECT_ABOVE else 0
+        own = Cost(
+            libraries=SKLEARN,
+            fixed=kept + 8 * WEIGHED * learnt * size.n_classes,
+            seconds={"learning": 0.5 + size.rank / 2000 + learnt / 1000},
         )
+        return add_up([own, *(MEMBERS[name].cost(size) for name in MEMBERS)])
 
     @classmethod
     def learn(cls, problem: Problem[Labels]) -> Learnt:

@@ -21,12 +21,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._answers.base import Extra
 from biglp._answers.committee.columns import row_sums
 from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, MemberModel
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.effort import EFFORTS, Effort, left_out, pair_seconds
-from biglp._core.shape import Shape
+from biglp._core.size import Cost, Size
 from biglp._lowrank.kernels import searched_at_once
 
 NEIGHBOURS = 5
@@ -138,16 +137,17 @@ class NearestMember(Member):
         return [cls()] if _count(evidence) else []
 
     @classmethod
-    def extra(cls, shape: Shape) -> Extra:
+    def cost(cls, size: Size) -> Cost:
         """Voters as they are read and as they are kept, and a block's distances to them."""
-        effort = EFFORTS[shape.effort]
-        voters = count_voters(shape.n_labelled, shape.n_rows, shape.width, effort)
-        itemsize = shape.dtype.itemsize
+        effort = EFFORTS[size.effort]
+        voters = count_voters(size.n_labelled, size.n_rows, size.width, effort)
+        itemsize = size.dtype.itemsize
         # A k-d tree has them in float64, and its nodes.
-        in_tree = (8 * shape.width + 32) * (shape.width <= FEW_FEATURES)
-        return Extra(
-            small=voters * ((itemsize + 4) * shape.width + in_tree),
+        in_tree = (8 * size.width + 32) * (size.width <= FEW_FEATURES)
+        return Cost(
+            fixed=voters * ((itemsize + 4) * size.width + in_tree),
             block=itemsize * DISTANCES * (voters > 0),
+            seconds={"labels": voters * pair_seconds(size.width) * size.n_rows},
         )
 
     @classmethod

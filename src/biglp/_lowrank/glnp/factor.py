@@ -23,8 +23,6 @@ problem, and FFᵀ ≥ 0 rebuilds rows from others that point the same way.
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -33,12 +31,12 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, like, namespace, squared_norms
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
+from biglp._core.effort import pair_seconds
 from biglp._core.errors import ParameterError
-from biglp._core.measure import StepClock
 from biglp._core.parameters import anything, not_negative, not_negative_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.shape import Shape
-from biglp._lowrank.base import Costs, Factor, Rehearsal, check_finite
+from biglp._core.size import Cost, Size
+from biglp._lowrank.base import SWEEP_ENTRY, Factor, check_finite
 from biglp._lowrank.glnp.course import Course
 from biglp._lowrank.glnp.descent import Descent, warn_stopped_short
 from biglp._lowrank.glnp.gradient import descend_gradient
@@ -58,8 +56,8 @@ WORTH_SAYING = 0.01
 """Relative fall of Q over the last iterations above which stopping there is worth a warning."""
 ITERATES, SPARE_BYTES = 7, 64 << 20
 """What is held of each row, counted in rows of F, and what many sweeps leave in the allocator."""
-USUAL_SWEEPS, TRIAL_SWEEPS = 250, 3
-"""Sweeps until it stops, on data that is not easy; and those that tell the time of one."""
+USUAL_SWEEPS = 250
+"""Sweeps until it stops, on data that is not easy."""
 
 
 class GlnpFactor(Factor):
@@ -246,33 +244,20 @@ class GlnpFactor(Factor):
         return factor
 
     @classmethod
-    def costs(cls, settings: GraphSettings, shape: Shape) -> Costs:
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """The base's, with the rows of F, which stay with their blocks, and the recipe for them."""
-        costs = super().costs(settings, shape)
-        rank = cls.rank_for(settings, shape.n_rows, shape.n_features)
-        recipe = USUAL_SWEEPS * rank * (shape.width + 2 * rank)
-        iterates = ITERATES * shape.kept_rows * rank
-        iterates = SPARE_BYTES + (recipe + iterates) * shape.dtype.itemsize
-        return replace(
-            costs,
-            fitting=costs.fitting + iterates,
-            sums=max(costs.sums, 8 * rank * shape.n_features),
+        cost, rank = super().cost(settings, size), size.rank
+        recipe = USUAL_SWEEPS * rank * (size.width + 2 * rank)
+        iterates = ITERATES * size.kept_rows * rank
+        iterates = SPARE_BYTES + (recipe + iterates) * size.dtype.itemsize
+        sweep = size.n_rows * rank * (SWEEP_ENTRY + pair_seconds(size.width))
+        return cost._replace(
+            fitting=cost.fitting + iterates,
+            sums=max(cost.sums, 8 * rank * size.n_features),
             stored_row=0,
+            seconds={**cost.seconds, "GLNP": USUAL_SWEEPS * sweep},
+            seconds_row=0.0,
         )
-
-    @classmethod
-    def rehearse(
-        cls, rehearsal: Rehearsal, settings: GraphSettings
-    ) -> tuple[Factor, dict[str, float]]:
-        """Take a few steps, and time them."""
-        rows, start = rehearsal.rows, settings.factor_params.get("start", "clusters")
-        k = cls.rank_for(settings, rows.source.n_rows, rows.source.n_features)
-        clock = rows.engine.progress = StepClock()
-        began = time.process_time()
-        factor, _ = cls._descended(rows, k, cls.solver, start, TRIAL_SWEEPS, 1e-12)
-        seconds = time.process_time() - began
-        a_sweep = seconds / clock.steps["GLNP"].sweeps * rehearsal.scale
-        return factor, {"GLNP": USUAL_SWEEPS * a_sweep}
 
     def state(self) -> dict[str, np.ndarray]:
         """Prototypes, offsets, FᵀF and the course: enough for new rows."""

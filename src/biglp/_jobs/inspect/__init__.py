@@ -1,1 +1,0 @@
-"""What an input is, and what a run on it would take."""
