@@ -39,6 +39,7 @@ from __future__ import annotations
 import errno
 import sys
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 
@@ -86,6 +87,10 @@ class MemoryBudgetError(BigLPError, MemoryError):
     def __init__(self, message: str, *, least: int | None = None) -> None:
         super().__init__(message)
         self.least = least
+
+    def __reduce__(self) -> Any:
+        """Go to another process whole: what pickles errors with their traceback would not."""
+        return partial(type(self), least=self.least), self.args
 
 
 class ModelFileError(BigLPError, ValueError):

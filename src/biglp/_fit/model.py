@@ -26,6 +26,7 @@ from biglp._core.size import Size, values_per_row
 from biglp._engines import Engine
 from biglp._fit.class_names import classes_from_json, classes_to_json
 from biglp._fit.plan import plan_new_rows
+from biglp._fit.prepare import size_of_transformed
 from biglp._fit.report import Report
 from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
@@ -170,6 +171,7 @@ class Model:
             decoding=source.decoding_bytes,
             part_bytes=source.part_bytes,
         )
+        size = size_of_transformed(size, source, view.chain)
         features, place = view.features.for_new_rows(), place or Place()
         work = 0.0  # sparse rows and own graphs stay on the processor
         if not source.is_sparse:
