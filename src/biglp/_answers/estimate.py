@@ -55,7 +55,7 @@ NEXT = 50
 LEARNING = (0.0, 0.2, 0.8)
 """Errors fall like ℓ^−γ as labels are added: γ at the low end, in the middle and at the high end of
 what was seen on twelve data sets, in eight cases of ten."""
-DIGITS = 4
+SHARE_DIGITS = 4
 """Rounded figures are the same on every machine."""
 
 
@@ -183,4 +183,4 @@ def _logit(share: float) -> float:
 
 
 def _figure(share: float) -> float:
-    return round(float(share), DIGITS)
+    return round(float(share), SHARE_DIGITS)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.errors import InputError, MissingExtraError, ParameterError
+from biglp._core.errors import InputError, MissingExtraError, NonFiniteRowsError, ParameterError
 from biglp._core.ties import Ties
 
 Array = Any
@@ -233,3 +233,9 @@ def require_device(device: str) -> str:
             "here; use device='cpu', or check the driver with nvidia-smi."
         )
     return device
+
+
+def check_finite(values: Array) -> None:
+    """Raise when a number computed from each row shows NaN, infinity or overflow in the row."""
+    if not bool(namespace(values).isfinite(values).all()):
+        raise NonFiniteRowsError

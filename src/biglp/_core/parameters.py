@@ -11,11 +11,11 @@ import numbers
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from importlib import import_module
 from typing import Any, Final
 
 from biglp._core.effort import DEFAULT_EFFORT, EFFORTS
 from biglp._core.errors import ParameterError
+from biglp._core.registry import looked_up
 
 # Checks: each takes the name of a parameter and the value that was found, returns the value as the
 # work needs it, and says in its error what was found and what is allowed.
@@ -232,12 +232,6 @@ def tab_or_text(text: str) -> str:
 
 REQUIRED: Final = object()
 """The default of an option that must be given."""
-
-
-def looked_up(place: str) -> Any:
-    """What ``"module:NAME"`` stands for: rooms above this one are known by name only."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True)

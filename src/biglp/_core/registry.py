@@ -22,6 +22,11 @@ class Registry(dict[str, T]):
     def __getitem__(self, name: str) -> T:
         thing: Any = super().__getitem__(name)
         if isinstance(thing, str):
-            module, _, attribute = thing.partition(":")
-            thing = self[name] = getattr(import_module(module), attribute)
+            thing = self[name] = looked_up(thing)
         return thing
+
+
+def looked_up(address: str) -> Any:
+    """What ``"module:NAME"`` stands for: rooms above this one are known by name only."""
+    module, _, name = address.partition(":")
+    return getattr(import_module(module), name)

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, namespace
+from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.effort import DEFAULT_EFFORT, pair_seconds
-from biglp._core.errors import NonFiniteRowsError
 from biglp._core.products import column_sums
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
@@ -219,9 +218,3 @@ class Factor(FeatureMap):
             },
             seconds_row=rank * pair_seconds(size.width),
         )
-
-
-def check_finite(values: Array) -> None:
-    """Raise when a number computed from each row shows NaN, infinity or overflow in the row."""
-    if not bool(namespace(values).isfinite(values).all()):
-        raise NonFiniteRowsError

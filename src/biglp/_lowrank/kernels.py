@@ -16,6 +16,7 @@ from biglp._core import fused
 from biglp._core.arrays import (
     Array,
     Rows,
+    check_finite,
     is_torch,
     like,
     namespace,
@@ -24,7 +25,6 @@ from biglp._core.arrays import (
     widened,
 )
 from biglp._core.errors import NonFiniteRowsError, ParameterError
-from biglp._lowrank.base import check_finite
 
 SPARSE_LANDMARKS = 0.1
 """Share of the entries of landmarks, up to which those of sparse rows are taken sparse too."""

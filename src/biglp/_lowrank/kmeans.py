@@ -15,11 +15,18 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, is_torch, namespace, squared_norms, to_dense
+from biglp._core.arrays import (
+    Array,
+    Rows,
+    check_finite,
+    is_torch,
+    namespace,
+    squared_norms,
+    to_dense,
+)
 from biglp._core.blocks import Block
 from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines import Engine
-from biglp._lowrank.base import check_finite
 from biglp._lowrank.compiled import Search
 from biglp._lowrank.kernels import (
     DEVICE_CELLS,

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows
+from biglp._core.arrays import Array, Rows, check_finite
 from biglp._core.blocks import Block
 from biglp._core.parameters import true_or_false
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
-from biglp._lowrank.base import Factor, check_finite
+from biglp._lowrank.base import Factor
 from biglp._lowrank.rows import TrainingRows
 from biglp._lowrank.shift import negative_offsets, shifted
 

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows
+from biglp._core.arrays import Array, Rows, check_finite
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BadRowsError, ParameterError
@@ -32,7 +32,7 @@ from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._lowrank.base import FeatureMap, check_finite
+from biglp._lowrank.base import FeatureMap
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.rows import TrainingRows

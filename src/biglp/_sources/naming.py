@@ -10,14 +10,14 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from biglp._core.errors import BadRowsError, LabelError
+from biglp._core.errors import BadRowsError
 from biglp._core.files import FileStamp
 from biglp._core.places import StorePath, as_place, is_uri, plain_name
 from biglp._core.stores import no_such_file
 from biglp._sources.array_names import split_inside
 from biglp._sources.damaged import explained_reading
-from biglp._sources.formats import FORMATS, LISTINGS, Holds, endings_of, without_pyarrow
-from biglp._sources.formats.textfiles import PACKED
+from biglp._sources.formats import FORMATS, LISTINGS, endings_of, without_pyarrow
+from biglp._sources.formats.base import Format, ending
 from biglp._sources.options import LAYOUT, ReadOptions
 from biglp._sources.stores.copies import asked_once, local_names, stamps_once
 from biglp._sources.stores.lakes import (
@@ -31,7 +31,6 @@ from biglp._sources.stores.listing import fitting, is_folder, is_there, names_be
 
 if TYPE_CHECKING:
     from biglp._sources.base import Source
-    from biglp._sources.formats.base import Format
     from biglp._sources.peek import FileFacts
     from biglp._sources.probe import Probe
     from biglp._sources.tables.table import TableFile
@@ -106,8 +105,6 @@ class InputFiles:
     def format(self) -> Format:
         """The format, loaded; one that refuses to read where there is none."""
         if self.format_name is None:
-            from biglp._sources.formats.base import Format  # which imports this module
-
             return Format()
         try:
             return FORMATS[self.format_name]
@@ -153,15 +150,13 @@ class InputFiles:
     def tables(self, options: ReadOptions) -> list[TableFile]:
         """The files of a table, opened at the first time; options say which columns they have."""
         table_format: Any = self.format  # which says so where there is no pyarrow
-        from biglp._sources.tables.partitions import with_partitions
-
         layout = (*(getattr(options, name) for name in LAYOUT), options.header)
         if layout not in self._tables:
             self._tables[layout] = table_format.open_files(self.files, options)
         tables = self._tables[layout]
         if options.encoding is not None:
             tables = [table.with_encoding(options.encoding) for table in tables]
-        return with_partitions(tables, options)
+        return table_format.with_partitions(tables, options)
 
     def open(self, options: ReadOptions) -> Source:
         """Open the rows."""
@@ -257,12 +252,6 @@ def natural_key(path: str) -> tuple[Any, ...]:
     return (*numbered, (path,))  # 01 and 1 are equal up to here
 
 
-def ending(path: str) -> str:
-    """Ending of a file's name, below the packing: ``.csv`` for ``x.csv.gz``."""
-    name = PurePosixPath(as_place(split_inside(path)[0]).name)
-    return (PurePosixPath(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
-
-
 def _folder_endings() -> set[str]:
     """Endings of folders that are read as one file."""
     return {mark for listing in LISTINGS.values() if listing.folder for mark in listing.endings}
@@ -309,26 +298,3 @@ def _read_as_one(name: str) -> str:
     path = PurePosixPath(name)
     whole = (p for p in reversed(path.parents) if p.suffix.lower() in _folder_endings())
     return str(next(whole, path))
-
-
-def cannot_open(files: Sequence[str]) -> BadRowsError:
-    """Explain that files are of no known format of rows, or too many."""
-    return BadRowsError(
-        f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
-        f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings()}; or "
-        f"{', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
-    )
-
-
-def cannot_read_labels(files: Sequence[str]) -> LabelError:
-    """Explain that files are of no known format of labels, or too many."""
-    return LabelError(
-        f"{files[0]}: labels cannot be read from files ending in {ending(files[0])!r}"
-        f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings('labels')}; or "
-        f"{', '.join(endings_of('table'))}."
-    )
-
-
-def _rows_endings(*more: Holds) -> str:
-    several, single = ", ".join(endings_of("shards")), ", ".join(endings_of("rows", *more))
-    return f"{several} (one file or several), {single} (one file)"

@@ -21,9 +21,8 @@ from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.columns import row_maxima, row_sums
 from biglp._answers.committee.member import Asked, MemberModel
 from biglp._answers.committee.spread import FLOOR
-from biglp._core.arrays import Array, Rows, like, namespace
+from biglp._core.arrays import Array, Rows, check_finite, like, namespace
 from biglp._labels.labels import OwnLabels
-from biglp._lowrank.base import check_finite
 
 CUT = 8.0
 """Largest logit of one member in units of its usual size: no single member decides alone."""

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, like, namespace, squared_norms
+from biglp._core.arrays import Array, Rows, check_finite, like, namespace, squared_norms
 from biglp._core.blocks import Block
 from biglp._core.checkpoint import Checkpoint
 from biglp._core.effort import pair_seconds
@@ -36,7 +36,7 @@ from biglp._core.errors import ParameterError
 from biglp._core.parameters import anything, not_negative, not_negative_integer
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
-from biglp._lowrank.base import SWEEP_ENTRY, Factor, check_finite
+from biglp._lowrank.base import SWEEP_ENTRY, Factor
 from biglp._lowrank.glnp.course import Course
 from biglp._lowrank.glnp.descent import Descent, warn_stopped_short
 from biglp._lowrank.glnp.gradient import descend_gradient

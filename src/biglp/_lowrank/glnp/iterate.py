@@ -23,9 +23,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, namespace, squared_norms
+from biglp._core.arrays import Array, Rows, check_finite, namespace, squared_norms
 from biglp._core.blocks import Block
-from biglp._lowrank.base import check_finite
 from biglp._lowrank.shift import shifted
 
 MEMORY = "glnp"

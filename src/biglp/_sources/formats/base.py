@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from biglp._core.errors import LabelError
+from biglp._core.errors import BadRowsError, LabelError
 from biglp._core.files import FileStamp
+from biglp._core.places import as_place
 from biglp._sources.array_names import split_inside
 from biglp._sources.base import Source
-from biglp._sources.naming import cannot_open, cannot_read_labels
+from biglp._sources.formats import Holds, endings_of
+from biglp._sources.formats.textfiles import PACKED
 from biglp._sources.options import ReadOptions
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe, probe_rows
@@ -151,7 +154,11 @@ class Format:
 
     def open(self, files: Sequence[Any], options: ReadOptions) -> Source:
         """Open files as one source of rows."""
-        raise cannot_open(files)
+        raise BadRowsError(
+            f"{files[0]}: files ending in {ending(files[0])!r} cannot be read"
+            f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings()}; or "
+            f"{', '.join(endings_of('table'))} (text may be packed as .gz or .bz2)."
+        )
 
     def peek(self, files: Sequence[Any], options: ReadOptions) -> FileFacts:
         """Say what files hold, without reading or converting their rows."""
@@ -182,4 +189,19 @@ class Format:
         self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
     ) -> Iterator[LabelPiece]:
         """Yield the labels in files; ``n_rows`` says how many rows there are, where it is known."""
-        raise cannot_read_labels(files)
+        raise LabelError(
+            f"{files[0]}: labels cannot be read from files ending in {ending(files[0])!r}"
+            f"{' several at a time' if len(files) > 1 else ''}; use {_rows_endings('labels')}; or "
+            f"{', '.join(endings_of('table'))}."
+        )
+
+
+def ending(path: str) -> str:
+    """Ending of a file's name, below the packing: ``.csv`` for ``x.csv.gz``."""
+    name = PurePosixPath(as_place(split_inside(path)[0]).name)
+    return (PurePosixPath(name.stem) if name.suffix.lower() in PACKED else name).suffix.lower()
+
+
+def _rows_endings(*more: Holds) -> str:
+    several, single = ", ".join(endings_of("shards")), ", ".join(endings_of("rows", *more))
+    return f"{several} (one file or several), {single} (one file)"

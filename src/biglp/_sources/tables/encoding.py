@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.tables.kinds import KINDS
+from biglp._core.registry import looked_up
 
 if TYPE_CHECKING:
     from biglp._sources.tables.kinds.base import Column
@@ -132,11 +132,12 @@ class Encoding:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Encoding:
         """Rebuild an encoding from :meth:`to_json`."""
+        kinds = looked_up("biglp._sources.tables.kinds:KINDS")
         columns, means = stored["columns"], stored["means"]
         return cls(
             columns=None
             if columns is None
-            else tuple(KINDS[column["kind"]].from_json(column) for column in columns),
+            else tuple(kinds[column["kind"]].from_json(column) for column in columns),
             n_inputs=stored["n_inputs"],
             dtype=stored["dtype"],
             means=None if means is None else tuple(means),

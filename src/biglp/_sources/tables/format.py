@@ -58,6 +58,10 @@ class TableFormat(Format):
                 tables[-1].close()
         return tables
 
+    def with_partitions(self, tables: Sequence[TableFile], options: ReadOptions) -> list[TableFile]:
+        """Files of one table, with the columns that the names of their folders hold."""
+        return with_partitions(tables, options)
+
     def open(self, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
         """Open a table, converting it first where that pays and the disk has room."""
         return open_tables(self.name, tables, options)
