@@ -24,8 +24,8 @@ from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, SWEEP_ENTRY
-from biglp._lowrank.compiled import Search, is_search_worthwhile
-from biglp._lowrank.kernels import scatter, searched_at_once
+from biglp._lowrank.compiled import is_search_worthwhile
+from biglp._lowrank.kernels import Search, scatter, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.stores import Packed
 from biglp._propagate.dense_system import DENSE_ROWS_AT_ONCE, KEPT_FACTORS, MOST_SOLVED

@@ -12,7 +12,7 @@ from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.products import column_sums, gram_matrix
 from biglp._lowrank.base import DENSE_COLUMNS, FeatureMap
-from biglp._lowrank.compiled import gram, quick_to_multiply
+from biglp._lowrank.compiled import compiled_blocks
 from biglp._propagate.normalise import Normalisation
 
 
@@ -110,3 +110,23 @@ def float64_features(features: Array) -> Any:
     if sparse.issparse(features):
         return sparse.csr_array(features, dtype=np.float64)
     return np.asarray(features, dtype=np.float64)
+
+
+def gram(
+    features: Array, normalisation: Normalisation, compiled: bool
+) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """Gram matrix, column sums and repaired rows of features, which are normalised on the way.
+
+    None where that is left to NumPy.
+    """
+    if not (compiled and isinstance(features, np.ndarray)):
+        return None
+    matrix, totals, repaired = compiled_blocks().gram(features, normalisation)
+    return matrix, totals, repaired
+
+
+def quick_to_multiply(features: Array, compiled: bool) -> Array:
+    """Features whose products with a few columns go the way of the fit."""
+    if compiled and isinstance(features, np.ndarray):
+        return features.view(compiled_blocks().Multiplied)
+    return features

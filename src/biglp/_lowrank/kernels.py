@@ -7,7 +7,8 @@ Gaussian kernel (section 2.1 of the paper):  w(x, l) = exp(−‖x − l‖² / 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +26,7 @@ from biglp._core.arrays import (
     widened,
 )
 from biglp._core.errors import NonFiniteRowsError, ParameterError
+from biglp._lowrank.compiled import compiled_blocks, compiled_search
 
 SPARSE_LANDMARKS = 0.1
 """Share of the entries of landmarks, up to which those of sparse rows are taken sparse too."""
@@ -223,3 +225,60 @@ def scatter(columns: Array, weights: Array, width: int) -> Array:
     b, s = weights.shape
     starts = np.arange(0, b * s + 1, s, dtype=np.int32)
     return sparse.csr_matrix((weights.ravel(), columns.ravel(), starts), shape=(b, width))
+
+
+class Search:
+    """The search for the landmarks (k, m) nearest to rows."""
+
+    def __init__(self, landmarks: np.ndarray, compiled: bool) -> None:
+        self._landmarks = landmarks
+        self._loops: Any = compiled_search() if compiled else None
+
+    @cached_property
+    def _panels(self) -> Any:
+        return self._loops.panels(self._landmarks)
+
+    @cached_property
+    def _searchable(self) -> Rows:
+        return searchable(self._landmarks)
+
+    def nearest(self, rows: Rows, count: int) -> tuple[Array, Array]:
+        """Numbers of the ``count`` nearest, and ‖x − l‖² − ‖x‖².  (b, m) → (b, s), (b, s)."""
+        if self._loops is not None and isinstance(rows, np.ndarray):
+            columns, values = self._loops.nearest(rows, self._panels, count)
+            return columns, values
+        compared = self._searchable if sparse.issparse(rows) else self._landmarks
+        return nearest_landmarks(rows, compared, count)
+
+
+class Gaussians:
+    """Gaussian similarities of rows to landmarks (k, m), times a root (k, r) if there is one."""
+
+    def __init__(
+        self, landmarks: np.ndarray, bandwidth: float, root: np.ndarray | None, compiled: bool
+    ) -> None:
+        self._landmarks, self._bandwidth, self._root = landmarks, bandwidth, root
+        self._loops: Any = compiled_blocks() if compiled else None
+
+    @cached_property
+    def _tables(self) -> Any:
+        return self._loops.tables(self._landmarks, self._bandwidth, self._root)
+
+    @property
+    def sums_columns(self) -> bool:
+        """Whether features are summed while they are made."""
+        return self._loops is not None
+
+    def features(self, rows: Rows) -> Array:
+        """(b, m) → (b, k) or (b, r)."""
+        if self._loops is not None and isinstance(rows, np.ndarray):
+            return self.summed(rows)[0]
+        kernel = gaussian(rows, self._landmarks, self._bandwidth)
+        return kernel if self._root is None else kernel @ like(kernel, self._root)
+
+    def summed(
+        self, rows: np.ndarray, out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Features, in ``out`` if it is given, and the sums of their columns."""
+        features, sums = self._loops.features(rows, self._tables, out)
+        return features, sums

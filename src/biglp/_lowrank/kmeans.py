@@ -27,11 +27,11 @@ from biglp._core.arrays import (
 from biglp._core.blocks import Block
 from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines import Engine
-from biglp._lowrank.compiled import Search
 from biglp._lowrank.kernels import (
     DEVICE_CELLS,
     SEARCH_CELLS,
     SPARSE_LANDMARKS,
+    Search,
     nearest_landmarks,
     scatter,
 )

@@ -27,10 +27,9 @@ from biglp._core.size import Cost, Size
 from biglp._lowrank.compiled import (
     LOOPS_BYTES,
     TARGET_BLOCK_BYTES,
-    Gaussians,
     is_worthwhile,
 )
-from biglp._lowrank.kernels import gaussian_matrix
+from biglp._lowrank.kernels import Gaussians, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 
 MAX_MIXING_CONDITION = 30.0
