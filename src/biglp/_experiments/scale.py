@@ -14,10 +14,10 @@ from typing import Any
 
 from biglp._core.files import free_space
 from biglp._core.memory import format_bytes
-from biglp._experiments import whole_runs
 from biglp._experiments.paper import numbers
 from biglp._experiments.plots import figure
 from biglp._experiments.report import Clock, Output, Part, markdown_table
+from biglp._experiments.whole_runs import run_fit, sequential_read, simulate
 from biglp._sources.formats.simulation import Simulation
 
 PAPER_NAMES = {"random": "nystrom-random", "kmeans": "nystrom-kmeans"}
@@ -69,14 +69,12 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
         if plan.file is not None or free_space(Path(folder)) > 1.5 * size:
             rows = plan.file or Path(folder) / "sim.npy"
             where = f"a file of {format_bytes(size)}"
-            whole_runs.simulate(rows, plan.rows, plan.features)
+            simulate(rows, plan.rows, plan.features)
             n_rows = _rows_in(rows)
-            read = whole_runs.sequential_read(rows)
+            read = sequential_read(rows)
         found = {}
         for method in plan.methods:
-            found[method] = whole_runs.run_fit(
-                rows, method, plan.k, plan.memory, Path(folder) / "out"
-            )
+            found[method] = run_fit(rows, method, plan.k, plan.memory, Path(folder) / "out")
             say(f"  {n_rows:,} rows, {method}: {found[method]['seconds']:.1f} s")
     output.csv("scale", [_csv_row(plan, n_rows, name, facts) for name, facts in found.items()])
     _draw(found, n_rows, output)

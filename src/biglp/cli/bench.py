@@ -27,7 +27,7 @@ LIMITS = group(
     ),
     ranks=Parameter(2, "MPI ranks of LP-LOKA.", "N", least=1),
 )
-FOLDER = output_to(
+PEERS_FOLDER = output_to(
     "Folder for peers.md, results/ and img/.", "FOLDER", Path("bench-out"), read=local_path
 )
 
@@ -42,7 +42,7 @@ def peers(
         typer.Option(metavar="N,N,…", help="Numbers of rows.", show_default="1000 to 1000000"),
     ] = None,
     peer: Annotated[Options, LIMITS],
-    output: Annotated[Path, FOLDER],
+    output: Annotated[Path, PEERS_FOLDER],
     printing: Annotated[Options, ("quiet", "debug")],
 ) -> None:
     r"""Run the same rows and labels through biglp and its peers, until each passes a limit.

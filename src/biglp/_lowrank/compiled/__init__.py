@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from biglp._core import jit
 from biglp._core.errors import MissingExtraError
+from biglp._core.jit import vector_lanes
 
 WORTHWHILE = 8e9
 """Multiplications of a fit from which on the seconds saved are more than compiling takes."""
@@ -52,7 +52,7 @@ def is_search_worthwhile(n_rows: int, n_features: int, k: int) -> bool:
 
 def can_run() -> bool:
     """Whether the compiler is here, and vectors are long enough."""
-    return jit.vector_lanes() >= FEWEST_LANES
+    return vector_lanes() >= FEWEST_LANES
 
 
 def compiled_blocks() -> Any:

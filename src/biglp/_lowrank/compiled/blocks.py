@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._lowrank.compiled.gaussians import Tables, multiplied, table_of
-from biglp._lowrank.compiled.squares import gram
-
-__all__ = ["Made", "Multiplied", "features", "gram", "tables"]
 
 
 class Made(NamedTuple):
