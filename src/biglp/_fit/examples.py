@@ -1,7 +1,7 @@
 """Rows of each class to look at: typical ones, doubtful ones, and labels that may be wrong.
 
-typical     k-means of the class's rows in the leading directions of the graph; of each cluster the
-            row nearest to its centre, that of the largest cluster first
+typical     k-means of the class's rows in the leading directions of the graph; of each cluster
+            the row nearest to its centre, that of the largest cluster first
 doubtful    rows whose class is the least sure
 suspicious  labelled rows that the other labels contradict
 """

@@ -1,10 +1,10 @@
 """What to label first, when there are no labels yet: typical rows that cover the clusters.
 
 1. A random sample of rows shows the graph. A row becomes the unit vector of its leading
-   eigenvectors, each weighted as label spreading weights it, so that the product of two rows is
-   their correlation: what the label of one says about the other.
-2. k-means puts these vectors into as many clusters as rows are wanted, so that every row stands for
-   a place that labels spread over.
+   eigenvectors, each weighted as label spreading weights it, so that the product of two rows
+   is their correlation: what the label of one says about the other.
+2. k-means puts these vectors into as many clusters as rows are wanted, so that every row stands
+   for a place that labels spread over.
 3. Of the half of each cluster that is nearest to its centre, the row in the densest place is taken:
    it is like many others, and not on the border of its cluster.
 

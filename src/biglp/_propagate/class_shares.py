@@ -5,7 +5,7 @@ features, a low rank), every row is mostly like every label. The scores of a row
 times a constant for each class, plus the little that tells rows apart, and the class with more
 labels wins everywhere; no factor on the columns of F mends that. So the constant is taken off:
 
-    G_ij = F_ij − τ_j·√d_i,      τ such that G_ij is the largest of its row in a share q_j of rows.
+    G_ij = F_ij − τ_j·√d_i,    τ such that G_ij is the largest of its row in a share q_j of rows.
 
 √d is the constant mode of the graph, √d = F̄·s with s = Fᵀ1, so that τ goes into the coefficients,
 C − s·τᵀ, and new rows need nothing else. q_j is the share of class j among the labels.
