@@ -9,7 +9,7 @@ READY_DOCS  := $(VENV)/.ready-docs
 # Tests run in so many processes; a file's tests stay together, because they share clusters.
 JOBS ?= 2
 
-.PHONY: demo test lint docs bench campaign dist clean
+.PHONY: demo test lint docs reproduce bench campaign dist clean
 
 demo: $(READY)
 	$(BIN)/biglp demo
@@ -29,8 +29,12 @@ docs: $(READY_DOCS)
 	    $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
 	$(BIN)/python docs/_ext/check_site.py docs/_build/html
 
+# The paper's experiments: minutes with QUICK=--quick, hours without.
+reproduce: $(READY_TESTS)
+	$(BIN)/python -m paper reproduce all $(QUICK) -o reproduce-out
+
 bench: $(READY_TESTS)
-	$(BIN)/biglp reproduce all --quick -o bench-out
+	$(BIN)/python -m paper reproduce all --quick -o bench-out
 	$(BIN)/python benchmarks/speed.py --keep
 	$(BIN)/python benchmarks/sizes.py shapes,labels,small
 	test -z "$$BIGLP_DATA" || $(BIN)/python benchmarks/sizes.py line

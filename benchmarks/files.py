@@ -13,8 +13,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from biglp._experiments.whole_runs import METHODS, run_fit, sequential_read, simulate
 from history import keep
+from paper.scale import METHODS, run_fit, sequential_read, simulate
 
 
 def main() -> None:

@@ -23,10 +23,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from biglp._experiments.ranks import FIXED, METHODS, busy_seconds, launch, write_rows
-from biglp._experiments.report import hardware
 from biglp._jobs.fit import FitJob
 from history import keep
+from paper.pages import hardware
+from paper.ranks import FIXED, METHODS, busy_seconds, launch, write_rows
 
 PAPER_SPEEDUP, PAPER_PROCESSES = 7.67, 8
 HEAD = "method         rows ranks  seconds   cpu s  ratio of cpu s efficiency others  by step"

@@ -28,23 +28,25 @@ PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._sinks.parquet", "biglp.cli.
 PRELOADED += ["biglp._pages.label.app", "uvicorn"]
 
 
-def run(*args: object) -> Result:
-    """Run a command in this process."""
-    from biglp.cli import app
-
+def run(*args: object, program: str = "biglp") -> Result:
+    """Run a command of biglp, or of ``python -m paper``, in this process."""
+    if program == "paper":
+        from paper.__main__ import app
+    else:
+        from biglp.cli import app
     return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
-def done(*args: object) -> Result:
+def done(*args: object, program: str = "biglp") -> Result:
     """Run a command that must succeed."""
-    result = run(*args)
+    result = run(*args, program=program)
     assert result.exit_code == 0, result.output
     return result
 
 
-def failed(code: int, *args: object) -> str:
+def failed(code: int, *args: object, program: str = "biglp") -> str:
     """Run a command that must fail with one message and no traceback; return the message."""
-    result = run(*args)
+    result = run(*args, program=program)
     assert result.exit_code == code, (result.exit_code, result.output)
     assert "Traceback" not in result.output
     message: str = result.stderr

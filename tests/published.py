@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from biglp.datasets import transfer
-from biglp.datasets.registry import entry
 from dataset_server import serving
+from paper.datasets import download as transfer
+from paper.datasets.registry import entry
 
 RNG = np.random.default_rng(0)
 

@@ -10,8 +10,6 @@ from pathlib import Path
 PACKAGES = {
     "biglp": "Estimators",
     "biglp.plot": "Plots",
-    "biglp.baselines": "Peers to compare with",
-    "biglp.datasets": "Data sets",
 }
 INTRODUCTION = """# Reference
 

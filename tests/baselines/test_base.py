@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from biglp._core.errors import BadRowsError, LabelError
-from biglp.baselines import DensePropagation, NearestNeighbours
 from helpers import blobs
+from paper.baselines import DensePropagation, NearestNeighbours
 
 
 @pytest.mark.parametrize("baseline", [DensePropagation, NearestNeighbours])

@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.neighbors import KNeighborsClassifier
 
 from biglp._core.errors import ParameterError
-from biglp.baselines import NearestNeighbours
 from helpers import blobs
+from paper.baselines import NearestNeighbours
 
 
 def test_only_labelled_rows_vote():

@@ -31,7 +31,7 @@ def test_quiet_and_versions(here):
 def test_no_command_shows_the_help():
     shown = run().output
     assert "Label millions of rows" in shown
-    for command in ("fit", "predict", "suggest", "inspect", "simulate", "demo", "datasets"):
+    for command in ("fit", "predict", "suggest", "inspect", "simulate", "demo"):
         assert f"│ {command} " in shown
 
 

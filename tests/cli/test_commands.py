@@ -11,7 +11,7 @@ from biglp._lowrank import FACTORS
 from biglp.cli import app
 from cli_tools import done
 
-COMMANDS = ([], ["fit"], ["predict"], ["suggest"], ["datasets"], ["datasets", "fetch"], ["bench"])
+COMMANDS = ([], ["fit"], ["predict"], ["suggest"], ["label"], ["inspect"])
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

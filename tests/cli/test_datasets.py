@@ -1,22 +1,26 @@
-"""``biglp datasets``: list, fetch and where."""
+"""``python -m paper datasets``: list, fetch and where."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 
-from biglp import datasets
-from biglp.datasets import transfer
-from cli_tools import done, failed
+import cli_tools
 from dataset_server import closed_port
+from paper import datasets
+from paper.datasets import download as transfer
 from published import publish
+
+done = partial(cli_tools.done, program="paper")
+failed = partial(cli_tools.failed, program="paper")
 
 
 def test_list_fetch_where(site, digits):
     publish(site, "susy")
     message = failed(3, "datasets", "where", "susy")
-    assert "susy is not here. Run: biglp datasets fetch susy" in message
+    assert "susy is not here. Run: python -m paper datasets fetch susy" in message
     shown = done("datasets", "fetch", "susy").stdout
     assert "susy: 40 rows × 18 features" in shown
     place = str(datasets.where("susy"))

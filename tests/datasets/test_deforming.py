@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 from sklearn.datasets import load_digits
 
-from biglp import datasets
 from biglp._core.errors import BadRowsError, LabelError, ParameterError
-from biglp.datasets import deforming
-from biglp.datasets.deforming import Deformer
+from paper import datasets
+from paper.datasets import deforming
+from paper.datasets.deforming import Deformer
 
 
 def discs(n: int = 30, side: int = 28) -> np.ndarray:

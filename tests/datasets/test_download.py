@@ -14,13 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import biglp.datasets.transfer as transfer
+import paper.datasets.download as transfer
 from biglp._core.errors import DownloadError, OutputError
 from biglp._core.progress import Progress, Task
-from biglp.datasets.download import download
-from biglp.datasets.parts import digest, part_of, read_record, record_of
-from biglp.datasets.transfer import Bounds
 from dataset_server import Site, closed_port, serving
+from paper.datasets.download import Bounds, download
+from paper.datasets.registry import digest, part_of, read_record, record_of
 
 BODY = gzip.compress(np.random.default_rng(0).bytes(19_988), compresslevel=0, mtime=0)
 SHA = hashlib.sha256(BODY).hexdigest()

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from biglp import LowRankLabelPropagation, datasets
+from biglp import LowRankLabelPropagation
 from biglp._core.errors import DownloadError
-from biglp.datasets.places import own_folder
-from biglp.datasets.registry import entry
 from cli_tools import done, failed
+from paper import datasets
+from paper.datasets.registry import entry, own_folder
 from published import publish, published
 
 
@@ -59,7 +59,7 @@ def test_interrupted_fetch_goes_on(site):
     site.drops = [900] + [0] * 5
     with pytest.raises(DownloadError, match=r"are kept, to go on from"):
         datasets.fetch("susy")
-    assert done("datasets", "list", "--json").stdout.count("part fetched") == 1
+    assert done("datasets", "list", "--json", program="paper").stdout.count("part fetched") == 1
     datasets.fetch("susy")
     assert site.asked[-1][1] == "bytes=900-"
     np.testing.assert_array_equal(datasets.load("susy").rows, rows)
@@ -94,8 +94,8 @@ def test_known_checksum(site, monkeypatch):
     publish(site, "susy")
     known = entry("susy")
     wrong = replace(known, files=(replace(known.files[0], sha256="0" * 64),))
-    monkeypatch.setattr("biglp.datasets.fetching.entry", lambda name: wrong)
-    message = failed(8, "datasets", "fetch", "susy")
+    monkeypatch.setattr("paper.datasets.fetching.entry", lambda name: wrong)
+    message = failed(8, "datasets", "fetch", "susy", program="paper")
     assert "should be 000" in message
     assert "has been removed" in message
     assert list((own_folder(known) / "downloads").iterdir()) == []

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from biglp import LowRankLabelPropagation, datasets
+from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp.datasets.registry import entry
+from paper import datasets
+from paper.datasets.registry import entry
 from published import publish
 
 
@@ -69,7 +70,7 @@ def test_split_as_in_the_paper(digits):
 
 
 def test_samples_cross_blocks(monkeypatch):
-    from biglp.datasets import loading
+    from paper.datasets import loading
 
     monkeypatch.setattr(loading, "_BLOCK", 7)
     counts = np.zeros(100)
@@ -84,7 +85,7 @@ def test_samples_cross_blocks(monkeypatch):
 
 def test_simulation(monkeypatch):
     small = replace(entry("sim100m"), rows=3000, simulation="sim:3000x5,noise=0.3,seed=1")
-    monkeypatch.setattr("biglp.datasets.loading.entry", lambda name: small)
+    monkeypatch.setattr("paper.datasets.loading.entry", lambda name: small)
     found = datasets.load("sim100m")
     train, test = found.split(1, seed=3)
     assert len(train) == 30

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biglp import datasets
-from biglp.datasets.places import cache_folder
+from paper import datasets
+from paper.datasets.registry import cache_folder
 from published import publish
 
 

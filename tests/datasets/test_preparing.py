@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-import biglp.datasets.preparing as preparing
-from biglp import datasets
+import paper.datasets.fetching as preparing
 from biglp._core.errors import BadRowsError, DownloadError, OutputError
-from biglp.datasets.places import cache_folder, own_folder
-from biglp.datasets.registry import entry
+from paper import datasets
+from paper.datasets.registry import cache_folder, entry, own_folder
 from published import csv_text, libsvm_text, publish, zipped
 
 RNG = np.random.default_rng(0)
@@ -68,7 +67,9 @@ def test_wrong_content(site, name, content, message):
     site.files[urlsplit(entry(name).files[0].urls[0]).path] = content
     with pytest.raises((BadRowsError, DownloadError), match=message):
         datasets.fetch(name)
-    with pytest.raises(BadRowsError, match=f"{name} is not here. Run: biglp datasets fetch {name}"):
+    with pytest.raises(
+        BadRowsError, match=f"{name} is not here. Run: python -m paper datasets fetch {name}"
+    ):
         datasets.load(name)
     assert {path.name for path in own_folder(entry(name)).iterdir()} <= {"downloads", ".lock"}
 

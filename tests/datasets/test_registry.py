@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from biglp import datasets
 from biglp._core.errors import ParameterError
-from biglp.datasets.registry import entry, mirrored
+from paper import datasets
+from paper.datasets.registry import entry, mirrored
 
 
 def test_registry_is_sound():

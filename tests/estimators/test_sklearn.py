@@ -4,7 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp.baselines import DensePropagation, NearestNeighbours
+from paper.baselines import DensePropagation, NearestNeighbours
 
 WEIGHTS_ARE_OF_LABELS = (
     "it repeats rows and labels; here a weight repeats a label, and the graph, its landmarks and "

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biglp._experiments import data
+from paper import pages as data
 
 
 @pytest.fixture

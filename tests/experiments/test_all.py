@@ -1,6 +1,6 @@
 """Choosing experiments by name."""
 
-from biglp._experiments import all as experiments
+from paper import commands as experiments
 
 
 def test_all_is_every_experiment(monkeypatch, tmp_path):

@@ -4,14 +4,14 @@ import csv
 
 import pytest
 
-from biglp._experiments import convergence
 from cli_tools import done
 from pages import check_images, check_page
+from paper import convergence
 
 
 def test_convergence_has_both_solvers_on_three_sets(archives, tmp_path, monkeypatch):
     monkeypatch.setattr(convergence, "QUICK", convergence.Plan(iterations=6, most_rows=60))
-    done("reproduce", "convergence", "--quick", "-o", tmp_path / "out")
+    done("reproduce", "convergence", "--quick", "-o", tmp_path / "out", program="paper")
     page = (tmp_path / "out" / "paper.md").read_text()
     check_images(tmp_path / "out", check_page(page))
     with open(tmp_path / "out" / "results" / "convergence.csv", newline="") as file:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import ParameterError
-from biglp._experiments import lploka, peer_page
-from biglp._experiments.peer_runs import Limits, run_one, write_problem
 from cli_tools import failed
+from paper import lploka
+from paper import peers as peer_page
+from paper.peers import Limits, run_one, write_problem
 
 LAUNCHER = '#!/bin/sh\nshift\nexport RANKS=$1\nshift\nexec {python} "$@"\n'
 BEGIN = """
@@ -110,5 +111,7 @@ def test_a_program_that_fails_is_said(tmp_path, monkeypatch, stand_in):
 def test_a_folder_without_the_programs_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="has no program nystrom and no lploka"):
         lploka.LpLoka(tmp_path, 2).check()
-    told = failed(2, "bench", "peers", "--sizes", "200", "--lp-loka", tmp_path, "-o", tmp_path)
+    told = failed(
+        2, "peers", "--sizes", "200", "--lp-loka", tmp_path, "-o", tmp_path, program="paper"
+    )
     assert "--lp-loka" in told

@@ -1,6 +1,6 @@
 """The paper's numbers, as they stand in its tables."""
 
-from biglp._experiments import paper
+from paper import pages as paper
 
 
 def test_papers_tables_parse_and_have_the_known_headlines():

@@ -1,7 +1,7 @@
 """What the page on peers says."""
 
-from biglp._experiments import peer_page
-from biglp._experiments.peer_runs import Outcome
+from paper import peers as peer_page
+from paper.peers import Outcome
 
 
 def test_the_verdict_needs_speed_and_accuracy():

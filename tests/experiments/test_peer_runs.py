@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from biglp._core.memory import private_memory
-from biglp._experiments import peer_runs
+from paper import peers as peer_runs
 
 LIMITS = peer_runs.Limits(seconds=20.0, memory=2**30)
 

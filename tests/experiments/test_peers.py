@@ -1,10 +1,11 @@
 """The comparison with peers, end to end on few rows."""
 
-from biglp._experiments import data, peers
-from biglp._experiments.peer_runs import Limits, Outcome
-from biglp._experiments.report import Output
 from cli_tools import done
 from pages import check_images, check_page
+from paper import pages as data
+from paper import peers
+from paper.pages import Output
+from paper.peers import Limits, Outcome
 
 
 def test_a_stopped_peer_is_not_run_on_more_rows(tmp_path, monkeypatch):
@@ -18,7 +19,7 @@ def test_a_stopped_peer_is_not_run_on_more_rows(tmp_path, monkeypatch):
 
     monkeypatch.delenv(data.VARIABLE, raising=False)
     monkeypatch.setattr(peers, "run_one", pretend)
-    done("bench", "peers", "--sizes", "200,400", "-o", tmp_path)
+    done("peers", "--sizes", "200,400", "-o", tmp_path, program="paper")
     assert ("5-NN", 200) in asked
     assert ("5-NN", 400) not in asked
     page = (tmp_path / "peers.md").read_text()

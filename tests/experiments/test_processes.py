@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from biglp._experiments import processes, ranks
-from biglp._experiments.report import Output
 from cli_tools import done
 from pages import check_images, check_page
+from paper import processes, ranks
+from paper.pages import Output
 
 
 def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
@@ -30,5 +30,5 @@ def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
 def test_runtime_without_mpiexec_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(ranks, "_measured", {})
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    done("reproduce", "runtime", "--quick", "-o", tmp_path / "out")
+    done("reproduce", "runtime", "--quick", "-o", tmp_path / "out", program="paper")
     assert 'pip install "biglp[mpich]"' in (tmp_path / "out" / "paper.md").read_text()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from biglp._experiments.report import Clock, Output, Part, markdown_table
+from paper.pages import Clock, Output, Part, markdown_table
 
 
 def test_an_empty_cell_is_a_mistake():

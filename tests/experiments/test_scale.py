@@ -2,15 +2,15 @@
 
 import csv
 
-from biglp._experiments import scale
 from cli_tools import done
 from pages import check_images, check_page
+from paper import scale
 
 
 def test_scale_keeps_extrapolation_apart_from_measurement(tmp_path, monkeypatch):
     tiny = scale.Plan(rows="3K", features=8, k=5, methods=("random",), memory="1GB")
     monkeypatch.setattr(scale, "QUICK", tiny)
-    done("reproduce", "scale", "--quick", "-o", tmp_path / "out")
+    done("reproduce", "scale", "--quick", "-o", tmp_path / "out", program="paper")
     page = (tmp_path / "out" / "paper.md").read_text()
     measured, extrapolated = page.split("Extrapolated to 100,000,000 rows, not measured")
     assert "Measured, 3,000 × 8" in measured

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._experiments.sharing import transductions
 from helpers import blobs
+from paper.tables import transductions
 
 
 @pytest.mark.filterwarnings("ignore::biglp._core.errors.DegreeWarning")  # centred features

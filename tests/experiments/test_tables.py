@@ -5,9 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from biglp._experiments import data, tables
 from cli_tools import done
 from pages import check_images, check_page
+from paper import pages as data
+from paper import tables
 
 TINY_TABLES = tables.Plan(
     trials=2,
@@ -36,14 +37,14 @@ def test_draws_keep_the_test_rows_apart_and_are_nested():
 def test_tables_write_csv_plots_and_a_page_without_gaps(archives, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "QUICK", TINY_TABLES)
     out = tmp_path / "out"
-    result = done("reproduce", "tables", "--quick", "-o", out)
+    result = done("reproduce", "tables", "--quick", "-o", out, program="paper")
     assert "Total:" in result.stdout
     page = (out / "paper.md").read_text()
     assert check_page(page) == ["img/classification"]
     check_images(out, ["img/classification"])
     assert "The subset is too small for" in page
     assert "2 trials instead of the paper's 10" in page
-    assert "Not run here. Run `biglp reproduce scale`" in page
+    assert "Not run here. Run `python -m paper reproduce scale`" in page
     with open(out / "results" / "tables.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["paper_data"] for row in rows} == {"SUSY", "Gisette"}
@@ -57,7 +58,7 @@ def test_tables_write_csv_plots_and_a_page_without_gaps(archives, tmp_path, monk
 def test_missing_data_is_explained_on_the_page_and_on_the_terminal(tmp_path, monkeypatch):
     monkeypatch.setenv(data.VARIABLE, str(tmp_path / "nowhere"))
     monkeypatch.setattr(tables, "QUICK", TINY_TABLES)
-    result = done("reproduce", "tables", "--quick", "-o", tmp_path / "out")
+    result = done("reproduce", "tables", "--quick", "-o", tmp_path / "out", program="paper")
     page = (tmp_path / "out" / "paper.md").read_text()
     for text in (page, result.stdout):
         assert "susy_subset_30k.npz is missing" in text

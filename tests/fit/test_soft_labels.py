@@ -8,8 +8,8 @@ import reference as ref
 from biglp import LowRankLabelPropagation
 from biglp._answers.spreading import LABELS_TO_CHOOSE
 from biglp._core.errors import LabelError
-from biglp.baselines import DensePropagation, NearestNeighbours
 from helpers import anchor_graph, blobs, model, rows_in_a_block, soft_problem
+from paper.baselines import DensePropagation, NearestNeighbours
 
 ALPHA = 0.9
 

@@ -13,10 +13,8 @@ from typing import Annotated
 import typer
 
 from biglp._core.version import __version__
-from biglp.cli.bench import bench
 from biglp.cli.check import check
 from biglp.cli.commands import Command, Group
-from biglp.cli.datasets import datasets
 from biglp.cli.demo import demo
 from biglp.cli.errors import EXIT_CODES
 from biglp.cli.fit import fit
@@ -24,7 +22,6 @@ from biglp.cli.inspect import inspect
 from biglp.cli.label import label
 from biglp.cli.predict import predict
 from biglp.cli.report import report
-from biglp.cli.reproduce import reproduce
 from biglp.cli.simulate import simulate
 from biglp.cli.suggest import suggest
 
@@ -36,10 +33,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (fit, predict, suggest, label, check, report, inspect, simulate, demo, reproduce):
+for command in (fit, predict, suggest, label, check, report, inspect, simulate, demo):
     app.command(cls=Command, epilog=EXIT_CODES)(command)
-app.add_typer(datasets, epilog=EXIT_CODES)
-app.add_typer(bench, epilog=EXIT_CODES)
 
 
 def _version(wanted: bool) -> None:

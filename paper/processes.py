@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from biglp._core.errors import MissingExtraError
-from biglp._experiments import ranks
-from biglp._experiments.paper import numbers
-from biglp._experiments.plots import figure, styles
-from biglp._experiments.ranks import PAPER_NAMES, RankPlan
-from biglp._experiments.report import Clock, Output, Part, markdown_table
+from paper import ranks
+from paper.pages import Clock, Output, Part, figure, markdown_table, numbers, styles
+from paper.ranks import PAPER_NAMES, RankPlan
 
 NAMES = {
     "random": "Nyström (random)",

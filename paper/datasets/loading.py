@@ -12,8 +12,15 @@ import numpy as np
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._sources.formats.simulated import SimulatedSource
 from biglp._sources.formats.simulation import Simulation
-from biglp.datasets.places import LABELS, ROWS, prepared_folder, read_meta, stand_in_file
-from biglp.datasets.registry import Entry, entry
+from paper.datasets.registry import (
+    LABELS,
+    ROWS,
+    Entry,
+    entry,
+    prepared_folder,
+    read_meta,
+    stand_in_file,
+)
 
 TEST_SHARE = 0.2
 _BLOCK = 1 << 20
@@ -25,7 +32,7 @@ class Split(NamedTuple):
 
     Examples
     --------
-    >>> from biglp.datasets import Split
+    >>> from paper.datasets import Split
     >>> train, test = Split([0, 2], [1, 3])
     >>> test
     [1, 3]
@@ -59,7 +66,7 @@ class Dataset:
     Examples
     --------
     >>> import numpy as np
-    >>> from biglp.datasets import Dataset
+    >>> from paper.datasets import Dataset
     >>> rows, classes = np.eye(100), np.arange(100) % 2
     >>> data = Dataset("mine", rows, (0, 1), "", None, 1000, (1.0,), 100, 100, classes)
     >>> [len(part) for part in data.split(n_train=10)], data.paper_labels(1.0)
@@ -231,7 +238,7 @@ def read_stand_in(known: Entry) -> tuple[np.ndarray, np.ndarray]:
 
 def missing_message(known: Entry, stand_in: bool = False) -> str:
     """Say that a data set is missing and how to get it."""
-    text = f"{known.name} is not here. Run: biglp datasets fetch {known.name}"
+    text = f"{known.name} is not here. Run: python -m paper datasets fetch {known.name}"
     if known.stand_in is None:
         return text
     if stand_in:

@@ -3,7 +3,7 @@
 Run as a program, this module measures one method in a process of its own, which can be ended when
 it takes too long or too much:
 
-    python -m biglp._experiments.peer_methods METHOD FOLDER
+    python -m paper.peer_methods METHOD FOLDER
 
 FOLDER holds X.npy and y.npy; the answer goes to answer.npy and the figures to standard output.
 Libraries are loaded, and the method is run once on a few rows, before the clock starts.

@@ -1,28 +1,174 @@
-"""Exact label propagation on the dense n × n graph (Eq. 2.1 and 2.3 of the paper).
+"""What low-rank propagation is compared with: exact propagation, and nearest neighbours.
 
-Notation: W the graph, D its degrees, S = D^(−1/2)·W·D^(−1/2), Y the labels, F the scores.
+:class:`DensePropagation` is label propagation on the whole n × n graph: the method that
+:class:`biglp.LowRankLabelPropagation` approximates, for as many rows as fit in memory.
+:class:`NearestNeighbours` looks at the labelled rows only.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from scipy import linalg, sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._answers.spreading import as_probabilities
-from biglp._core.arrays import Rows
-from biglp._core.errors import MemoryBudgetError, StoppedShortWarning, warn_caller
+from biglp._core.arrays import Rows, to_numpy
+from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._core.memory import format_bytes, parse_memory
 from biglp._core.parameters import checked, fraction, is_auto, one_of, positive, positive_integer
-from biglp._labels.labels import Labels
+from biglp._fit.bad_rows import explain_bad_rows
+from biglp._labels.labels import Labels, encode_labels
 from biglp._lowrank.kernels import check_bandwidth
 from biglp._lowrank.shift import shifted
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
-from biglp.baselines.base import Baseline
-from biglp.baselines.neighbours import neighbour_distance
+from biglp._sources import PreparedRows, as_source
+
+# --------------------------------------------------------------------------------------------------
+# What the baselines share: reading rows, naming classes, answering for new rows.
+
+
+class Baseline(ClassifierMixin, BaseEstimator):
+    """A classifier that holds all rows in memory; a method adds ``_fit`` and ``_score``."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from all rows and the labels of some.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame or path of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+            Labels of any type; -1, None, NaN or "" where unknown.
+        """
+        rows = self._rows(X, reset=True)
+        labels = encode_labels(y, rows.shape[0])
+        if labels.distribution is not None:
+            raise LabelError(
+                "y holds label distributions, which the baselines do not take; give one label a "
+                "row, or use LowRankLabelPropagation."
+            )
+        self.classes_ = labels.classes
+        self.label_distributions_ = self._fit(rows, labels)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row.  (n_rows,)."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes)."""
+        check_is_fitted(self)
+        return self._score(self._rows(X, reset=False))
+
+    @abstractmethod
+    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
+        """Learn, and return the class probabilities of the training rows."""
+
+    @abstractmethod
+    def _score(self, rows: Rows) -> np.ndarray:
+        """Class probabilities of new rows."""
+
+    def _rows(self, X: Any, *, reset: bool) -> Rows:
+        """All rows in float64, checked."""
+        source = as_source(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        rows = to_numpy(PreparedRows(source, np.dtype(np.float64)).read(0, source.n_rows))
+        if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+            explain_bad_rows(source)
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+# --------------------------------------------------------------------------------------------------
+# Nearest neighbours: a vote of the labelled rows, and how far rows lie apart.
+
+
+NEIGHBOUR = 7
+"""The neighbour whose distance says how close together rows lie."""
+DISTANCE_ROWS = 500
+"""Rows that the typical distance is taken from."""
+
+
+class NearestNeighbours(Baseline):
+    """Vote of the nearest labelled rows, through scikit-learn; unlabelled rows are not used.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Labelled rows that vote; all of them when there are fewer.
+    n_jobs : int, optional
+        Processes of scikit-learn.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_rows,)
+        Label of every training row; a labelled row keeps its own.
+    label_distributions_ : ndarray of shape (n_rows, n_classes)
+        Share of the votes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from paper.baselines import NearestNeighbours
+    >>> X, truth = load_iris(return_X_y=True)
+    >>> y = truth.copy()
+    >>> y[1::2] = -1
+    >>> model = NearestNeighbours(3).fit(X, y)
+    >>> model.predict(X[:2]), model.predict_proba(X[:2]).shape
+    (array([0, 0]), (2, 3))
+    """
+
+    def __init__(self, n_neighbors: int = 5, n_jobs: int | None = None) -> None:
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+
+    def _fit(self, rows: Rows, labels: Labels) -> np.ndarray:
+        count = min(positive_integer("n_neighbors", self.n_neighbors), len(labels.rows))
+        self._voters = KNeighborsClassifier(count, n_jobs=self.n_jobs)
+        self._voters.fit(rows[labels.rows], labels.codes)
+        shares = self._score(rows)
+        shares[labels.rows] = labels.one_hot(labels.codes)
+        return shares
+
+    def _score(self, rows: Rows) -> np.ndarray:
+        return self._voters.predict_proba(rows)
+
+
+def neighbour_distance(rows: Rows) -> float | None:
+    """Typical distance of a row to its seventh neighbour; None where all rows are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paper.baselines import neighbour_distance
+    >>> 3 < neighbour_distance(np.arange(100.0)[:, None]) < 5
+    True
+    """
+    neighbours = NearestNeighbors(n_neighbors=min(NEIGHBOUR + 1, rows.shape[0])).fit(rows)
+    step = max(1, rows.shape[0] // DISTANCE_ROWS)
+    distances = neighbours.kneighbors(rows[::step])[0][:, -1]  # the first is the row itself
+    apart = distances[distances > 0]
+    return float(np.sqrt(np.mean(apart**2))) if apart.size else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Exact label propagation on the dense n × n graph (Eq. 2.1 and 2.3 of the paper).
+#
+# Notation: W the graph, D its degrees, S = D^(−1/2)·W·D^(−1/2), Y the labels, F the scores.
+
 
 KERNELS = ("rbf", "linear")
 BALANCES = ("mass", "share", "none")
@@ -74,7 +220,7 @@ class DensePropagation(Baseline):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from biglp.baselines import DensePropagation
+    >>> from paper.baselines import DensePropagation
     >>> X, truth = load_iris(return_X_y=True)
     >>> y = truth.copy()
     >>> y[1::2] = -1
@@ -223,3 +369,9 @@ def _column_minimums(rows: Rows) -> np.ndarray:
 def _positive_degrees(degrees: np.ndarray) -> np.ndarray:
     """Degrees, with 1 for a row without any neighbour: its scores are 0 whatever its degree is."""
     return np.where(degrees > 0, degrees, 1.0)
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+__all__ = ["DensePropagation", "NearestNeighbours", "neighbour_distance"]

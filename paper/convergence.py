@@ -16,11 +16,17 @@ import numpy as np
 
 from biglp._core.blocks import cut_rows
 from biglp._engines import ThreadEngine
-from biglp._experiments.data import load_each
-from biglp._experiments.paper import numbers
-from biglp._experiments.plots import figure, shared_legend
-from biglp._experiments.report import Clock, Output, Part, markdown_table
 from biglp._sources import PreparedRows, as_source
+from paper.pages import (
+    Clock,
+    Output,
+    Part,
+    figure,
+    load_each,
+    markdown_table,
+    numbers,
+    shared_legend,
+)
 
 ROWS_PER_BLOCK = 4096
 SOLVERS = {"gradient": "accelerated gradient", "multiplicative": "multiplicative updates"}

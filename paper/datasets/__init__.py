@@ -9,10 +9,9 @@
 
 from __future__ import annotations
 
-from biglp.datasets.deforming import deform
-from biglp.datasets.fetching import fetch
-from biglp.datasets.loading import Dataset, Split, load
-from biglp.datasets.places import where
-from biglp.datasets.registry import names
+from paper.datasets.deforming import deform
+from paper.datasets.fetching import fetch
+from paper.datasets.loading import Dataset, Split, load
+from paper.datasets.registry import names, where
 
 __all__ = ["Dataset", "Split", "deform", "fetch", "load", "names", "where"]

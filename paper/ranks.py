@@ -100,7 +100,7 @@ def launch(
 ) -> dict[str, Any]:
     """Run one job under mpiexec and return what rank 0 reports."""
     job = {"method": method, "rows": files[0], "labels": files[1], "memory": memory}
-    program = [sys.executable, "-m", "biglp._experiments.ranks", json.dumps(job)]
+    program = [sys.executable, "-m", "paper.ranks", json.dumps(job)]
     command = [str(require_mpiexec()), "-n", str(n_ranks), *program]
     began, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -12,9 +12,9 @@ Its two programs (github.com/kuanglab/LP-LOKA, folder ``cpp``) read and write te
 With ``--verbose`` both print "Parallel Run Time: SECONDS", which leaves reading and writing out.
 Similarities and files are ours; what we take for files is not counted, what the programs take is.
 
-Run as a program, this module measures both, as :mod:`biglp._experiments.peer_methods` does:
+Run as a program, this module measures both, as :mod:`paper.peer_methods` does:
 
-    python -m biglp._experiments.lploka BINARIES RANKS METHOD FOLDER
+    python -m paper.lploka BINARIES RANKS METHOD FOLDER
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LpLoka:
 
     def program(self) -> tuple[str, ...]:
         """The command to which a name and the folder of rows are added."""
-        module = "biglp._experiments.lploka"
+        module = "paper.lploka"
         return (sys.executable, "-m", module, str(self.binaries), str(self.ranks))
 
 

@@ -1,1 +1,0 @@
-"""The paper's experiments and the comparison with peers: ``biglp reproduce``, ``biglp bench``."""
