@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from biglp._core.version import __version__
+from biglp._version import __version__
 
 if TYPE_CHECKING:
     from biglp.estimators.classifier import LowRankLabelPropagation

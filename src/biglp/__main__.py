@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line; what needs none of it is answered before it is loaded."""
     if sys.argv[1:] == ["--version"]:
-        from biglp._core.version import __version__
+        from biglp._version import __version__
 
         sys.stdout.write(f"biglp {__version__}\n")
         return

@@ -92,7 +92,7 @@ def versions() -> dict[str, str]:
     import numpy as np
     import scipy
 
-    from biglp._core.version import __version__
+    from biglp._version import __version__
 
     return {
         "biglp": __version__,

@@ -23,13 +23,13 @@ from biglp._core.measure import StepClock, versions
 from biglp._core.memory import PeakMemory, parse_memory
 from biglp._core.places import StorePath, as_place
 from biglp._core.progress import Progress
-from biglp._core.version import __version__
 from biglp._engines import Engine, make_engine
 from biglp._jobs.ids import RowIdsMixin
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._sources import InputFiles, Source, as_source
 from biglp._sources.stores.copies import copying_to
+from biglp._version import __version__
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 

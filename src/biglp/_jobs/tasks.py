@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from biglp._core.version import __version__
+from biglp._version import __version__
 
 CONTROL, SHOWN = "label", "text"
 """Names of Label Studio's tags: the choices, and what is shown."""

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from biglp._core.version import __version__
+from biglp._version import __version__
 from biglp.cli.check import check
 from biglp.cli.commands import Command, Group
 from biglp.cli.demo import demo

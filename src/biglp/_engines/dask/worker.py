@@ -26,9 +26,9 @@ from biglp._core.allocator import freed_is_kept
 from biglp._core.blocks import Block, Plan
 from biglp._core.errors import BadRowsError, BigLPError, EngineError
 from biglp._core.threads import one_blas_thread
-from biglp._core.version import __version__
 from biglp._engines.base import Run, sum_run
 from biglp._engines.exact import ExactSum
+from biglp._version import __version__
 
 NEVER = -1
 """Sweep of a memory that does not exist yet."""

@@ -38,10 +38,10 @@ from biglp._core.files import (
 from biglp._core.held import hold, let_go
 from biglp._core.memory import format_bytes
 from biglp._core.temporary import temporary_folder
-from biglp._core.version import __version__
 from biglp._sources.cache.sums import ENDING, META, RunningSums, write_sums
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import Encoding
+from biglp._version import __version__
 
 logger = logging.getLogger("biglp")
 
