@@ -27,8 +27,8 @@ import numpy as np
 import psutil
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import atomic_write
 from biglp._core.measure import versions
+from biglp._files.local import atomic_write
 from biglp.plot import needs
 from paper import datasets
 from paper.datasets.registry import data_folder

@@ -22,8 +22,8 @@ import numpy as np
 import psutil
 
 from biglp._core.errors import ParameterError
-from biglp._core.files import atomic_write
 from biglp._core.memory import format_bytes, private_memory
+from biglp._files.local import atomic_write
 from paper import lploka
 from paper.lploka import LpLoka
 from paper.pages import (

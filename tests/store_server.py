@@ -176,7 +176,7 @@ def store_server() -> Iterator[Store]:
 @pytest.fixture
 def store(store_server, tmp_path, monkeypatch) -> Store:
     """An empty store that is found through the environment, and a cache folder."""
-    from biglp._core import stores
+    from biglp._files import uri as stores
 
     for name, value in store_server.environment.items():
         monkeypatch.setenv(name, value)

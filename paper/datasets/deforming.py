@@ -26,8 +26,8 @@ from numpy.random import Philox
 from scipy.special import ndtri
 
 from biglp._core.errors import BadRowsError, LabelError, ParameterError
-from biglp._core.files import atomic_write, npy_header
 from biglp._core.progress import Progress
+from biglp._files.local import atomic_write, npy_header
 
 DEFAULT_SEED = 0
 BLOCK_ROWS = 128

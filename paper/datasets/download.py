@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from biglp._core.errors import DownloadError, OutputError
-from biglp._core.files import explained_writing, free_space, rename_into_place
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
+from biglp._files.local import explained_writing, free_space, rename_into_place
 from biglp._version import __version__
 from paper.datasets.registry import (
     Beginning,

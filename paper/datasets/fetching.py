@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError, DownloadError, OutputError, ParameterError
-from biglp._core.files import (
+from biglp._core.memory import format_bytes
+from biglp._core.progress import LogProgress, Progress
+from biglp._files.local import (
     PART,
     RESERVE_BYTES,
     atomic_write,
@@ -26,8 +28,6 @@ from biglp._core.files import (
     sync_files,
     sync_folder,
 )
-from biglp._core.memory import format_bytes
-from biglp._core.progress import LogProgress, Progress
 from biglp._sources.cache.folder import NpyWriter
 from paper.datasets.deforming import DEFAULT_SEED, deformed_pieces
 from paper.datasets.download import Bounds, GoneError, download

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from biglp._core.errors import ParameterError
-from biglp._core.files import PART, atomic_write
-from biglp._core.places import user_cache
+from biglp._files.local import PART, atomic_write
+from biglp._files.uri import user_cache
 
 # --------------------------------------------------------------------------------------------------
 # Files that are being fetched, and what is written down about them.

@@ -13,7 +13,7 @@ from typing import Any
 
 import cli_tools
 
-FREQUENT = {"biglp._core.checkpoint:JOURNAL_SECONDS": 0.02}
+FREQUENT = {"biglp._files.runfolder:JOURNAL_SECONDS": 0.02}
 ENDINGS = {0, 2, 3, 4, 5, 6, 7, 8}
 """Exit codes that say what is wrong; 1 is a bug, 128 and more a crash."""
 NAME_TIMES = {"summary.json", "report.html"}

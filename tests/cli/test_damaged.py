@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources import as_source
 from biglp._sources.formats.parquet import ParquetTable
 from biglp._sources.options import ReadOptions

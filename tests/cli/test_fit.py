@@ -237,7 +237,7 @@ def test_blocks_have_the_memory_of_blocks_before_whoever_starts_the_command(here
 
 def looks(rows, n_rows, monkeypatch):
     """How often a fit looks at its file, with so many rows in a block."""
-    from biglp._core.files import FileStamp
+    from biglp._files.local import FileStamp
 
     seen, look = [], FileStamp.check
     with monkeypatch.context() as patched, rows_in_a_block(n_rows):

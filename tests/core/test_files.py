@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import OutputError
-from biglp._core.files import atomic_write, npy_header
+from biglp._files.local import atomic_write, npy_header
 
 
 def interrupted(file) -> None:

@@ -11,10 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core import handles, temporary
-from biglp._core.files import lock_file, sync_files, sync_folder
-from biglp._core.handles import lock_handle, open_handle, read_at, write_at
-from biglp._core.held import hold, remove_held
+from biglp._files import local as handles
+from biglp._files import local as temporary
+from biglp._files.local import (
+    hold,
+    lock_file,
+    lock_handle,
+    open_handle,
+    read_at,
+    remove_held,
+    sync_files,
+    sync_folder,
+    write_at,
+)
 from cli_tools import run
 from helpers import blobs
 from windows_rules import keep_windows_rules

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from biglp._core.errors import ParameterError
-from biglp._core.files import atomic_write
-from biglp._core.places import StorePath, as_place, is_uri, open_binary, plain_name, work_folder
+from biglp._files.local import atomic_write
+from biglp._files.uri import StorePath, as_place, is_uri, open_binary, plain_name, work_folder
 
 
 def test_local_names_and_file_uris_are_paths():

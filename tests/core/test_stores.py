@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from biglp._core import stores
 from biglp._core.errors import BadRowsError, OutputError, StoreError
-from biglp._core.places import as_place
+from biglp._files import uri as stores
+from biglp._files.uri import as_place
 from store_server import FAULTS
 
 SMALL, LARGE = bytes(range(256)), bytes(range(256)) * (48 << 10)
@@ -73,7 +73,7 @@ def test_an_interrupted_upload_leaves_nothing_even_when_python_ends(store, tmp_p
     """pyarrow completes a stream that is closed or forgotten with what it has got so far."""
     program = (
         "import pathlib, sys\n"
-        "from biglp._core.places import as_place\n"
+        "from biglp._files.uri import as_place\n"
         "class Interrupted(type(pathlib.Path())):\n"
         "    def open(self, mode):\n"
         "        return self\n"

@@ -8,9 +8,9 @@ import pytest
 import reference as ref
 from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.blocks import cut_rows
-from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import DegreeWarning, UnreachedRowsWarning
 from biglp._engines import SerialEngine, ThreadEngine
+from biglp._files.runfolder import RunFolder
 from biglp._fit import prepare as preparing
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline

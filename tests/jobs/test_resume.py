@@ -20,7 +20,7 @@ from clusters import eventually
 
 ROWS, FEATURES = 300_000, 24
 OPTIONS = ("--factor", "anchors", "-k", "150", "--threads", "1")
-FREQUENT = {"biglp._core.checkpoint:JOURNAL_SECONDS": 0.02}
+FREQUENT = {"biglp._files.runfolder:JOURNAL_SECONDS": 0.02}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_killed_at_random_moments(whole, data, tmp_path):
 def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
     """A run that fails in its last sweep resumes there, with the rows that were written."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("biglp._core.checkpoint.JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
     made = AnswerSweep.write_block
     calls = []
 
@@ -175,7 +175,7 @@ def test_a_finished_run_has_nothing_to_do(tmp_path, monkeypatch):
 
 
 def test_two_processes_cannot_share_a_run(tmp_path, monkeypatch):
-    from biglp._core.checkpoint import RunFolder
+    from biglp._files.runfolder import RunFolder
 
     monkeypatch.chdir(tmp_path)
     busy = RunFolder(Path("out/.biglp-run"), {"command": "fit"}, resume=False)
@@ -221,7 +221,7 @@ def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
             (lock.parent / first).unlink()
             raise KeyboardInterrupt
 
-        patch.setattr("biglp._core.checkpoint.remove_held", killed)
+        patch.setattr("biglp._files.runfolder.remove_held", killed)
         patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
         assert run(*fit).exit_code == 130
     assert Path("out/.biglp-run/rows-factor.npz").exists()
@@ -236,7 +236,7 @@ def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
 
 def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     """Several --overwrite at once: one was held up between opening the lock and locking it."""
-    from biglp._core import held
+    from biglp._files import local as held
 
     lock = tmp_path / "run" / "lock"
     first = held.hold(lock)
@@ -262,7 +262,7 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
 
 def test_predict_resumes(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("biglp._core.checkpoint.JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
     monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
     done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
     predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")

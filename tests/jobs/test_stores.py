@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core import stores
+from biglp._files import uri as stores
 from cli_tools import done, failed, run
 from helpers import blobs
 from row_files import ROWS, found_labels, write

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.checkpoint import RunFolder
 from biglp._engines import SerialEngine, ThreadEngine
+from biglp._files.runfolder import RunFolder
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.labels import encode_labels
 from biglp._propagate import systems as spectra

@@ -31,7 +31,7 @@ LIMITED = """
 import resource, sys, numpy as np
 from pathlib import Path
 from biglp._core.errors import BigLPError
-from biglp._core.files import atomic_write
+from biglp._files.local import atomic_write
 from biglp._sinks import file_sink
 
 def atomic(path):

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.array_names import split_inside
+from biglp._files.uri import split_inside
 from biglp._sources.formats.base import ending
 from biglp._sources.naming import find_files, natural_key
 

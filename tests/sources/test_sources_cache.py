@@ -21,7 +21,7 @@ import biglp
 import biglp._sources.cache.folder as store
 from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.progress import Progress, Task
-from biglp._core.temporary import IN_USE
+from biglp._files.local import IN_USE
 from biglp._sources import as_source
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.options import ReadOptions

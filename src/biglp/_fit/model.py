@@ -19,11 +19,11 @@ from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
 from biglp._core.device import Place, chosen_device
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
-from biglp._core.files import atomic_write, unwarned
 from biglp._core.memory import format_bytes
-from biglp._core.places import as_place, open_binary
 from biglp._core.size import Size, values_per_row
 from biglp._engines import Engine
+from biglp._files.local import atomic_write, unwarned
+from biglp._files.uri import as_place, open_binary
 from biglp._fit.class_names import classes_from_json, classes_to_json
 from biglp._fit.plan import plan_new_rows
 from biglp._fit.prepare import size_of_transformed

@@ -15,7 +15,6 @@ import numpy as np
 
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.base import HeldOut, Learnt, Problem, View
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.device import Stopwatch, is_card_full
 from biglp._core.errors import (
     BigLPWarning,
@@ -27,6 +26,7 @@ from biglp._core.settings import Settings
 from biglp._core.size import Cost, HasCost
 from biglp._core.threads import blas_threads_for, one_blas_thread
 from biglp._engines import Engine
+from biglp._files.runfolder import Checkpoint
 from biglp._fit.bad_rows import explained
 from biglp._fit.beside import tasks_beside
 from biglp._fit.drift import usual_distance

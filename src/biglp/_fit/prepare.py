@@ -12,13 +12,13 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows
 from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.device import chosen_device
 from biglp._core.errors import CardMemoryWarning, warn_caller
-from biglp._core.files import free_space
 from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost, Size, values_per_row
 from biglp._engines import Engine
+from biglp._files.local import free_space
+from biglp._files.runfolder import Checkpoint
 from biglp._fit.bad_rows import explain_bad_rows
 from biglp._fit.plan import Plan, plan_fit
 from biglp._labels.labels import Labels

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 
 from biglp._core.allocator import give_back
-from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import BigLPWarning, LabelError, ParameterError
-from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock, versions
 from biglp._core.memory import PeakMemory, parse_memory
-from biglp._core.places import StorePath, as_place
 from biglp._core.progress import Progress
 from biglp._engines import Engine, make_engine
+from biglp._files.copies import copying_to
+from biglp._files.local import atomic_write
+from biglp._files.runfolder import RunFolder
+from biglp._files.uri import StorePath, as_place
 from biglp._jobs.ids import RowIdsMixin
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._sources import InputFiles, Source, as_source
-from biglp._sources.stores.copies import copying_to
 from biglp._version import __version__
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")

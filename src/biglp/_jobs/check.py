@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.checkpoint import RunFolder
 from biglp._core.parameters import DEFAULTS, checked
 from biglp._engines import Engine
+from biglp._files.runfolder import RunFolder
 from biglp._fit.check import fit_and_check
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.earlier import EarlierFit

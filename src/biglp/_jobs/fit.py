@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from biglp._core.allocator import give_back
-from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
-from biglp._core.files import atomic_write
 from biglp._core.parameters import DEFAULTS, one_of
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, HasCost, Size
 from biglp._engines import Engine
+from biglp._files.local import atomic_write
+from biglp._files.runfolder import RunFolder
 from biglp._fit.bad_rows import explained
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import Look

@@ -9,7 +9,7 @@ from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import flags_of
-from biglp._core.places import as_place, plain_name
+from biglp._files.uri import as_place, plain_name
 from biglp._sources.labels.input import LabelInput
 
 LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")

@@ -31,6 +31,7 @@ from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost
 from biglp._engines import Engine, make_engine
 from biglp._engines.base import cut_runs
+from biglp._files.copies import copying_to
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import SWEEPS, Plan
 from biglp._fit.prepare import Prepared
@@ -46,7 +47,6 @@ from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._sources.options import LAYOUT
 from biglp._sources.peek import FileFacts
 from biglp._sources.probe import Probe
-from biglp._sources.stores.copies import copying_to
 from biglp._sources.tables.problems import NoFeaturesError
 from biglp._transforms.project import PROJECT_ABOVE
 

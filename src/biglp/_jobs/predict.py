@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.checkpoint import RunFolder
 from biglp._core.device import Place
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
+from biglp._files.runfolder import RunFolder
 from biglp._fit.bad_rows import explained, explained_model
 from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model

@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.checkpoint import RunFolder
 from biglp._core.device import Place
 from biglp._core.errors import BigLPError, MissingExtraError, ParameterError
-from biglp._core.files import atomic_write
 from biglp._core.memory import parse_memory
-from biglp._core.places import as_place
 from biglp._engines import Engine
+from biglp._files.local import atomic_write
+from biglp._files.runfolder import RunFolder
+from biglp._files.uri import as_place
 from biglp._fit.bad_rows import explained
 from biglp._fit.evidence import MEMORY, Look
 from biglp._fit.model import Model

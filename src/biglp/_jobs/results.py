@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from biglp._core.checkpoint import (
+from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
+from biglp._files.local import atomic_write, explained_writing, hold, remove_held, sync_folder
+from biglp._files.runfolder import (
     HEADER,
     LOCK,
     RunFolder,
@@ -25,10 +27,7 @@ from biglp._core.checkpoint import (
     journal_entries,
     read_identity,
 )
-from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
-from biglp._core.files import atomic_write, explained_writing, sync_folder
-from biglp._core.held import hold, remove_held
-from biglp._core.places import StorePath, as_place, plain_name, work_folder
+from biglp._files.uri import StorePath, as_place, plain_name, work_folder
 from biglp._sinks import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.checkpoint import RunFolder
-from biglp._core.places import as_place
+from biglp._files.runfolder import RunFolder
+from biglp._files.uri import as_place
 from biglp._fit.evidence import Evidence, Look
 from biglp._fit.examples import Examples
 from biglp._jobs.inputs import from_stdin

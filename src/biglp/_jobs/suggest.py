@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.checkpoint import RunFolder
 from biglp._core.device import Place
 from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
 from biglp._core.parameters import checked
-from biglp._core.places import as_place
 from biglp._engines import Engine
+from biglp._files.runfolder import RunFolder
+from biglp._files.uri import as_place
 from biglp._fit.bad_rows import explained, explained_model
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows

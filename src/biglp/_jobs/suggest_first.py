@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
-from biglp._core.places import StorePath, work_folder
 from biglp._core.settings import Settings
 from biglp._engines import Engine
+from biglp._files.runfolder import RunFolder
+from biglp._files.uri import StorePath, work_folder
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.inputs import from_stdin, typed_names, typed_options
 from biglp._jobs.results import RUN_FOLDER

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.checkpoint import RunFolder
 from biglp._core.errors import ParameterError
-from biglp._core.files import atomic_write
 from biglp._core.measure import StepClock
 from biglp._core.memory import PeakMemory
-from biglp._core.places import StorePath, as_place, work_folder
 from biglp._core.progress import Progress
 from biglp._engines import Engine
+from biglp._files.local import atomic_write
+from biglp._files.runfolder import RunFolder
+from biglp._files.uri import StorePath, as_place, work_folder
 from biglp._jobs.base import Job, recorded_warnings
 from biglp._jobs.results import RUN_FOLDER
 from biglp._jobs.tasks import TASK_FORMATS, Tasks

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._core.blocks import Block
-from biglp._core.checkpoint import Checkpoint, Journal, Tally
 from biglp._engines import Engine
+from biglp._files.runfolder import Checkpoint, Journal, Tally
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.features import Features

@@ -16,11 +16,11 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.effort import DEFAULT_EFFORT, pair_seconds
 from biglp._core.products import column_sums
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
+from biglp._files.runfolder import Checkpoint
 from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
 from biglp._lowrank.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED

@@ -24,9 +24,9 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, like, to_csr
 from biglp._core.blocks import Block
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.ties import Ties
 from biglp._engines import Engine
+from biglp._files.runfolder import Checkpoint
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank.answering import Answered, Answerer, AnswerSweep

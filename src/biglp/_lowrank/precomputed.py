@@ -26,10 +26,10 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, check_finite
 from biglp._core.blocks import Block
-from biglp._core.checkpoint import Checkpoint
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
+from biglp._files.runfolder import Checkpoint
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._lowrank.base import FeatureMap

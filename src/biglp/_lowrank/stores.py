@@ -18,7 +18,7 @@ import numpy as np
 
 from biglp._core.arrays import Array
 from biglp._core.errors import DISK_FULL
-from biglp._core.handles import read_at, write_at
+from biglp._files.local import read_at, write_at
 
 Packed = tuple[Array, ...]
 

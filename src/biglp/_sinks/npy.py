@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.files import (
+from biglp._files.local import (
     NPY_HEADER_BYTES,
     PART,
     explained_writing,
     npy_header,
+    open_handle,
     rename_into_place,
+    write_at,
 )
-from biglp._core.handles import open_handle, write_at
 from biglp._sinks.base import FileSink
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.arrow import as_arrow
-from biglp._core.files import atomic_write
+from biglp._files.local import atomic_write
 from biglp._sinks.npy import NpySink
 
 TABLE_ROWS = 1 << 18

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.tables.encoding import Encoding
 
 

@@ -11,23 +11,22 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
-from biglp._core.places import StorePath, as_place, is_uri, plain_name
-from biglp._core.stores import no_such_file
-from biglp._sources.array_names import split_inside
+from biglp._files.copies import (
+    asked_once,
+    fitting,
+    is_folder,
+    is_there,
+    local_names,
+    names_below,
+    stamps_once,
+)
+from biglp._files.lakes import inside_a_table, is_lake, live_files, refuse_parts, table_above
+from biglp._files.local import FileStamp
+from biglp._files.uri import StorePath, as_place, is_uri, no_such_file, plain_name, split_inside
 from biglp._sources.damaged import explained_reading
 from biglp._sources.formats import FORMATS, LISTINGS, endings_of, without_pyarrow
 from biglp._sources.formats.base import Format, ending
 from biglp._sources.options import LAYOUT, ReadOptions
-from biglp._sources.stores.copies import asked_once, local_names, stamps_once
-from biglp._sources.stores.lakes import (
-    inside_a_table,
-    is_lake,
-    live_files,
-    refuse_parts,
-    table_above,
-)
-from biglp._sources.stores.listing import fitting, is_folder, is_there, names_below
 
 if TYPE_CHECKING:
     from biglp._sources.base import Source

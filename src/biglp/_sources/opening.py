@@ -12,6 +12,7 @@ from scipy import sparse
 from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.registry import Registry
+from biglp._files.copies import copying_to, keep_alive, origin
 from biglp._sources.base import Source
 from biglp._sources.formats import without_pyarrow
 from biglp._sources.formats.arrays import ArraySource, CsrSource
@@ -19,7 +20,6 @@ from biglp._sources.formats.tensors import TensorSource
 from biglp._sources.naming import InputFiles
 from biglp._sources.options import ReadOptions
 from biglp._sources.prepared import fill_missing
-from biglp._sources.stores.copies import copying_to, keep_alive, origin
 
 _NAMED = ("columns", "label_column", "drop", "categorical", "text")
 """Options that mean nothing without named columns."""

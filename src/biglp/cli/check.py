@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, TASKS
-from biglp._core.places import as_place
+from biglp._files.uri import as_place
 from biglp.cli.errors import explained
 from biglp.cli.options import Options, output_to, with_options
 from biglp.cli.pipes import piped

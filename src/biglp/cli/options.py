@@ -27,7 +27,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import typer
 
 from biglp._core.parameters import OUTPUT, PARAMETERS, REQUIRED, Parameter, chosen, flags_of
-from biglp._core.places import as_place
+from biglp._files.uri import as_place
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

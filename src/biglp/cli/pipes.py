@@ -84,7 +84,7 @@ def _standard_input(input_format: str | None) -> Iterator[str]:
     """Put standard input into a temporary file, whose ending says what it is."""
     import tempfile
 
-    from biglp._core.files import explained_writing
+    from biglp._files.local import explained_writing
     from biglp._jobs.inputs import STDIN_FOLDER
 
     with tempfile.TemporaryDirectory(prefix=STDIN_FOLDER) as folder:

@@ -13,10 +13,10 @@ import typer
 
 from biglp._core.allocator import freed_is_kept
 from biglp._core.arrays import unflagged
-from biglp._core.checkpoint import differences, read_identity
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._core.parameters import LABELS, PLACING
 from biglp._engines import speaks_to_user
+from biglp._files.runfolder import differences, read_identity
 from biglp._jobs.base import Job
 from biglp._jobs.inputs import STDOUT_FOLDER, from_stdin
 from biglp._jobs.results import describe_kept

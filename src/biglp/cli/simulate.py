@@ -47,9 +47,9 @@ def simulate(
     import time
 
     from biglp._core.errors import OutputError, ParameterError
-    from biglp._core.files import free_space
     from biglp._core.memory import format_bytes
     from biglp._core.threads import available_cores
+    from biglp._files.local import free_space
     from biglp._sources.formats.simulated import write_simulation
     from biglp._sources.formats.simulation import Simulation
     from biglp.cli.console import progress_bars, results_console, seconds

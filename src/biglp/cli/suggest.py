@@ -18,7 +18,7 @@ from biglp._core.parameters import (
     column_names,
     flags_of,
 )
-from biglp._core.places import as_place
+from biglp._files.uri import as_place
 from biglp.cli.errors import explained
 from biglp.cli.options import Options, output_to, with_options
 from biglp.cli.pipes import piped

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from biglp._core.memory import format_bytes
-from biglp._core.places import as_place
+from biglp._files.uri import as_place
 from biglp._fit.report import about_evidence, about_method
 from biglp.cli.console import errors_console, plain_table, results_console, seconds
 from biglp.cli.errors import escape

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from biglp._core.files import atomic_write
 from biglp._core.measure import versions
-from biglp._core.places import as_place
+from biglp._files.local import atomic_write
+from biglp._files.uri import as_place
 from biglp._fit.bad_rows import explained
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import Evidence, Look

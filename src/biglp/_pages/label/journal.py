@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from biglp._core.errors import ParameterError
-from biglp._core.files import explained_writing, lock_file, sync_folder
-from biglp._core.held import let_go
+from biglp._files.local import explained_writing, let_go, lock_file, sync_folder
 
 ENDING = ".journal"
 

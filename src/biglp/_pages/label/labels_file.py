@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._core.files import atomic_write, explained_writing
+from biglp._files.local import atomic_write, explained_writing
 
 LABEL = "label"
 

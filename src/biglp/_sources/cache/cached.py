@@ -9,7 +9,7 @@ import numpy as np
 
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.base import Source
 from biglp._sources.cache.csrfile import CsrFiles
 from biglp._sources.cache.folder import CacheStore

@@ -25,19 +25,20 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import OutputError
-from biglp._core.files import (
+from biglp._core.memory import format_bytes
+from biglp._files.local import (
     NPY_HEADER_BYTES,
     PART,
     RESERVE_BYTES,
     FileStamp,
     explained_writing,
     free_space,
+    hold,
+    let_go,
     npy_header,
     sync_files,
+    temporary_folder,
 )
-from biglp._core.held import hold, let_go
-from biglp._core.memory import format_bytes
-from biglp._core.temporary import temporary_folder
 from biglp._sources.cache.sums import ENDING, META, RunningSums, write_sums
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.encoding import Encoding

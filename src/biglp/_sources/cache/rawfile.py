@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp, unwarned
-from biglp._core.handles import open_handle, read_at
+from biglp._files.local import FileStamp, open_handle, read_at, unwarned
 
 READ_AHEAD_BYTES = 32 << 20
 JOIN_GAP_BYTES = 32 << 10

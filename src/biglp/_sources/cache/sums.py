@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.cache.rawfile import RawFile
 
 STRETCH = 32 << 10

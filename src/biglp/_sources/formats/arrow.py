@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import TableFile, check_names, pieces

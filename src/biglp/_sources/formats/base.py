@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._core.files import FileStamp
-from biglp._core.places import as_place
-from biglp._sources.array_names import split_inside
+from biglp._files.local import FileStamp
+from biglp._files.uri import as_place, split_inside
 from biglp._sources.base import Source
 from biglp._sources.formats import Holds, endings_of
 from biglp._sources.formats.textfiles import PACKED

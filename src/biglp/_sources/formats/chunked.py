@@ -12,8 +12,8 @@ import numpy as np
 
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
-from biglp._sources.array_names import split_inside
+from biglp._files.local import FileStamp
+from biglp._files.uri import split_inside
 from biglp._sources.base import Source
 from biglp._sources.files import FileSource
 from biglp._sources.formats.arrays import check_shape

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, InputWarning, warn_caller
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.formats.base import LabelColumns, LabelPiece
 from biglp._sources.formats.csvparser import first_types, open_reader, row_too_long
 from biglp._sources.formats.lines import labels_in_lines

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.array_names import INSIDE, split_inside
+from biglp._files.uri import INSIDE, split_inside
 from biglp._sources.formats.arrays import check_shape
 
 SHOWN = 12

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.formats.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
 from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._core.files import FileStamp
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
+from biglp._files.local import FileStamp
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.csrfile import write_width
 from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._core.files import FileStamp
-from biglp._sources.array_names import split_inside
+from biglp._files.local import FileStamp
+from biglp._files.uri import split_inside
 from biglp._sources.base import Source
 from biglp._sources.cache.cached import CachedSource
 from biglp._sources.cache.csrfile import write_width

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import unwarned
-from biglp._sources.array_names import split_inside
+from biglp._files.local import unwarned
+from biglp._files.uri import split_inside
 from biglp._sources.formats.arrays import check_shape
 from biglp._sources.formats.inside import Facts
 

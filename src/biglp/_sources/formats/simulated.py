@@ -26,8 +26,8 @@ from numpy.random import Philox
 from scipy.special import ndtri
 
 from biglp._core.arrays import Rows
-from biglp._core.files import atomic_write, npy_header
 from biglp._core.progress import Progress
+from biglp._files.local import atomic_write, npy_header
 from biglp._sources.base import Source
 from biglp._sources.formats.base import (
     Format,

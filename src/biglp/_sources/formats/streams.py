@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from biglp._core.files import explained_writing
-from biglp._core.temporary import temporary_folder
+from biglp._files.local import explained_writing, temporary_folder
 from biglp._sources.files import no_rows
 from biglp._sources.formats.arrow import ArrowTable
 from biglp._sources.options import ReadOptions

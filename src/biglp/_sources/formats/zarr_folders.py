@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import MissingExtraError
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.formats.chunked import ArrayFile, ChunkedFormat
 from biglp._sources.formats.inside import Facts
 

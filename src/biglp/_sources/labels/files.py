@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from biglp._core.errors import ParameterError
-from biglp._sources.array_names import INSIDE, split_inside
+from biglp._files.uri import INSIDE, split_inside
 from biglp._sources.damaged import explained_reading
 from biglp._sources.formats.base import LabelColumns
 from biglp._sources.labels.codes import LabelCodes, Marks

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
-from biglp._core.files import FileStamp
+from biglp._files.local import FileStamp
 from biglp._sources.tables.encoding import Encoding, some
 
 BATCH_ROWS = 1 << 14

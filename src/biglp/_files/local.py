@@ -6,13 +6,17 @@ that is killed at any moment therefore leaves nothing under the final name, or t
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import shutil
 import socket
 import stat
 import tempfile
+import threading
+import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,9 +26,86 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._core.errors import DISK_FULL, BadRowsError, BigLPError, OutputError
-from biglp._core.handles import lock_handle
 from biglp._core.memory import format_bytes
-from biglp._core.places import StorePath
+from biglp._files.uri import StorePath
+
+# --------------------------------------------------------------------------------------------------
+# Open files by number: what systems other than Linux spell differently or do not have.
+#
+# macOS has no ``preadv``, ``posix_fadvise`` and ``posix_fallocate``; Windows has none of these, no
+# ``pread`` and ``pwrite`` either, locks files its own way, and changes line ends unless told not
+# to.
+
+
+_EXTRA = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_LOCKED = 2**31 - 2  # the last byte that Windows' 32-bit call can lock
+_SEEKING = threading.Lock()
+"""Held from seeking to reading, where the two are not one call and threads share the file."""
+
+
+def open_handle(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> int:
+    """Open a file for bytes; processes that are started later do not get it."""
+    return os.open(path, flags | _EXTRA, mode)
+
+
+def read_at(handle: int, buffer: memoryview, position: int) -> int:
+    """Read bytes from ``position`` on into ``buffer``; return how many, 0 at the end."""
+    if hasattr(os, "preadv"):
+        return os.preadv(handle, [buffer], position)
+    if hasattr(os, "pread"):
+        data = os.pread(handle, len(buffer), position)
+    else:
+        with _SEEKING:
+            os.lseek(handle, position, os.SEEK_SET)
+            data = os.read(handle, len(buffer))
+    buffer[: len(data)] = data
+    return len(data)
+
+
+def write_at(handle: int, data: Any, position: int) -> int:
+    """Write bytes from ``position`` on; return how many were written."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(handle, data, position)
+    with _SEEKING:
+        os.lseek(handle, position, os.SEEK_SET)
+        return os.write(handle, data)
+
+
+def lock_handle(handle: int) -> bool | None:
+    """Lock a file for this process; False when another one holds it, None where locks are unknown.
+
+    The system lets go of it when the process ends, whatever way it ends.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return _lock_on_windows(handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
+
+
+def _lock_on_windows(handle: int) -> bool | None:
+    """Lock a byte far behind the end: what is locked, no other handle can read."""
+    try:
+        import msvcrt
+
+        with _SEEKING:
+            os.lseek(handle, _LOCKED, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    except OSError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 PART = ".part"
 """Ending of a file that is still being written."""
@@ -239,3 +320,128 @@ def unwarned() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+# --------------------------------------------------------------------------------------------------
+# Folders that one process at a time works in: a lock file inside says that somebody does.
+
+
+_TRIES = 100
+"""Attempts while others remove the folder; more would mean that it cannot be made at all."""
+
+
+def hold(path: Path) -> IO[bytes] | None:
+    """Hold a lock file, making its folder where that is missing; None when another process does.
+
+    Whoever held it may have removed it between its opening here and its locking: a lock on a file
+    that has no name any more protects nothing, so it is opened again.
+    """
+    for attempt in range(_TRIES):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = lock_file(path)
+        except FileNotFoundError:  # the folder was removed in between
+            if attempt == _TRIES - 1:
+                raise
+            continue
+        if file is None:
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()
+    return None
+
+
+def let_go(path: Path, file: IO[bytes]) -> None:
+    """Remove a lock file that this process holds."""
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:  # Windows removes no file that is open
+        file.close()
+        path.unlink(missing_ok=True)
+    file.close()
+
+
+def remove_held(lock: Path, file: IO[bytes], first: str = "") -> None:
+    """Remove the folder of a lock file that this process holds, and let go of it.
+
+    The lock goes last: until then no other process can begin to work there.
+
+    Parameters
+    ----------
+    lock : Path
+        The lock file.
+    file : file
+        What :func:`hold` gave.
+    first : str
+        Name of a file that goes before all others: without it, what is left of the folder after
+        this process was killed is taken for rubbish.
+    """
+    folder = lock.parent
+    with suppress(OSError):
+        if first:
+            (folder / first).unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path == lock:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        let_go(lock, file)
+        folder.rmdir()  # not when another process has begun meanwhile
+
+
+# --------------------------------------------------------------------------------------------------
+# Temporary folders, removed with what they were made for, and those that killed runs left.
+
+
+logger = logging.getLogger("biglp")
+
+TEMPORARY_PREFIX = "biglp-"
+IN_USE = "in-use"
+YOUNG_SECONDS = 60.0
+
+
+def temporary_folder(owner: object) -> Path:
+    """Make a folder that is removed when its owner is gone, or when Python ends."""
+    remove_abandoned(Path(tempfile.gettempdir()))
+    with explained_writing(tempfile.gettempdir()):
+        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
+        lock = _lock_folder(folder)
+    weakref.finalize(owner, _remove_folder, folder, lock, os.getpid())
+    return folder
+
+
+def remove_abandoned(place: Path) -> None:
+    """Remove temporary folders of processes that were killed before they could do it.
+
+    A living process holds a lock on a file in its folder; the system releases it however the
+    process ends. Young folders are left alone: theirs may not be locked yet.
+    """
+    for folder in place.glob(f"{TEMPORARY_PREFIX}*"):
+        with suppress(OSError):
+            facts = folder.stat()
+            owner = os.getuid() if hasattr(os, "getuid") else facts.st_uid  # Windows has none
+            if facts.st_uid != owner or time.time() - facts.st_mtime < YOUNG_SECONDS:
+                continue
+            handle = open_handle(folder / IN_USE, os.O_RDWR)
+            abandoned = lock_handle(handle)
+            os.close(handle)  # Windows removes no file that is open
+            if abandoned:
+                logger.info("removing %s, left behind by a run that was killed", folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lock_folder(folder: Path) -> int:
+    handle = open_handle(folder / IN_USE, os.O_RDWR | os.O_CREAT)
+    lock_handle(handle)  # where there are no locks, the folder is never taken for abandoned
+    return handle
+
+
+def _remove_folder(folder: Path, lock: int, owner: int) -> None:
+    with suppress(OSError):
+        os.close(lock)  # before the folder goes: Windows removes no file that is open
+    if os.getpid() == owner:  # a forked child must not take the folder from its parent
+        shutil.rmtree(folder, ignore_errors=True)

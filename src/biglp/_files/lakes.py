@@ -14,10 +14,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from biglp._core.errors import BadRowsError, MissingExtraError
-from biglp._core.places import StorePath, as_place
-from biglp._core.stores import one_line, s3_endpoint
-from biglp._sources.stores.copies import asked_once
-from biglp._sources.stores.listing import names_below
+from biglp._files.copies import asked_once, names_below
+from biglp._files.uri import StorePath, as_place, one_line, s3_endpoint
 
 DELTA_LOG, ICEBERG_LOG = "_delta_log", "metadata"
 METADATA = ".metadata.json"

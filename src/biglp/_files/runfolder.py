@@ -21,8 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._core.errors import CheckpointError
-from biglp._core.files import atomic_write, explained_writing
-from biglp._core.held import hold, remove_held
+from biglp._files.local import atomic_write, explained_writing, hold, remove_held
 
 Arrays = dict[str, np.ndarray]
 Tally = tuple[int, dict[int, int]]
