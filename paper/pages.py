@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 
 from biglp._core.errors import BadRowsError
-from biglp._core.measure import versions
+from biglp._core.progress import versions
 from biglp._files.local import atomic_write
 from biglp.plot import needs
 from paper import datasets

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from biglp._core.allocator import give_back
-from biglp._core.memory import private_memory
+from biglp._core.memory import give_back, private_memory
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"),
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 PROGRAM = """
 from resource import RUSAGE_SELF, getrusage
 import numpy as np
-from biglp._core.allocator import freed_is_kept
+from biglp._core.memory import freed_is_kept
 
 def new_pages():
     before = getrusage(RUSAGE_SELF).ru_minflt
@@ -57,7 +56,7 @@ def test_only_what_the_process_was_started_with_counts():
     settings = {key: value for key, value in os.environ.items() if key != name}
     program = (
         f"import os; os.environ[{name!r}] = '65536'  # Dask leaves it behind like this\n"
-        "from biglp._core.allocator import freed_is_kept, trim_threshold\n"
+        "from biglp._core.memory import freed_is_kept, trim_threshold\n"
         "with freed_is_kept(): print(trim_threshold())"
     )
     command = [sys.executable, "-c", program]

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from biglp._core.arrow import as_arrow, as_numpy, as_places
+from biglp._core.arrays import as_arrow, as_numpy, as_places
 
 pa = pytest.importorskip("pyarrow")
 
@@ -58,7 +58,7 @@ def test_arrow_has_the_same_values(kind, n):
 
 def test_pandas_is_not_loaded():
     program = (
-        "import sys, numpy as np, pyarrow as pa; from biglp._core.arrow import *;"
+        "import sys, numpy as np, pyarrow as pa; from biglp._core.arrays import *;"
         "column = as_arrow(np.arange(5.0)); as_numpy(column);"
         "as_places(as_arrow(np.arange(5)).dictionary_encode().indices);"
         "sys.exit('pandas' in sys.modules)"

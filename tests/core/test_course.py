@@ -2,7 +2,7 @@
 
 import pytest
 
-from biglp._core.course import ALMOST, SLOWER, Course, clock_time
+from biglp._core.progress import ALMOST, SLOWER, Course, clock_time
 
 
 class Clock:

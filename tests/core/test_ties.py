@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from biglp._core import ties as module
-from biglp._core.arrays import like, to_numpy
+from biglp._core import arrays as module
+from biglp._core.arrays import Ties, like, to_numpy
 from biglp._core.products import column_sums
-from biglp._core.ties import Ties
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 

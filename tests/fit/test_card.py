@@ -8,11 +8,10 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import device
-from biglp._core.device import Place
+from biglp._core.device import Place, upload
 from biglp._core.errors import CardMemoryWarning, MemoryBudgetError, ParameterError
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, Size
-from biglp._core.transfer import upload
 from biglp._engines import SerialEngine
 from biglp._fit import plan
 from biglp._fit import prepare as preparing

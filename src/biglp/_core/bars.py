@@ -13,8 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from biglp._core.course import clock_time
-from biglp._core.progress import StepLines, logger
+from biglp._core.progress import StepLines, clock_time, logger
 
 WORDS = {"Gram": "Gram sums", "labels": "labels, written", "suggestions": "candidates"}
 """What a sweep is called on the screen, where its own name says too little."""

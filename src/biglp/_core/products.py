@@ -8,8 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core import fused
-from biglp._core.arrays import Array, is_torch
-from biglp._core.ties import Ties
+from biglp._core.arrays import Array, Ties, is_torch
 
 GRAM_ROWS = 1 << 14
 """Rows of a tensor whose products are added in its own precision."""

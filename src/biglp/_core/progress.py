@@ -7,15 +7,148 @@ The base class draws nothing. :class:`LogProgress` writes lines through ``loggin
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from biglp._core.course import Course
+# --------------------------------------------------------------------------------------------------
+# How far a whole run is, and when it will have ended.
+#
+# Before a run it is guessed how many seconds each of its steps takes. The guesses are rough, but
+# how much slower or faster this machine is shows as steps end: what is left is
+#
+#     the rest of this step + f · the guesses of those to come,    f = taken / guessed so far.
+#
+# The rest of a step whose rows are counted follows from its own speed. The share that is done is
+# the time so far, divided by that and the time left, so that both say the same; it never falls, and
+# is not 1 before the run has ended.
+
+
+LEAST_DONE = 0.02
+"""Share of a step's rows from which on its own speed tells how long it takes."""
+OVERDUE = 0.2
+"""Of a step that takes longer than was guessed, this share of its time so far may be to come."""
+SLOWER = 2.0
+"""f before a step has ended: a bar that stands still later is worse than one that is slow first."""
+ALMOST = 0.99
+"""Most that is done before the end."""
+
+
+class Course:
+    """Follows the steps of a run.
+
+    Parameters
+    ----------
+    clock : callable
+        Seconds.
+
+    Attributes
+    ----------
+    known : bool
+        Whether it is known what the run will do; what is said of it is that of the step otherwise.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._expected: dict[str, float] = {}
+        self._taken = self._guessed = 0.0
+        self._step: str | None = None
+        self._step_began = 0.0
+        self._total = self._done = 0
+        self._repeated = False
+        self._share = 0.0
+        self._ended = self.known = False
+
+    def expect(self, seconds: Mapping[str, float]) -> None:
+        """Say which steps are to come, in their order, and guess how long they take.
+
+        Said again, these come before those: a job knows what it does last before the fit within it
+        knows what it does.
+        """
+        if not self._expected:  # what came before, such as reading a file, is no part of the course
+            self._began = self._clock()
+        self.known = True
+        self._expected = {**seconds, **self._expected}
+
+    def begin(self, step: str, total: int = 0) -> None:
+        """Say that a step begins, of so many rows where they are counted.
+
+        One that begins again is one step of several sweeps, nobody knows how many.
+        """
+        if step == self._step:
+            self._repeated = True
+        else:
+            self.end()
+            self._step, self._step_began, self._repeated = step, self._clock(), False
+            if step in self._expected:  # a run that is resumed leaves out what came before
+                order = list(self._expected)
+                self._expected = {name: self._expected[name] for name in order[order.index(step) :]}
+        self._total, self._done = total, 0
+
+    def advance(self, rows: int) -> None:
+        """Say that so many more rows of the step are done."""
+        self._done += rows
+
+    def end(self) -> None:
+        """Say that the step is over."""
+        guessed = self._expected.get(self._step or "")
+        if guessed is not None:
+            self._taken += self._clock() - self._step_began
+            self._guessed += guessed
+            del self._expected[self._step or ""]
+        self._step = None
+
+    def finish(self) -> None:
+        """Say that the run is over."""
+        self._ended = True
+
+    def left(self) -> float:
+        """Guess how many seconds are left."""
+        if self._ended:
+            return 0.0
+        factor = self._taken / self._guessed if self._guessed > 0 else SLOWER
+        # A copy: a bar is drawn in a thread of its own.
+        later = sum(guess for step, guess in list(self._expected.items()) if step != self._step)
+        return self._rest(factor) + factor * later
+
+    def share(self) -> float | None:
+        """Share of the run, or of the step, that is done, from 0 to 1; None where nobody knows."""
+        if self._ended:
+            return 1.0
+        if not self.known:
+            counted = self._total and not self._repeated
+            return min(self._done / self._total, 1.0) if counted else None
+        so_far, left = self._clock() - self._began, self.left()
+        if so_far + left > 0:
+            self._share = max(self._share, min(so_far / (so_far + left), ALMOST))
+        return self._share
+
+    def _rest(self, factor: float) -> float:
+        """Guess how many seconds of this step are left."""
+        if self._step is None:
+            return 0.0
+        taken = self._clock() - self._step_began
+        if self._total and not self._repeated and self._done >= LEAST_DONE * self._total:
+            return taken * max(self._total - self._done, 0) / self._done
+        guess = factor * self._expected.get(self._step, 0.0)
+        return max(guess - taken, OVERDUE * taken)
+
+
+def clock_time(seconds: float) -> str:
+    """Write a time as clocks do: 0:05, 12:40, 1:02:00."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 logger = logging.getLogger("biglp")
 
@@ -245,3 +378,99 @@ def shown_progress() -> Progress:
 
         return NotebookBar()
     return LogProgress()
+
+
+# --------------------------------------------------------------------------------------------------
+# How long each step of a run took, and with which versions.
+
+
+@dataclass
+class Step:
+    """One sweep that has ended; sweeps of one kind (k-means 1, k-means 2…) count together."""
+
+    name: str
+    rows: int = 0
+    seconds: float = 0.0
+    sweeps: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Facts for a summary."""
+        return {
+            "step": self.name,
+            "sweeps": self.sweeps,
+            "rows": self.rows,
+            "seconds": round(self.seconds, 4),
+            "rows_per_second": round(self.rows / self.seconds) if self.seconds > 0 else None,
+        }
+
+
+class StepClock(Progress):
+    """Passes progress on and keeps the time of each sweep.
+
+    Parameters
+    ----------
+    inner : Progress, optional
+        Draws the progress.
+    """
+
+    def __init__(self, inner: Progress | None = None) -> None:
+        self.inner = inner or Progress()
+        self.steps: dict[str, Step] = {}
+
+    def start(self, label: str, n_rows: int) -> Task:
+        """Begin a timed sweep."""
+        return _TimedTask(label, n_rows, self.inner.start(label, n_rows), self.steps)
+
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        """Pass a copy on; it is no sweep."""
+        return self.inner.start_bytes(label, n_bytes)
+
+    def expect(self, seconds: Mapping[str, float]) -> None:
+        """Pass on what is to come."""
+        self.inner.expect(seconds)
+
+    def start_step(self, label: str) -> Task:
+        """Pass a step on; it is no sweep."""
+        return self.inner.start_step(label)
+
+    def say(self, message: str) -> None:
+        """Pass a message on."""
+        self.inner.say(message)
+
+
+@dataclass(eq=False)
+class _TimedTask(Task):
+    inner: Task
+    steps: dict[str, Step]
+    done: int = 0
+    began: float = field(default_factory=time.perf_counter)
+
+    def advance(self, rows: int) -> None:
+        self.done += rows
+        self.inner.advance(rows)
+
+    def finish(self) -> None:
+        name = step_of(self.label)
+        step = self.steps.setdefault(name, Step(name))
+        step.rows += self.done
+        step.seconds += time.perf_counter() - self.began
+        step.sweeps += 1
+        self.inner.finish()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what did the work."""
+    import platform
+
+    import numpy as np
+    import scipy
+
+    from biglp._version import __version__
+
+    return {
+        "biglp": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }

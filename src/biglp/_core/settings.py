@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from biglp._core.device import Place
-from biglp._core.effort import DEFAULT_EFFORT
 from biglp._core.errors import ParameterError
-from biglp._core.parameters import DEFAULTS, checked
+from biglp._core.parameters import DEFAULT_EFFORT, DEFAULTS, checked
 from biglp._core.registry import looked_up
 
 DEFAULT_FACTOR = "anchors"

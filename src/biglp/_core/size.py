@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._core.effort import DEFAULT_EFFORT
+from biglp._core.parameters import DEFAULT_EFFORT
 
 SKLEARN = MappingProxyType({"scikit-learn": 80 << 20})
 """What scikit-learn takes: the committee loads it, and an estimator has loaded it already."""

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from biglp._answers import METHODS
 from biglp._answers.base import Learnt, Problem
-from biglp._core.allocator import give_back
+from biglp._core.memory import give_back
 from biglp._core.threads import blas_threads_for
 
 

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.allocator import give_back
 from biglp._core.errors import BigLPWarning, LabelError, ParameterError
-from biglp._core.measure import StepClock, versions
-from biglp._core.memory import PeakMemory, parse_memory
-from biglp._core.progress import Progress
+from biglp._core.memory import PeakMemory, give_back, parse_memory
+from biglp._core.progress import Progress, StepClock, versions
 from biglp._engines import Engine, make_engine
 from biglp._files.copies import copying_to
 from biglp._files.local import atomic_write

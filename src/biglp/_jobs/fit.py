@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.allocator import give_back
 from biglp._core.errors import ParameterError
+from biglp._core.memory import give_back
 from biglp._core.parameters import DEFAULTS, one_of
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, HasCost, Size

@@ -24,9 +24,8 @@ from biglp._core.arrays import to_dense
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.blocks import Plan as Cut
 from biglp._core.errors import BigLPWarning, MemoryBudgetError
-from biglp._core.measure import StepClock
 from biglp._core.memory import available_memory, parse_memory
-from biglp._core.progress import Progress
+from biglp._core.progress import Progress, StepClock
 from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost
 from biglp._engines import Engine, make_engine

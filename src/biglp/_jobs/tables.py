@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._core.errors import ParameterError
-from biglp._core.measure import StepClock
 from biglp._core.memory import PeakMemory
-from biglp._core.progress import Progress
+from biglp._core.progress import Progress, StepClock
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder

@@ -17,12 +17,26 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.arrays import Array, Rows, check_finite, is_torch, namespace
-from biglp._core.effort import DEFAULT_EFFORT, EFFORTS, left_out, pair_seconds
-from biglp._core.parameters import positive, positive_integer
+from biglp._core.arrays import (
+    PAIR_BYTES,
+    ROWS_AT_ONCE,
+    Array,
+    Rows,
+    Ties,
+    check_finite,
+    is_torch,
+    namespace,
+)
+from biglp._core.parameters import (
+    DEFAULT_EFFORT,
+    EFFORTS,
+    left_out,
+    pair_seconds,
+    positive,
+    positive_integer,
+)
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
-from biglp._core.ties import PAIR_BYTES, ROWS_AT_ONCE, Ties
 from biglp._lowrank.base import DENSE_COLUMNS, SWEEP_ENTRY
 from biglp._lowrank.compiled import is_search_worthwhile
 from biglp._lowrank.kernels import Search, scatter, searched_at_once

@@ -16,7 +16,7 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
-from biglp._core.effort import DEFAULT_EFFORT, pair_seconds
+from biglp._core.parameters import DEFAULT_EFFORT, pair_seconds
 from biglp._core.products import column_sums
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size

@@ -22,9 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, like, to_csr
+from biglp._core.arrays import Array, Rows, Ties, like, to_csr
 from biglp._core.blocks import Block
-from biglp._core.ties import Ties
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._labels.labels import Labels

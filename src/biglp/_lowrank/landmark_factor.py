@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._core.effort import pair_seconds
 from biglp._core.jit import COMPILER_BYTES, LOOPS
-from biglp._core.parameters import positive
+from biglp._core.parameters import pair_seconds, positive
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Factor

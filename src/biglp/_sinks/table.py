@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from biglp._core.arrow import as_arrow
+from biglp._core.arrays import as_arrow
 from biglp._files.local import atomic_write
 from biglp._sinks.npy import NpySink
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import Rows, is_torch, to_device, to_numpy
+from biglp._core.device import upload
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.size import Cost, Size
-from biglp._core.transfer import upload
 from biglp._sources.base import Source
 from biglp._sources.decoding import DECODED_BYTES
 from biglp._sources.formats.tensors import torch_type

@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from biglp._core.allocator import freed_is_kept
 from biglp._core.arrays import unflagged
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
+from biglp._core.memory import freed_is_kept
 from biglp._core.parameters import LABELS, PLACING
 from biglp._engines import speaks_to_user
 from biglp._files.runfolder import differences, read_identity

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from biglp._core.measure import versions
+from biglp._core.progress import versions
 from biglp._files.local import atomic_write
 from biglp._files.uri import as_place
 from biglp._fit.bad_rows import explained

@@ -15,7 +15,7 @@ from biglp._answers.committee.forest import (
     grow_forest,
     lost_shares,
 )
-from biglp._core.effort import EFFORTS
+from biglp._core.parameters import EFFORTS
 from biglp._core.size import Size
 from helpers import threshold_table
 

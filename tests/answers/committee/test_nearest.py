@@ -18,7 +18,7 @@ from biglp._answers.committee.nearest import (
     Nearest,
     count_voters,
 )
-from biglp._core.effort import EFFORTS
+from biglp._core.parameters import EFFORTS
 from biglp._core.size import Size
 from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit

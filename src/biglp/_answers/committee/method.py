@@ -15,7 +15,7 @@ from biglp._answers.committee.member import Evidence, Member, MemberFit
 from biglp._answers.committee.robust import learn_robustly
 from biglp._answers.committee.weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._core.arrays import to_numpy
-from biglp._core.effort import EFFORTS, left_out
+from biglp._core.parameters import EFFORTS, left_out
 from biglp._core.settings import AnswerSettings
 from biglp._core.size import SKLEARN, Cost, Size, add_up
 from biglp._core.threads import threads_of_one

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biglp._core.allocator import freed_is_kept
 from biglp._core.blocks import Block, Plan
 from biglp._core.errors import BadRowsError, BigLPError, EngineError
+from biglp._core.memory import freed_is_kept
 from biglp._core.threads import one_blas_thread
 from biglp._engines.base import Run, sum_run
 from biglp._engines.exact import ExactSum

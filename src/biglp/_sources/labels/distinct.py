@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.arrow import as_places
+from biglp._core.arrays import as_places
 
 MAX_CLASSES = 100_000
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from biglp._core.arrow import as_numpy
+from biglp._core.arrays import as_numpy
 
 Content = Literal["number", "time", "text", "nothing", "other"]
 
