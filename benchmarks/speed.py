@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from biglp import LowRankLabelPropagation
+from biglp import _compiled as loops
 from biglp._core.blocks import Block, cut_rows
 from biglp._engines import ThreadEngine
-from biglp._lowrank import compiled as loops
 from biglp._sources import as_source
 from history import keep
 

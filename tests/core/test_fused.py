@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from biglp._answers.spreading import SpreadingAnswer
-from biglp._core import fused
+from biglp._compiled import gpu as fused
+from biglp._compiled import gram_matrix
+from biglp._compiled.gpu import tiles as trial
+from biglp._compiled.gpu.tiles import Shape, launched
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import CardKernelWarning, NonFiniteRowsError
-from biglp._core.fused import trial
-from biglp._core.fused.trial import Shape, launched
-from biglp._core.products import gram_matrix
 from biglp._labels.labels import OwnLabels
 from biglp._lowrank.kernels import gaussian, nearest_landmarks
 from biglp._lowrank.kmeans import assign_block
@@ -34,7 +34,10 @@ def kernels(monkeypatch):
     """Kernels for small blocks, in one shape, so that nothing is timed."""
     if find_spec("triton") is None or not ON_CARD:
         pytest.skip("needs a CUDA GPU, and Triton")
-    from biglp._core.fused import answer_kernel, gaussian_kernel, gram_kernel, nearest_kernel
+    from biglp._compiled.gpu import answer as answer_kernel
+    from biglp._compiled.gpu import gaussian as gaussian_kernel
+    from biglp._compiled.gpu import gram as gram_kernel
+    from biglp._compiled.gpu import nearest as nearest_kernel
 
     monkeypatch.setattr(fused, "PLACES", [PLACE])
     monkeypatch.setattr(fused, "FEWEST_ROWS", 1)

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from biglp._core.jit import compiled_once
+from biglp._compiled import compiled_once
 
 
 def test_threads_wait_for_what_another_compiles():

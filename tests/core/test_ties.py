@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from biglp._compiled import column_sums
 from biglp._core import arrays as module
 from biglp._core.arrays import Ties, like, to_numpy
-from biglp._core.products import column_sums
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 

@@ -66,7 +66,7 @@ def test_labels_are_those_of_the_processor(problem):
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_labels_through_kernels_are_those_of_the_processor(method, monkeypatch):
     """Problems above are too small for kernels, each size of which takes seconds to compile."""
-    monkeypatch.setattr("biglp._core.fused.FEWEST_ROWS", 1)
+    monkeypatch.setattr("biglp._compiled.gpu.FEWEST_ROWS", 1)
     rng, truth = np.random.default_rng(0), np.arange(6000) % 4
     X = (rng.normal(size=(4, 20))[truth] + rng.normal(size=(6000, 20))).astype(np.float32)
     given = {} if method["factor"] == "linear" else {"landmarks": X[::150]}

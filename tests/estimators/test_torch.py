@@ -10,6 +10,7 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._answers.spreading import SpreadingAnswer
+from biglp._compiled import column_sums
 from biglp._core.arrays import (
     Ties,
     is_torch,
@@ -22,7 +23,6 @@ from biglp._core.arrays import (
     to_numpy,
 )
 from biglp._core.errors import MissingExtraError, NonFiniteRowsError, ParameterError
-from biglp._core.products import column_sums
 from biglp._engines import SerialEngine
 from biglp._labels.labels import OwnLabels
 from biglp._lowrank.anchors import AnchorFactor

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from biglp._compiled import largest_column
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_numpy
-from biglp._core.products import largest_column
 from biglp._core.settings import AnswerSettings
 from biglp._core.size import Cost, Size
 from biglp._labels.labels import Labels, OwnLabels

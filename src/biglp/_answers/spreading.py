@@ -9,7 +9,7 @@ import numpy as np
 
 from biglp._answers.base import Answer, Learnt, Method, Problem
 from biglp._answers.shares import with_class_shares
-from biglp._core import fused
+from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels, OwnLabels

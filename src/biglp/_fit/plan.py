@@ -23,17 +23,16 @@ from functools import partial
 from typing import Any
 
 from biglp._answers import METHODS
+from biglp._compiled import LOOPS, LOOPS_BYTES
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.device import PINNED_BYTES, Place
 from biglp._core.errors import MemoryBudgetError
-from biglp._core.jit import LOOPS
 from biglp._core.memory import format_bytes, free_gpu_memory
 from biglp._core.settings import Settings
 from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import FeatureMap
-from biglp._lowrank.compiled import LOOPS_BYTES
 from biglp._sources import PreparedRows
 
 PROCESS_BYTES = 63 << 20

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._compiled import column_sums
 from biglp._core.arrays import to_dense, to_numpy
-from biglp._core.products import column_sums
 from biglp._core.threads import one_blas_thread
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import FeatureMap

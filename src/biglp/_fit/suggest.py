@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from biglp._answers.base import Answer
+from biglp._compiled import largest_column
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
-from biglp._core.products import largest_column
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Spectrum
 from biglp._labels.labels import Labels

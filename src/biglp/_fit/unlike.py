@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from biglp._answers.base import SAMPLE, Answer, Problem
+from biglp._compiled import largest_column
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import UnlikeLabelsWarning
-from biglp._core.products import largest_column
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._fit.typical import clustered

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from biglp._compiled import is_search_worthwhile
 from biglp._core.arrays import (
     PAIR_BYTES,
     ROWS_AT_ONCE,
@@ -38,7 +39,6 @@ from biglp._core.parameters import (
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._lowrank.base import DENSE_COLUMNS, SWEEP_ENTRY
-from biglp._lowrank.compiled import is_search_worthwhile
 from biglp._lowrank.kernels import Search, scatter, searched_at_once
 from biglp._lowrank.landmark_factor import LandmarkFactor
 from biglp._lowrank.stores import Packed

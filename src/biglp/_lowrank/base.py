@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from biglp._compiled import column_sums
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.parameters import DEFAULT_EFFORT, pair_seconds
-from biglp._core.products import column_sums
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
 from biglp._files.runfolder import Checkpoint
@@ -60,7 +60,7 @@ class FeatureMap(ABC):
     store : FeatureStore
         Where the features of a block wait between sweeps.
     compiled : bool
-        Whether the compiled loops of :mod:`biglp._lowrank.compiled` make the features and what the
+        Whether the compiled loops of :mod:`biglp._compiled` make the features and what the
         sweeps need of them.
     """
 

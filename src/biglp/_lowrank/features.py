@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._compiled import column_sums, compiled_blocks, gram_matrix
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.blocks import Block
-from biglp._core.products import column_sums, gram_matrix
 from biglp._lowrank.base import DENSE_COLUMNS, FeatureMap
-from biglp._lowrank.compiled import compiled_blocks
 from biglp._propagate.normalise import Normalisation
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core import fused
+from biglp._compiled import compiled_blocks, compiled_search
+from biglp._compiled import gpu as fused
 from biglp._core.arrays import (
     Array,
     Rows,
@@ -26,7 +27,6 @@ from biglp._core.arrays import (
     widened,
 )
 from biglp._core.errors import NonFiniteRowsError, ParameterError
-from biglp._lowrank.compiled import compiled_blocks, compiled_search
 
 SPARSE_LANDMARKS = 0.1
 """Share of the entries of landmarks, up to which those of sparse rows are taken sparse too."""

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._core.jit import COMPILER_BYTES, LOOPS
+from biglp._compiled import COMPILER_BYTES, LOOPS, can_run
 from biglp._core.parameters import pair_seconds, positive
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._lowrank.base import ROWS_PER_LANDMARK, Factor
-from biglp._lowrank.compiled import can_run
 from biglp._lowrank.kernels import DEVICE_CELLS, check_bandwidth, check_bandwidth_factor
 from biglp._lowrank.kmeans import start_rows
 from biglp._lowrank.landmarks import (

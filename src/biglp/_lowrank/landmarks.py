@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._compiled import is_search_worthwhile
 from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._lowrank.base import ROWS_PER_LANDMARK
-from biglp._lowrank.compiled import is_search_worthwhile
 from biglp._lowrank.kernels import nearest_landmarks
 from biglp._lowrank.kmeans import Lloyd, kmeans_start
 from biglp._lowrank.rows import TrainingRows

@@ -19,16 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from biglp._compiled import LOOPS, LOOPS_BYTES, TARGET_BLOCK_BYTES, is_worthwhile
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
-from biglp._core.jit import LOOPS
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
-from biglp._lowrank.compiled import (
-    LOOPS_BYTES,
-    TARGET_BLOCK_BYTES,
-    is_worthwhile,
-)
 from biglp._lowrank.kernels import Gaussians, gaussian_matrix
 from biglp._lowrank.landmark_factor import LandmarkFactor
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core import fused
+from biglp._compiled import column_sums, gram_matrix
+from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, like, namespace
-from biglp._core.products import column_sums, gram_matrix
 
 REPAIR_COSINE = 1e-3
 SUSPECT_SHARE = 1e-2

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from biglp._compiled import largest_column
 from biglp._core.arrays import Array, is_torch, to_numpy
 from biglp._core.device import download
-from biglp._core.products import largest_column
 from biglp._sinks.base import Sink
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from biglp._answers.committee import packed
 from biglp._answers.committee.forest import Forest, grow_forest
-from biglp._answers.committee.packed import Packed
+from biglp._compiled import packed_trees as packed
+from biglp._compiled.packed_trees import Packed
 
 
 def noise(n_labels, n_classes, seed=0):
@@ -38,7 +38,7 @@ def totals(forest, rows):
 def test_the_compiled_walk_finds_every_leaf(
     lanes, n_labels, n_classes, small, exits, kind, monkeypatch
 ):
-    compiled = pytest.importorskip("biglp._answers.committee.compiled", exc_type=ImportError)
+    compiled = pytest.importorskip("biglp._compiled.cpu", exc_type=ImportError)
     monkeypatch.setattr(packed, "SMALL", small)
     monkeypatch.setattr(packed, "EXITS", exits)
     monkeypatch.setattr(compiled, "CACHED", 5000)
@@ -55,7 +55,7 @@ def test_the_compiled_walk_finds_every_leaf(
 
 
 def test_trees_of_a_leaf_are_packed():
-    compiled = pytest.importorskip("biglp._answers.committee.compiled", exc_type=ImportError)
+    compiled = pytest.importorskip("biglp._compiled.cpu", exc_type=ImportError)
     at = np.arange(3)
     values = np.array([[1, 0], [0, 1], [0.5, 0.5]], dtype=np.float32)
     forest = Forest(0 * at, np.full(3, np.inf, np.float32), at, values, at, 0 * at)

@@ -9,7 +9,7 @@ import pytest
 
 from biglp._answers.committee import walks
 from biglp._answers.committee.forest import CHUNK, ForestMember, grow_forest
-from biglp._core.jit import COMPILER_BYTES, LOOPS
+from biglp._compiled import COMPILER_BYTES, LOOPS
 from biglp._core.size import Size
 from helpers import threshold_table
 

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 
-from biglp._core import jit
+from biglp import _compiled as compiled
+from biglp import _compiled as jit
+from biglp._compiled import Compiled, column_sums
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import NonFiniteRowsError
-from biglp._core.jit import Compiled
-from biglp._core.products import column_sums
-from biglp._lowrank import compiled
 from biglp._lowrank.kernels import gaussian
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.normalise import Normalisation
 from biglp._sources import as_source
 
-gaussians = pytest.importorskip("biglp._lowrank.compiled.gaussians")
+gaussians = pytest.importorskip("biglp._compiled.cpu")
 pytestmark = pytest.mark.skipif(not compiled.can_run(), reason="llvmlite or AVX2 is not here")
 
 SHAPES = (

@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._core import jit
+from biglp import _compiled as compiled
+from biglp import _compiled as jit
 from biglp._core.errors import MissingExtraError, NonFiniteRowsError
 from biglp._engines import SerialEngine
-from biglp._lowrank import compiled
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.kernels import nearest_landmarks
 from biglp._sources import as_source

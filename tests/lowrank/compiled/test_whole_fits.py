@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
+from biglp import _compiled as compiled
 from biglp._core.errors import MissingExtraError
-from biglp._lowrank import compiled
 from helpers import blobs
 
 

@@ -33,8 +33,8 @@ from biglp._answers.committee.walks import (
     Walk,
     rounded_up,
 )
+from biglp._compiled import COMPILER_BYTES, LOOPS, has_compiler
 from biglp._core.arrays import Array, Rows, is_torch, namespace
-from biglp._core.jit import COMPILER_BYTES, LOOPS, has_compiler
 from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.size import Cost, Size
 from biglp._propagate.dense_system import MOST_LABELLED

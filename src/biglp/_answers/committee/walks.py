@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._core.jit import has_compiler
+from biglp._compiled import has_compiler
 
 FEW = 10_000
 """Rows up to which NumPy is done before anything else is loaded."""
@@ -83,7 +83,7 @@ class Walk:
 
     def _compiled(self, rows: np.ndarray) -> np.ndarray | None:
         """Sums over the trees; None where they are such that others must be asked."""
-        from biglp._answers.committee.compiled import compiled_walk
+        from biglp._compiled.cpu import compiled_walk
 
         rows = np.ascontiguousarray(rows, None if rows.dtype == np.float64 else np.float32)
         with self._lock:  # one thread compiles
@@ -100,8 +100,8 @@ class Walk:
 
 def _packed(walk: Walk) -> tuple[Any, ...]:
     """Trees as the compiled walk wants them, and how many features they need; nothing: not so."""
-    from biglp._answers.committee.compiled import vector_tile
-    from biglp._answers.committee.packed import Packed
+    from biglp._compiled.cpu import vector_tile
+    from biglp._compiled.packed_trees import Packed
 
     found = Packed.of(walk, vector_tile())
     return () if found is None else (found, int(walk.features.max()) + 1)

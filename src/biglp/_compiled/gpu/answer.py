@@ -13,8 +13,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._core.fused.products import dots, in_parts
-from biglp._core.fused.trial import Shape, launched, n_programs, next_power
+from biglp._compiled.gpu.tiles import Shape, dots, in_parts, launched, n_programs, next_power
 
 SHAPES = (Shape(64, 4, 3), Shape(128, 4, 2))
 LARGEST_SHAPES = (Shape(512, 4, 1),)

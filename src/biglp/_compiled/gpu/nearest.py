@@ -13,8 +13,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._core.fused.products import dots, in_parts, n_products
-from biglp._core.fused.trial import Shape, launched, n_programs, next_power
+from biglp._compiled.gpu.tiles import (
+    Shape,
+    dots,
+    in_parts,
+    launched,
+    n_products,
+    n_programs,
+    next_power,
+)
 
 SHAPES = (Shape(64, 4, 1, 32), Shape(128, 8, 1, 128), Shape(64, 4, 1, 64))
 
