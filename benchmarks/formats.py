@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biglp._core.memory import PeakMemory
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 BLOCK_BYTES = 8 << 20
 LAYOUTS = {

@@ -221,7 +221,7 @@ def refit(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     from biglp._pages.label.learner import Learner
     from biglp._pages.label.pool import PoolSource
     from biglp._pages.label.session import LANDMARKS
-    from biglp._sources import as_source
+    from biglp._rows import as_source
 
     rng = np.random.default_rng(args.seed)
     centres = rng.normal(size=(2 * CLASSES, 64))

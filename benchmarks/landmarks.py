@@ -22,7 +22,7 @@ from biglp import LowRankLabelPropagation
 from biglp._core.blocks import cut_rows
 from biglp._core.progress import Progress, Task
 from biglp._engines import SerialEngine
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 
 class ProcessorClock(Progress):

@@ -24,7 +24,7 @@ from biglp import LowRankLabelPropagation
 from biglp import _compiled as loops
 from biglp._core.blocks import Block, cut_rows
 from biglp._engines import ThreadEngine
-from biglp._sources import as_source
+from biglp._rows import as_source
 from history import keep
 
 # Factor, landmarks, k, whether loops may be compiled, and the most read passes it should take.

@@ -16,7 +16,7 @@ import numpy as np
 
 from biglp._core.blocks import cut_rows
 from biglp._engines import ThreadEngine
-from biglp._sources import PreparedRows, as_source
+from biglp._rows import PreparedRows, as_source
 from paper.pages import (
     Clock,
     Output,

@@ -155,8 +155,7 @@ def write_problem(folder: Path, n_rows: int) -> Problem:
 
 def _simulated(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of ``sim:`` and their classes."""
-    from biglp._sources.formats.simulated import SimulatedSource
-    from biglp._sources.formats.simulation import Simulation
+    from biglp._rows.simulated import SimulatedSource, Simulation
 
     spec = f"sim:{n_rows}x{SIM_FEATURES},classes={SIM_CLASSES}"
     source = SimulatedSource(Simulation.parse(spec))

@@ -83,8 +83,7 @@ def require_mpiexec() -> Path:
 
 def write_rows(folder: Path, rows: str, features: int = 100) -> tuple[str, str | None]:
     """Write simulated rows once, and read them so that they are in the page cache."""
-    from biglp._sources.formats.simulated import write_simulation
-    from biglp._sources.formats.simulation import Simulation
+    from biglp._rows.simulated import Simulation, write_simulation
 
     path = folder / f"rows-{rows}.npy"
     if not path.exists():

@@ -23,7 +23,7 @@ import numpy as np
 from biglp._core.errors import BigLPError
 from biglp._core.memory import format_bytes, private_memory
 from biglp._files.local import free_space
-from biglp._sources.formats.simulation import Simulation
+from biglp._rows.simulated import Simulation
 from paper.pages import Clock, Output, Part, figure, markdown_table, numbers
 
 # --------------------------------------------------------------------------------------------------

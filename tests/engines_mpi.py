@@ -13,7 +13,7 @@ from biglp._core.errors import BadRowsError, BigLPError
 from biglp._core.progress import LogProgress
 from biglp._engines import end_together, make_engine
 from biglp._lowrank.kmeans import Lloyd
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)
 

@@ -10,7 +10,7 @@ from biglp._core.errors import StoppedShortWarning
 from biglp._engines import SerialEngine
 from biglp._lowrank.glnp.factor import GlnpFactor
 from biglp._lowrank.rows import TrainingRows
-from biglp._sources import PreparedRows, as_source
+from biglp._rows import PreparedRows, as_source
 
 SOLVERS = ("gradient", "multiplicative")
 STARTS = ("clusters", "uniform")

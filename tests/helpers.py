@@ -17,7 +17,7 @@ from biglp._engines import SerialEngine
 from biglp._lowrank.anchors import NEAREST
 from biglp._lowrank.nystrom import eigenvalue_cutoff
 from biglp._lowrank.rows import TrainingRows
-from biglp._sources import PreparedRows, as_source, working_dtype
+from biglp._rows import PreparedRows, as_source, working_dtype
 
 
 def blobs(n=200, classes=3, features=5, labelled=24, dtype=np.float64, seed=0, spread=1.0):

@@ -28,7 +28,7 @@ from biglp._files.local import (
     sync_files,
     sync_folder,
 )
-from biglp._sources.cache.folder import NpyWriter
+from biglp._rows.cache import NpyWriter
 from paper.datasets.deforming import DEFAULT_SEED, deformed_pieces
 from paper.datasets.download import Bounds, GoneError, download
 from paper.datasets.loading import load, read_stand_in
@@ -159,8 +159,8 @@ def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
 
 def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of tables whose first column is the label; columns after the features are left out."""
+    from biglp._rows.options import ReadOptions
     from biglp._sources.formats.delimited import DELIMITED
-    from biglp._sources.options import ReadOptions
     from biglp._sources.tables.table import stream
 
     options = ReadOptions(delimiter=",", header=known.header)
@@ -181,7 +181,7 @@ def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
 
 def _libsvm_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of LIBSVM files, which count features from 1; only those of the wanted classes."""
-    from biglp._sources.formats.libsvm import row_chunks
+    from biglp._rows.libsvm import row_chunks
 
     for file in files:
         for matrix, y in row_chunks(str(file), np.dtype(np.float32), labels=known.classes):

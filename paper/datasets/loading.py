@@ -10,8 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.formats.simulated import SimulatedSource
-from biglp._sources.formats.simulation import Simulation
+from biglp._rows.simulated import SimulatedSource, Simulation
 from paper.datasets.registry import (
     LABELS,
     ROWS,

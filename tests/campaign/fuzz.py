@@ -26,12 +26,12 @@ sys.path.insert(0, str(HERE.parents[2] / "src"))
 
 import atheris  # noqa: E402
 
-with atheris.instrument_imports(include=["biglp._sources", "biglp._labels", "biglp._fit.model"]):
+with atheris.instrument_imports(include=["biglp._rows", "biglp._labels", "biglp._fit.model"]):
     import numpy as np
 
     from biglp._core.errors import BigLPError
     from biglp._fit.model import FORMAT, VERSION, Model
-    from biglp._sources import as_source
+    from biglp._rows import as_source
     from biglp._sources.labels.input import LabelInput
 
 FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))

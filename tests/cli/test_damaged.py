@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
-from biglp._sources import as_source
+from biglp._rows import as_source
+from biglp._rows.options import ReadOptions
 from biglp._sources.formats.parquet import ParquetTable
-from biglp._sources.options import ReadOptions
 from biglp.cli import app
 
 ROWS = np.random.default_rng(0).normal(size=(120, 4))
@@ -227,7 +227,7 @@ import struct
 from contextlib import suppress
 from biglp._core.errors import BigLPError
 from biglp._sources.formats.parquet import ParquetTable
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 data = open("rows.parquet", "rb").read()
 (length,) = struct.unpack("<I", data[-8:-4])
 for place in range(len(data) - 8 - length, len(data) - 8):

@@ -288,7 +288,7 @@ def test_options_are_refused_before_anything_is_converted(here, rows, monkeypatc
     def converted(*args, **options):
         raise AssertionError("the table was converted first")
 
-    monkeypatch.setattr("biglp._sources.cache.folder.CacheStore.build", converted)
+    monkeypatch.setattr("biglp._rows.cache.CacheStore.build", converted)
     values, shown, _ = rows
     arguments = write("csv", values, shown)
     message = failed(2, "fit", *arguments, "-o", "out", "--scaling", "robust")

@@ -18,7 +18,7 @@ from biglp._fit.pipeline import Pipeline
 from biglp._jobs import inspect
 from biglp._jobs.fit import FitJob
 from biglp._jobs.inspect import Trials
-from biglp._sources import InputFiles, ReadOptions, as_source
+from biglp._rows import InputFiles, ReadOptions, as_source
 from cli_tools import done, failed
 from made_tables import articles, some_labels
 from row_files import FEATURES, ROWS, write

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from biglp._sources.formats.sniffing import ending_for
+from biglp._rows.textfiles import ending_for
 from cli_tools import done, failed
 from row_files import write
 

@@ -16,7 +16,7 @@ from biglp._core.blocks import (
     rows_per_block,
 )
 from biglp._core.errors import MemoryBudgetError
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 GB = 2**30
 

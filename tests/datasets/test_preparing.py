@@ -39,7 +39,7 @@ def test_every_format(site, name):
 
 
 def test_rows_of_many_pieces(site, monkeypatch):
-    import biglp._sources.formats.libsvm as libsvm
+    import biglp._rows.libsvm as libsvm
 
     monkeypatch.setattr(libsvm, "CHUNK_BYTES", 700)
     rows, labels = publish(site, "protein")

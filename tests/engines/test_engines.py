@@ -26,7 +26,7 @@ from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum
 from biglp._engines.slices import Slices
 from biglp._lowrank.kmeans import Lloyd
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one
 

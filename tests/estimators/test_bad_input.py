@@ -12,7 +12,7 @@ from biglp._core.errors import (
     LabelError,
     ParameterError,
 )
-from biglp._lowrank.sampling import sample_indices
+from biglp._rows.source import sample_indices
 from helpers import automatic, blobs, fit_quietly, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")

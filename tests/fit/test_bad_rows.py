@@ -7,7 +7,7 @@ from scipy import sparse
 from biglp._core.errors import (
     BadRowsError,
 )
-from biglp._lowrank.sampling import sample_indices
+from biglp._rows.source import sample_indices
 from helpers import automatic, blobs, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")

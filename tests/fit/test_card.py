@@ -17,8 +17,8 @@ from biglp._fit import plan
 from biglp._fit import prepare as preparing
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import GPU_LIBRARY_BYTES, Machine, plan_fit, plan_gpu
-from biglp._sources import prepared
-from biglp._sources.formats.tensors import TensorSource
+from biglp._rows import prepared
+from biglp._rows.arrays import TensorSource
 from helpers import blobs, clear_rows
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

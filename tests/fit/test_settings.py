@@ -18,7 +18,7 @@ from biglp._jobs.check import CheckJob
 from biglp._jobs.fit import FitJob
 from biglp._jobs.predict import PredictJob
 from biglp._jobs.suggest import SuggestJob
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 from helpers import blobs, fit_quietly, model, settings_of
 
 NOT_FOR_NUMBERS = {"class_balance", "filter", "clamp", "solver", "max_iter", "tol"}

@@ -13,7 +13,7 @@ import pytest
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._jobs.inputs import require_labels
-from biglp._sources import InputFiles, ReadOptions
+from biglp._rows import InputFiles, ReadOptions
 from biglp._sources.labels.input import LabelInput
 from cli_tools import done, failed
 from helpers import blobs, soft_problem, write_weighted_table
@@ -47,7 +47,7 @@ def test_other_inputs(tmp_path):
 
 
 def test_labels_are_read_once(tmp_path, monkeypatch):
-    import biglp._sources.formats.libsvm as libsvm
+    import biglp._rows.libsvm as libsvm
 
     (tmp_path / "x.svm").write_bytes(TEXT)
     opened, plain = [], libsvm.open_text

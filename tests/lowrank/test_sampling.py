@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biglp._lowrank.sampling import row_noise, sample_indices
+from biglp._rows.source import row_noise, sample_indices
 
 
 class TestSampling:

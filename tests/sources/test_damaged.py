@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import InputFiles, as_source
-from biglp._sources.damaged import explained_reading
+from biglp._rows import InputFiles, as_source
+from biglp._rows.options import ReadOptions
+from biglp._rows.source import explained_reading
 from biglp._sources.formats.jsonlines import JsonLinesTable
 from biglp._sources.formats.parquet import ParquetTable
-from biglp._sources.options import ReadOptions
 
 
 def test_errors_of_libraries_name_the_file_and_others_stay():
@@ -116,7 +116,7 @@ def test_a_line_without_end_is_refused_before_it_is_in_memory(
     tmp_path, monkeypatch, name, head, line
 ):
     for module in ("textfiles", "jsonlines", "libsvm"):
-        monkeypatch.setattr(f"biglp._sources.formats.{module}.LONGEST_LINE", 1 << 21)
+        monkeypatch.setattr(f"biglp._rows.format.{module}.LONGEST_LINE", 1 << 21)
     path = tmp_path / name
     path.write_bytes(head + b"1.5," * (5 << 20))
     with pytest.raises(BadRowsError, match=rf"line {line}: (longer than 2 MB|.*fields)"):

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biglp._core.errors import BadRowsError, InputError, ParameterError
-from biglp._sources import as_source
-from biglp._sources.formats import streams
+from biglp._rows import as_source
+from biglp._rows.format import streams
 from helpers import blobs, model
 
 ROWS = np.random.default_rng(0).integers(-50, 50, size=(97, 3)) / 8

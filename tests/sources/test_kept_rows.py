@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._sources import PreparedRows, Source, as_source, kept
+from biglp._rows import PreparedRows, Source, as_source
+from biglp._rows import prepared as kept
 from biglp._transforms import Chain, Project
 from helpers import blobs
 

@@ -8,8 +8,8 @@ import pytest
 
 from biglp._core.errors import BadRowsError
 from biglp._files.uri import split_inside
-from biglp._sources.formats.base import ending
-from biglp._sources.naming import find_files, natural_key
+from biglp._rows.format import ending
+from biglp._rows.opening import find_files, natural_key
 
 
 def test_numbers_in_names_are_numbers():

@@ -10,7 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources import InputFiles, as_source
+from biglp._rows import InputFiles, as_source
 from cli_tools import done, failed
 from helpers import blobs
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from biglp._sources import PreparedRows, as_source, fingerprint
-from biglp._sources.decoding import SPARSE_BYTES, table_bytes
+from biglp._rows import PreparedRows, as_source, fingerprint
+from biglp._rows.source import SPARSE_BYTES, table_bytes
 from biglp._transforms import Chain, Project
 
 ROWS = np.array([[1.0, 2.0], [np.nan, 3.0], [5.0, 6.0]])

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import biglp
-import biglp._sources.cache.folder as store
+import biglp._rows.cache as store
 from biglp._core.errors import BadRowsError, OutputError
 from biglp._core.progress import Progress, Task
 from biglp._files.local import IN_USE
-from biglp._sources import as_source
-from biglp._sources.cache.cached import CachedSource
-from biglp._sources.options import ReadOptions
+from biglp._rows import as_source
+from biglp._rows.cache import CachedSource
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.tabular import TabularSource
 
@@ -66,7 +66,7 @@ def test_temporary_folder_goes_with_the_source(temporary, parquet):
 
 def test_temporary_folder_goes_at_the_end_of_python(temporary, parquet):
     code = (
-        "import sys; from biglp._sources import as_source; "
+        "import sys; from biglp._rows import as_source; "
         f"s = as_source({str(parquet)!r}); print(s.folder); s.read(0, 5)"
     )
     environment = {**os.environ, "TMPDIR": str(temporary)}
@@ -119,7 +119,7 @@ def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv, monkey
 def opened_by(code: Path, csv: Path, folder: Path) -> str:
     """Have a process that takes biglp from ``code`` read a table; where its converted rows are."""
     program = (
-        "import sys; from biglp._sources import as_source; "
+        "import sys; from biglp._rows import as_source; "
         "print(as_source(sys.argv[1], cache=sys.argv[2]).folder)"
     )
     return subprocess.run(
@@ -240,7 +240,7 @@ def test_cached_and_direct_rows_are_the_same_bits(parquet):
 
 
 def _no_options():
-    from biglp._sources import ReadOptions
+    from biglp._rows import ReadOptions
 
     return ReadOptions()
 
@@ -267,7 +267,7 @@ def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
 def test_a_process_waits_for_another_that_converts(tmp_path, csv):
     folder = tmp_path / "kept"
     program = (
-        "import sys, time; from biglp._sources import as_source\n"
+        "import sys, time; from biglp._rows import as_source\n"
         "import biglp._sources.tables.convert as c; real = c._write_rows\n"
         "def slow(*a): print('begun', flush=True); time.sleep(1); return real(*a)\n"
         "c._write_rows = slow; as_source(sys.argv[1], cache=sys.argv[2])"

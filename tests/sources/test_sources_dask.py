@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import as_source
+from biglp._rows import as_source
 from helpers import blobs, model
 
 pytest.importorskip("distributed")

@@ -24,8 +24,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources import InputFiles, Source, as_source, fingerprint
-from biglp._sources.formats.npy import NpySource
+from biglp._rows import InputFiles, Source, as_source, fingerprint
+from biglp._rows.arrayfiles import NpySource
 
 N_ROWS, N_FEATURES = 97, 5
 FORMATS = (
@@ -188,7 +188,7 @@ def test_rows_far_apart_are_taken_from_a_large_file(tmp_path):
 def test_sequential_reading_asks_for_the_next_bytes(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "biglp._sources.cache.rawfile._will_need", lambda handle, *where: asked.append(where)
+        "biglp._rows.npy_reader._will_need", lambda handle, *where: asked.append(where)
     )
     np.save(tmp_path / "x.npy", np.zeros((4000, 8)))
     source = as_source(tmp_path / "x.npy")
@@ -361,7 +361,7 @@ import numpy as np
 import biglp
 from biglp._core.errors import MissingExtraError
 from biglp._sinks import file_sink
-from biglp._sources import as_source
+from biglp._rows import as_source
 from biglp._sources.labels.files import read_labels
 folder = sys.argv[1]
 np.save(folder + "/x.npy", np.eye(4))
@@ -398,7 +398,7 @@ def test_unreadable_file(tmp_path, monkeypatch):
 
 
 def test_peek_converts_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._sources.cache.folder.CacheStore.build", None)
+    monkeypatch.setattr("biglp._rows.cache.CacheStore.build", None)
     pq.write_table(table(), tmp_path / "x.parquet")
     facts = InputFiles(tmp_path / "x.parquet").peek()
     assert (facts.kind, facts.n_rows, facts.exact, facts.converted) == ("Parquet", 97, True, True)

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._sources import as_source
-from biglp._sources.formats.base import LabelPiece
+from biglp._rows import as_source
+from biglp._rows.format import LabelPiece
 from biglp._sources.labels.codes import LabelCodes
 from biglp._sources.labels.files import read_labels
 
@@ -25,7 +25,7 @@ def same(labels: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.fixture(params=[2, 1 << 20])
 def _pieces(request, monkeypatch):
-    monkeypatch.setattr("biglp._sources.formats.base.PIECE_ROWS", request.param)
+    monkeypatch.setattr("biglp._rows.format.PIECE_ROWS", request.param)
 
 
 @pytest.mark.usefixtures("_pieces")

@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-import biglp._sources.formats.libsvm as libsvm
+import biglp._rows.libsvm as libsvm
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 
 @pytest.fixture(params=[20, 300, 8 << 20])

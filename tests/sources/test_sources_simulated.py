@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biglp._core.errors import ParameterError
-from biglp._sources import as_source, fingerprint
-from biglp._sources.formats.simulated import SimulatedSource, labelled_rows, write_simulation
-from biglp._sources.formats.simulation import Simulation
+from biglp._rows import as_source, fingerprint
+from biglp._rows.simulated import SimulatedSource, Simulation, labelled_rows, write_simulation
 
 SOURCE = as_source("sim:5000x37,classes=3,clusters=2,labels=20,seed=3")
 ROWS = SOURCE.read(0, 5000)
@@ -96,7 +95,7 @@ def test_bad_descriptions(spec):
 
 
 def test_written_files_hold_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._sources.formats.simulated.WRITE_BYTES", 10_000)
+    monkeypatch.setattr("biglp._rows.simulated.WRITE_BYTES", 10_000)
     simulation = Simulation(1000, 7, classes=3, seed=1, labels=5)
     paths = write_simulation(tmp_path / "s.npy", simulation)
     assert sorted(path.name for path in tmp_path.iterdir()) == [

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources import as_source
-from biglp._sources.formats import csvparser
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows import as_source
+from biglp._rows.encoding import Encoding
+from biglp._rows.format import csvparser
 
 FRAME = pd.DataFrame(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biglp._sources import PreparedRows, as_source
+from biglp._rows import PreparedRows, as_source
 from biglp._transforms import TRANSFORMS, Chain, Fill, Project, Scale
 
 RNG = np.random.default_rng(0)

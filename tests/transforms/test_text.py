@@ -10,7 +10,7 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._core.blocks import cut_rows
-from biglp._sources import PreparedRows, as_source
+from biglp._rows import PreparedRows, as_source
 from biglp._transforms import Chain, Project, Scale
 
 N, WORDS, TOPICS = 600, 400, 3

@@ -17,12 +17,12 @@ from biglp._core.size import Cost, Size
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System
+from biglp._rows.source import sample_rows
 
 FEW_CLASSES = 16
 """Classes up to which a card counts each by itself faster than all at once."""

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._lowrank.sampling import sample_indices
+from biglp._rows.source import sample_indices
 
 FEWEST = 30
 """Labels below which a region without labels is what one expects."""

@@ -14,7 +14,6 @@ from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
-from biglp._lowrank.sampling import sample_rows
 from biglp._propagate.closed_form import without_noise
 from biglp._propagate.regression import (
     FLOOR,
@@ -25,6 +24,7 @@ from biglp._propagate.regression import (
     smoothed,
 )
 from biglp._propagate.ridge import fit_ridge
+from biglp._rows.source import sample_rows
 
 DEFAULT_ALPHA = 0.9
 MOST_LABELLED = 2000

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from biglp._answers.base import SAMPLE
 from biglp._core.threads import threads_of_one
 from biglp._engines import Engine
-from biglp._sources import PreparedRows
+from biglp._rows import PreparedRows
 
 T = TypeVar("T")
 TASKS = 2

@@ -12,13 +12,13 @@ import numpy as np
 
 from biglp._answers.base import Answer, HeldOut, Problem
 from biglp._core.arrays import to_numpy
-from biglp._fit.bad_rows import explained
 from biglp._fit.learning import learn
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared
 from biglp._fit.relabel import ROWS_AT_ONCE, with_only
 from biglp._labels.doubt import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
+from biglp._rows.source import explained
 
 MOST_LEARNT = 20_000
 """Labels that are learnt from while others are withheld."""

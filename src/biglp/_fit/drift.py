@@ -17,7 +17,7 @@ from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._core.threads import one_blas_thread
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks, searchable
-from biglp._sources import PreparedRows, Source
+from biglp._rows import PreparedRows, Source
 
 PLACES, ROWS_EACH = 16, 128
 """Rows that are looked at: so many in each of so many places, evenly over all rows."""

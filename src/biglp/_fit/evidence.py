@@ -23,7 +23,7 @@ from biglp._fit.sample_graph import DENSE_RANK, ROWS_PER_GROUP
 from biglp._labels.doubt import LabelDoubts
 from biglp._labels.labels import Labels
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.sampling import among, sample_indices
+from biglp._rows.source import among, sample_indices
 
 SAMPLE, LEAST_SAMPLE = 10_000, 500
 """Rows that are looked at, and those that are even where memory is short or rows are wide."""

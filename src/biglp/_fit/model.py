@@ -32,8 +32,8 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
 from biglp._propagate.normalise import Normalisation
-from biglp._sources import PreparedRows, Source
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows import PreparedRows, Source
+from biglp._rows.encoding import Encoding
 from biglp._transforms import Chain
 
 FORMAT = "biglp model"

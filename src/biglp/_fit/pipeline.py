@@ -27,7 +27,6 @@ from biglp._core.size import Cost, HasCost
 from biglp._core.threads import blas_threads_for, one_blas_thread
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
-from biglp._fit.bad_rows import explained
 from biglp._fit.beside import tasks_beside
 from biglp._fit.drift import usual_distance
 from biglp._fit.learning import learn
@@ -46,8 +45,9 @@ from biglp._lowrank.answering import Answered, Answerer
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.precomputed import OwnGraph
 from biglp._lowrank.rows import TrainingRows
+from biglp._rows import Source
+from biglp._rows.source import explained
 from biglp._sinks import Sink
-from biglp._sources import Source
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine
 from biglp._lowrank import FACTORS
 from biglp._lowrank.base import FeatureMap
-from biglp._sources import PreparedRows
+from biglp._rows import PreparedRows
 
 PROCESS_BYTES = 63 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""

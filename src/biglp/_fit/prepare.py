@@ -19,7 +19,6 @@ from biglp._core.size import HasCost, Size, values_per_row
 from biglp._engines import Engine
 from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
-from biglp._fit.bad_rows import explain_bad_rows
 from biglp._fit.plan import Plan, plan_fit
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
@@ -27,7 +26,8 @@ from biglp._lowrank import FACTORS
 from biglp._lowrank.base import Factor
 from biglp._lowrank.rows import TrainingRows, draw_sample
 from biglp._lowrank.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
-from biglp._sources import PreparedRows, Source, working_dtype
+from biglp._rows import PreparedRows, Source, working_dtype
+from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
 

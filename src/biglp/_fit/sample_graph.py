@@ -20,8 +20,8 @@ from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.base import FeatureMap
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.kernels import nearest_landmarks, searchable
-from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.sums import apply_mixing
+from biglp._rows.source import sample_indices
 from biglp._transforms.project import leading_directions
 
 ROWS_PER_GROUP = 4

@@ -31,9 +31,9 @@ from biglp._fit.sample_graph import Spectrum
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import Features
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.sampling import row_noise, sample_indices
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.posterior import Posterior, choose_batch
+from biglp._rows.source import row_noise, sample_indices
 
 POOL_SAMPLE = 4000
 """Rows behind the graph; its leading eigenvectors are known well from so many."""

@@ -24,8 +24,8 @@ from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.posterior import ALPHA
+from biglp._rows.source import sample_indices
 
 TYPICAL_SAMPLE, SAMPLE_BYTES, LEAST_SAMPLE = 4000, 64 << 20, 500
 """Rows that are looked at: so many, or so much of wide rows, but not fewer than these."""

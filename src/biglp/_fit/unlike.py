@@ -32,8 +32,8 @@ from biglp._fit.sample_graph import Sample
 from biglp._fit.typical import clustered
 from biglp._labels.labels import Labels
 from biglp._lowrank.features import float64_features
-from biglp._lowrank.sampling import sample_indices
 from biglp._propagate.posterior import ALPHA, Posterior
+from biglp._rows.source import sample_indices
 
 LEADING = 30
 """Eigenvectors in which rows of a sample are compared."""

@@ -25,8 +25,8 @@ from biglp._files.runfolder import RunFolder
 from biglp._files.uri import StorePath, as_place
 from biglp._jobs.ids import RowIdsMixin
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
+from biglp._rows import InputFiles, Source, as_source
 from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
-from biglp._sources import InputFiles, Source, as_source
 from biglp._version import __version__
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
@@ -43,7 +43,7 @@ class Job(RowIdsMixin, ABC):
     output : path or URI
         Folder for the results.
     reading : dict
-        Options of :class:`biglp._sources.ReadOptions`, without ``cache`` and ``progress``.
+        Options of :class:`biglp._rows.ReadOptions`, without ``cache`` and ``progress``.
     id_column : str, optional
         Column of the rows' IDs, which results carry and labels may be joined by.
     metadata : str or list of str, optional

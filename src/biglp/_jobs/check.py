@@ -17,7 +17,7 @@ from biglp._jobs.fit import FitJob
 from biglp._jobs.inputs import label_identity, require_labels
 from biglp._jobs.tables import TableJob
 from biglp._labels.doubt import DoubtfulLabels
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 
 DIGITS = 4
 """Digits of probabilities in the table."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._jobs.results import SUMMARY
-from biglp._sources import InputFiles
+from biglp._rows import InputFiles
 from biglp._sources.labels.codes import Marks
 
 

@@ -25,7 +25,6 @@ from biglp._core.size import Cost, HasCost, Size
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
-from biglp._fit.bad_rows import explained
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import Look
 from biglp._fit.pipeline import Pipeline
@@ -50,14 +49,13 @@ from biglp._jobs.showing import (
 )
 from biglp._lowrank import FACTORS
 from biglp._lowrank.landmarks import STRATEGIES
+from biglp._rows import Source
+from biglp._rows.format import FileFacts, without_pyarrow
+from biglp._rows.options import LAYOUT, ReadOptions
+from biglp._rows.source import explained, table_bytes
 from biglp._sinks import FileSink, RowIds
 from biglp._sinks.base import check_top
-from biglp._sources import Source
-from biglp._sources.decoding import table_bytes
-from biglp._sources.formats import without_pyarrow
 from biglp._sources.labels.codes import Marks
-from biglp._sources.options import LAYOUT, ReadOptions
-from biglp._sources.peek import FileFacts
 
 
 @dataclass(frozen=True)

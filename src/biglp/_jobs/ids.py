@@ -12,11 +12,11 @@ import numpy as np
 from biglp._core.errors import BadRowsError
 from biglp._core.memory import parse_memory
 from biglp._jobs.inputs import LABEL_OPTIONS
+from biglp._rows.encoding import some
 from biglp._sources.labels.input import LabelInput
-from biglp._sources.tables.encoding import some
 
 if TYPE_CHECKING:
-    from biglp._sources import InputFiles
+    from biglp._rows import InputFiles
     from biglp._sources.tables.row_columns import RowColumn
 
 

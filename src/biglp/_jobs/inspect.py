@@ -39,13 +39,12 @@ from biglp._jobs.inputs import LABEL_OPTIONS
 from biglp._labels.labels import Labels
 from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
+from biglp._rows import InputFiles, ReadOptions, Source
+from biglp._rows.format import FileFacts, Probe
+from biglp._rows.options import LAYOUT
 from biglp._sinks import NoSink
-from biglp._sources import InputFiles, ReadOptions, Source
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import Gathered, LabelInput
-from biglp._sources.options import LAYOUT
-from biglp._sources.peek import FileFacts
-from biglp._sources.probe import Probe
 from biglp._sources.tables.problems import NoFeaturesError
 from biglp._transforms.project import PROJECT_ABOVE
 
@@ -83,7 +82,7 @@ class Survey:
     labels, label_column, weight_column, id_column, unlabelled, metadata
         Where the labels are, as for ``fit``; none are needed.
     reading : dict
-        Options of :class:`biglp._sources.ReadOptions`.
+        Options of :class:`biglp._rows.ReadOptions`.
     n_landmarks, memory, device, gpu_memory
         As for ``fit``.
     threads : int, optional

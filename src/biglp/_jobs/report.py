@@ -19,7 +19,6 @@ from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
-from biglp._fit.bad_rows import explained
 from biglp._fit.evidence import MEMORY, Look
 from biglp._fit.model import Model
 from biglp._jobs.earlier import EarlierFit
@@ -27,8 +26,9 @@ from biglp._jobs.results import MODEL, REPORT, SUMMARY
 from biglp._jobs.showing import OWN_GRAPH, ShownRows, doubts_again, evidence_state, page
 from biglp._jobs.tables import TableJob
 from biglp._lowrank import FACTORS
+from biglp._rows.options import LAYOUT
+from biglp._rows.source import explained
 from biglp._sources.labels.codes import Marks
-from biglp._sources.options import LAYOUT
 
 NEW = {
     "reliability": "how often the model is right where it is sure",

@@ -23,7 +23,7 @@ from biglp._pages.report.content import Content, Step
 from biglp._pages.report.page import report_html
 from biglp._pages.report.pictures import side_of
 from biglp._pages.report.rows import TOLD, pictures_of, telling
-from biglp._sources import Source
+from biglp._rows import Source
 from biglp._sources.labels.input import LabelInput
 
 EVIDENCE, KNOWN = "evidence", "known"

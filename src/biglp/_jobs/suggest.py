@@ -16,17 +16,17 @@ from biglp._core.parameters import checked
 from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
-from biglp._fit.bad_rows import explained, explained_model
 from biglp._fit.model import Model
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
 from biglp._jobs.tasks import labelling_interface
-from biglp._sources import InputFiles, Source
+from biglp._rows import InputFiles, Source
+from biglp._rows.options import LAYOUT
+from biglp._rows.source import explained, explained_model
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import OWN_NAMES, Gathered
-from biglp._sources.options import LAYOUT
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from biglp._lowrank.base import ROWS_PER_LANDMARK
 from biglp._lowrank.kernels import nearest_landmarks
 from biglp._lowrank.kmeans import Lloyd, kmeans_start
 from biglp._lowrank.rows import TrainingRows
-from biglp._lowrank.sampling import sample_rows
-from biglp._sources import PreparedRows, Source, as_source
+from biglp._rows import PreparedRows, Source, as_source
+from biglp._rows.source import sample_rows
 from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20

@@ -40,7 +40,7 @@ from biglp._propagate.normalise import Normalisation
 from biglp._propagate.own_graph import OwnGraphSystem, columns_at_once
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System
-from biglp._sources import Source
+from biglp._rows import Source
 
 ENTRY_BYTES = 12
 """A number and its column, in CSR."""

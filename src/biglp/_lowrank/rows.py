@@ -12,8 +12,8 @@ import numpy as np
 from biglp._core.arrays import Rows
 from biglp._core.blocks import Block
 from biglp._engines import Engine
-from biglp._lowrank.sampling import sample_rows
-from biglp._sources import PreparedRows, Source
+from biglp._rows import PreparedRows, Source
+from biglp._rows.source import sample_rows
 from biglp._transforms.project import PROJECT_ABOVE
 
 SAMPLE_ROWS = 20_000

@@ -35,7 +35,7 @@ def inspect(
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
     from biglp._jobs.inspect import Survey, survey
-    from biglp._sources import InputFiles
+    from biglp._rows import InputFiles
     from biglp.cli.console import progress_bars, results_console
     from biglp.cli.running import label_arguments, reading_arguments
 

@@ -101,7 +101,7 @@ def _standard_input(input_format: str | None) -> Iterator[str]:
 
 def _format_of(first: bytes) -> str:
     """The ending that fits the first bytes of a file."""
-    from biglp._sources.formats.sniffing import ending_for
+    from biglp._rows.textfiles import ending_for
 
     ending = ending_for(first)
     if ending is None:

@@ -50,8 +50,7 @@ def simulate(
     from biglp._core.memory import format_bytes
     from biglp._core.threads import available_cores
     from biglp._files.local import free_space
-    from biglp._sources.formats.simulated import write_simulation
-    from biglp._sources.formats.simulation import Simulation
+    from biglp._rows.simulated import Simulation, write_simulation
     from biglp.cli.console import progress_bars, results_console, seconds
 
     settings = vars(simulated)

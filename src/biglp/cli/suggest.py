@@ -117,7 +117,7 @@ def suggest(
 def _refuse_choices(reading: Options, method: Options) -> None:
     """Refuse options about features and graph, which are those of the model."""
     from biglp._core.errors import ParameterError
-    from biglp._sources.options import LAYOUT
+    from biglp._rows.options import LAYOUT
 
     taken = ("drop", "metadata", "cache", *LAYOUT)
     given = [name for name in (*reading.chosen(), *method.chosen()) if name not in taken]

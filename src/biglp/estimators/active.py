@@ -16,7 +16,6 @@ from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._core.settings import Settings
 from biglp._engines import Engine
-from biglp._fit.bad_rows import explained
 from biglp._fit.learning import learn
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
@@ -28,8 +27,9 @@ from biglp._fit.unlike import unlike_labels
 from biglp._labels.labels import Labels
 from biglp._labels.merge import merged_labels
 from biglp._lowrank.graph import Graph
+from biglp._rows import as_source
+from biglp._rows.source import explained
 from biglp._sinks import ArraySink
-from biglp._sources import as_source
 from biglp.estimators.labels import label_files
 
 HELD = ("_problem", "_held_out")

@@ -19,13 +19,13 @@ from biglp._core.memory import parse_memory
 from biglp._core.parameters import chosen
 from biglp._core.progress import Progress, shown_progress
 from biglp._engines import Engine, make_engine
-from biglp._fit.bad_rows import explained
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
+from biglp._rows import Source, as_source
+from biglp._rows.source import explained
 from biglp._sinks import Sink
-from biglp._sources import Source, as_source
 from biglp.estimators.showing import ReportMixin
 
 READING = ("columns", "drop", "categorical", "missing", "text")

@@ -12,7 +12,7 @@ from biglp._lowrank.kernels import gaussian
 from biglp._lowrank.nystrom import NystromFactor
 from biglp._lowrank.stores import MemoryStore
 from biglp._propagate.normalise import Normalisation
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 gaussians = pytest.importorskip("biglp._compiled.cpu")
 pytestmark = pytest.mark.skipif(not compiled.can_run(), reason="llvmlite or AVX2 is not here")

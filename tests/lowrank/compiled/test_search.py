@@ -11,7 +11,7 @@ from biglp._core.errors import MissingExtraError, NonFiniteRowsError
 from biglp._engines import SerialEngine
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.kernels import nearest_landmarks
-from biglp._sources import as_source
+from biglp._rows import as_source
 from helpers import blobs
 
 pytestmark = pytest.mark.skipif(

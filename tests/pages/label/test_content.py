@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 from biglp._core.errors import ParameterError
 from biglp._pages.label.content import Pictures, Shape, pixels, readable
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 
 def decoded(data):

@@ -11,7 +11,7 @@ from biglp._engines import make_engine
 from biglp._pages.label import learner as module
 from biglp._pages.label.learner import Learner
 from biglp._pages.label.pool import PoolSource
-from biglp._sources import as_source
+from biglp._rows import as_source
 from label_tools import made_rows
 
 PARAMETERS = {"memory": "600MB", "random_state": 0, "n_landmarks": 100}

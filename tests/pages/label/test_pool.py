@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, stored_bytes
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 
 def test_small_data_is_all_in_the_pool():

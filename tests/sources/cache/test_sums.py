@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import as_source
-from biglp._sources.cache import sums
+from biglp._rows import as_source
+from biglp._rows import cache as sums
 
 
 @pytest.fixture(params=["csv", "libsvm"])

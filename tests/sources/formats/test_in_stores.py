@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import as_source
+from biglp._rows import as_source
 
 ROWS = np.random.default_rng(0).standard_normal((40, 4)).astype(np.float32)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import InputFiles, ReadOptions, as_source
-from biglp._sources.formats import jsonlines as module
+from biglp._rows import InputFiles, ReadOptions, as_source
+from biglp._rows.format import jsonlines as module
 from biglp._sources.labels.files import read_labels
 
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biglp._rows.options import ReadOptions
 from biglp._sources.formats.parquet import ParquetTable
-from biglp._sources.options import ReadOptions
 
 
 def opened(path):

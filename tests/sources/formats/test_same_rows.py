@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from array_files import KINDS, write
 from biglp import LowRankLabelPropagation
-from biglp._sources import as_source
+from biglp._rows import as_source
 from helpers import blobs
 
 DTYPES = ("float16", "float32", "float64", "int8", "int32", "uint16")

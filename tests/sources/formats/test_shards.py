@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._sources import InputFiles, as_source
-from biglp._sources.formats import shards as module
+from biglp._rows import InputFiles, as_source
+from biglp._rows import shards as module
 from biglp._sources.labels.files import read_labels
 
 

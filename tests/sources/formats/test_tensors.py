@@ -12,10 +12,10 @@ from biglp._core.arrays import device_tensor, is_torch
 from biglp._core.errors import BadRowsError, LabelError, ParameterError
 from biglp._labels import labels as labelling
 from biglp._labels.labels import encode_labels
-from biglp._sources import PreparedRows, as_source
-from biglp._sources.formats.tensors import TensorSource
-from biglp._sources.options import ReadOptions
-from biglp._sources.prepared import fill_missing
+from biglp._rows import PreparedRows, as_source
+from biglp._rows.arrays import TensorSource
+from biglp._rows.options import ReadOptions
+from biglp._rows.prepared import fill_missing
 from biglp._transforms import Chain, Project, Scale
 from helpers import blobs
 

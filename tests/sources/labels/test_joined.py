@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._sources import as_source
+from biglp._rows import as_source
 from biglp._sources.labels import joined
 from biglp._sources.labels.input import LabelInput
 

@@ -14,7 +14,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources import InputFiles
+from biglp._rows import InputFiles
 from biglp._sources.labels.metadata import check_table_beside
 from cli_tools import done, failed
 from helpers import blobs

@@ -13,7 +13,7 @@ from biglp._core.errors import BadRowsError, OutputError, StoreError
 from biglp._files import copies
 from biglp._files.copies import Copies, copying_to
 from biglp._files.uri import StorePath
-from biglp._sources import as_source
+from biglp._rows import as_source
 from store_server import FAULTS
 
 DATA = np.random.default_rng(0).integers(256, size=200_000).astype(np.uint8).tobytes()

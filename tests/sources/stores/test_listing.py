@@ -7,8 +7,8 @@ import os
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import InputFiles
-from biglp._sources.naming import find_files
+from biglp._rows import InputFiles
+from biglp._rows.opening import find_files
 from store_server import FAULTS
 
 NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.parquet"]

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._sources import as_source
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows import as_source
+from biglp._rows.encoding import Encoding
 from biglp._sources.tables.levels import tally
 
 N = 300

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._sources import as_source
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows import as_source
+from biglp._rows.encoding import Encoding
 from biglp._sources.tables.kinds import KINDS
 from biglp._sources.tables.kinds.base import Column
 from biglp._sources.tables.kinds.number import Number

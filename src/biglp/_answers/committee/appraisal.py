@@ -13,7 +13,7 @@ from biglp._answers.committee.member import Evidence
 from biglp._answers.committee.weights import Trained
 from biglp._answers.coverage import ALARM, unseen_share
 from biglp._answers.estimate import TINY, HeldOutLabels, estimate_accuracy
-from biglp._lowrank.sampling import among, sample_indices
+from biglp._rows.source import among, sample_indices
 
 WIDEST = 0.2
 """Width of the 90 % interval up to which the estimate is something to go by."""

@@ -25,7 +25,7 @@ from biglp._propagate.class_shares import share_offsets
 from biglp._propagate.dense_system import KEPT_FACTORS, MOST_LABELLED, DenseSystem
 from biglp._propagate.poisson import mean_label
 from biglp._propagate.systems import SparseSystem
-from biglp._sources.kept import KEPT_BYTES
+from biglp._rows.prepared import KEPT_BYTES
 from biglp._transforms.project import PROJECT_ABOVE
 
 IMAGINED_LABELS = 5.0

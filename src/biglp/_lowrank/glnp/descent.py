@@ -38,7 +38,7 @@ from biglp._core.errors import warn_caller
 from biglp._engines import Engine
 from biglp._lowrank.glnp.iterate import Iterate, Start, Step, start_block, step_block
 from biglp._lowrank.kernels import relative_distances, scatter
-from biglp._lowrank.sampling import row_noise
+from biglp._rows.source import row_noise
 
 FLOOR = 0.5
 """What the clustered start spreads evenly over a row's columns, beside the 1 of its cluster."""

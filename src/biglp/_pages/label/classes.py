@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from biglp._core.errors import LabelError
-from biglp._sources.formats.numerals import MISSING_TEXTS
+from biglp._rows.written_numbers import MISSING_TEXTS
 from biglp._sources.labels.distinct import whole_number
 
 MOST_LETTERS = 200

@@ -15,7 +15,7 @@ from biglp._core.errors import ParameterError
 from biglp._pages.report.pictures import LOOKED_AT
 from biglp._pages.report.pictures import Pictures as SquarePictures
 from biglp._pages.report.png import png
-from biglp._sources import Source
+from biglp._rows import Source
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif")
 """Pictures that a browser shows and that hold no script, as SVG may."""

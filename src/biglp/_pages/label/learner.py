@@ -29,8 +29,8 @@ from biglp._labels.doubt import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._lowrank.graph import Graph
 from biglp._pages.label.pool import PoolSource
+from biglp._rows import PreparedRows
 from biglp._sinks import ArraySink
-from biglp._sources import PreparedRows
 
 FIRST_ROWS = 20
 """Typical rows that are asked for before the model's own suggestions."""

@@ -19,8 +19,8 @@ from biglp._core.arrays import Array, to_numpy
 from biglp._fit.row_map import RowMap
 from biglp._fit.suggest import doubt
 from biglp._lowrank.graph import Graph
-from biglp._lowrank.sampling import sample_indices
 from biglp._pages.label.learner import Fit, Learner
+from biglp._rows.source import sample_indices
 
 logger = logging.getLogger("biglp")
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._lowrank.sampling import sample_indices
-from biglp._sources import Source
+from biglp._rows import Source
+from biglp._rows.source import sample_indices
 
 POOL_ROWS = 100_000
 """Rows of the pool, where memory allows."""

@@ -27,7 +27,7 @@ from biglp._pages.label.loop import Loop
 from biglp._pages.label.places import MapMaker
 from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, stored_bytes
 from biglp._pages.label.view import View, make_view
-from biglp._sources import Source, as_source
+from biglp._rows import Source, as_source
 
 LANDMARKS = 1000
 """Landmarks of the loop's graph, so that a fit takes less than a second; the fit of all rows at the

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from biglp._core.errors import ParameterError
 from biglp._pages.label.content import Pictures, Shape, image_type, pixels, readable
-from biglp._sources import Source
+from biglp._rows import Source
 from biglp._sources.labels.input import LabelInput
 
 FIRST_ROWS = 100

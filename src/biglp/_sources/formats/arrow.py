@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from biglp._files.local import FileStamp
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import TableFile, check_names, pieces
 

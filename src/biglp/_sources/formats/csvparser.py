@@ -8,9 +8,8 @@ import pyarrow.csv
 
 from biglp._core.errors import BadRowsError
 from biglp._core.memory import format_bytes
-from biglp._sources.formats.charset import PLAIN
-from biglp._sources.formats.numerals import MISSING_TEXTS
-from biglp._sources.formats.textfiles import Layout, numbered_lines, open_text
+from biglp._rows.textfiles import PLAIN, Layout, numbered_lines, open_text
+from biglp._rows.written_numbers import MISSING_TEXTS
 from biglp._sources.formats.textproblems import with_commas
 from biglp._sources.tables.arrow_columns import content_of
 

@@ -14,18 +14,14 @@ import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, InputWarning, warn_caller
 from biglp._files.local import FileStamp
-from biglp._sources.formats.base import LabelColumns, LabelPiece
+from biglp._rows.encoding import Encoding
+from biglp._rows.format import LabelColumns, LabelPiece
+from biglp._rows.options import ReadOptions
+from biglp._rows.textfiles import decoded, guess_rows, look_at, numbered_lines, open_text
+from biglp._rows.written_numbers import MISSING_TEXTS, has_comma, is_number_text
 from biglp._sources.formats.csvparser import first_types, open_reader, row_too_long
 from biglp._sources.formats.lines import labels_in_lines
-from biglp._sources.formats.numerals import MISSING_TEXTS, has_comma, is_number_text
 from biglp._sources.formats.quotes import Watched, swallowed_lines
-from biglp._sources.formats.textfiles import (
-    decoded,
-    guess_rows,
-    look_at,
-    numbered_lines,
-    open_text,
-)
 from biglp._sources.formats.textproblems import (
     not_this_charset,
     not_utf8,
@@ -33,9 +29,7 @@ from biglp._sources.formats.textproblems import (
     shortened,
     unclosed_quote,
 )
-from biglp._sources.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
-from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import MixedColumnError, TableFile, check_names
 

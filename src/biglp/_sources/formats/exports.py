@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._core.errors import LabelError
-from biglp._sources.formats.base import LABEL_NAMES, Format, LabelColumns, LabelPiece
-from biglp._sources.formats.textfiles import open_text
-from biglp._sources.tables.encoding import some
+from biglp._rows.encoding import some
+from biglp._rows.format import LABEL_NAMES, Format, LabelColumns, LabelPiece
+from biglp._rows.textfiles import open_text
 
 ANSWERED = ("submitted", None)
 """States of an answer in Argilla that count; drafts and discarded ones do not."""

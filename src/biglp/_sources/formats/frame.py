@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.base import Source
+from biglp._rows.options import LAYOUT, ReadOptions
+from biglp._rows.source import Source
 from biglp._sources.formats.streams import SpooledTable, hold_or_spool, spool_query
-from biglp._sources.options import LAYOUT, ReadOptions
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.format import open_tables
 from biglp._sources.tables.table import TableFile, check_names, pieces

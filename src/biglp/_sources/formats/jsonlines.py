@@ -17,8 +17,8 @@ import pyarrow.json
 
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
-from biglp._sources.formats.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
+from biglp._rows.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import TableFile, check_names, pieces, with_text

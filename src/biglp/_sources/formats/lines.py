@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from biglp._sources.formats.base import LABEL_NAMES, Format, LabelColumns, LabelPiece
-from biglp._sources.formats.textfiles import decoded, find_charset_of, open_text
+from biglp._rows.format import LABEL_NAMES, Format, LabelColumns, LabelPiece
+from biglp._rows.textfiles import decoded, find_charset_of, open_text
 
 PIECE_CHARACTERS = 8 << 20
 

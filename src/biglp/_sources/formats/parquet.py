@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from biglp._files.local import FileStamp
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.format import TableFormat
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names, with_text
 

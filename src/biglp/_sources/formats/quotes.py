@@ -12,7 +12,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
 
-from biglp._sources.formats.textfiles import long_fields
+from biglp._rows.textfiles import long_fields
 
 
 class Watched(io.RawIOBase):

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from biglp._files.local import explained_writing, temporary_folder
-from biglp._sources.files import no_rows
+from biglp._rows.options import ReadOptions
+from biglp._rows.source import no_rows
 from biglp._sources.formats.arrow import ArrowTable
-from biglp._sources.options import ReadOptions
 from biglp._sources.tables.table import BATCH_ROWS, pieces
 
 HELD_BYTES = 64 << 20

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.formats.charset import PLAIN
-from biglp._sources.formats.numerals import has_comma
+from biglp._rows.textfiles import PLAIN, open_text
+from biglp._rows.written_numbers import has_comma
 from biglp._sources.formats.quotes import Swallowed
-from biglp._sources.formats.textfiles import open_text
 
 FIRST_CELLS = 100
 """Entries of a column that are looked at."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import LabelError
-from biglp._sources.formats.base import LabelPiece
-from biglp._sources.formats.numerals import MISSING_TEXTS
+from biglp._rows.format import LabelPiece
+from biglp._rows.written_numbers import MISSING_TEXTS
 from biglp._sources.labels.distinct import (
     MAX_CLASSES,
     distinct_of,

@@ -15,10 +15,10 @@ import numpy as np
 
 from biglp._core.errors import ParameterError
 from biglp._files.uri import INSIDE, split_inside
-from biglp._sources.damaged import explained_reading
-from biglp._sources.formats.base import LabelColumns
+from biglp._rows.format import LabelColumns
+from biglp._rows.opening import InputFiles
+from biglp._rows.source import explained_reading
 from biglp._sources.labels.codes import LabelCodes, Marks
-from biglp._sources.naming import InputFiles
 
 
 @overload

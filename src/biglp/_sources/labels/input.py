@@ -13,14 +13,14 @@ import numpy as np
 from biglp._core.errors import LabelError, LabelWarning, ParameterError
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._labels.markers import nothing_to_label, suspicions
-from biglp._sources.decoding import DECODED_BYTES
-from biglp._sources.formats.base import LabelColumns
+from biglp._rows.format import LabelColumns
+from biglp._rows.opening import InputFiles
+from biglp._rows.source import DECODED_BYTES
 from biglp._sources.labels.codes import LabelCodes, Marks
 from biglp._sources.labels.distinct import smallest_integers
 from biglp._sources.labels.files import gather_labels
 from biglp._sources.labels.merging import Merged, Part, merge, told_of_ids
 from biglp._sources.labels.metadata import check_table_beside
-from biglp._sources.naming import InputFiles
 
 if TYPE_CHECKING:
     from biglp._sources.tables.row_columns import RowColumn, RowColumns

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from biglp._rows.encoding import some
 from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.tables.encoding import some
 
 
 @dataclass(frozen=True)

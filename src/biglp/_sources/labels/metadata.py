@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.naming import InputFiles
+from biglp._rows.opening import InputFiles
 
 
 def check_table_beside(rows: InputFiles, table: InputFiles) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.options import ReadOptions
+from biglp._rows.encoding import Encoding, some
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.arrow_columns import content_of
 from biglp._sources.tables.decide import Decision, column_facts, decide, with_sentences
-from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.kinds.base import Column
 from biglp._sources.tables.kinds.embedding import Embedding, length_of, number_type, numpy_type
 from biglp._sources.tables.kinds.number import Number

@@ -15,11 +15,10 @@ from biglp._core.arrays import Rows
 from biglp._core.errors import OutputError
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
-from biglp._sources.cache.csrfile import CsrWriter
-from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
-from biglp._sources.files import no_rows
+from biglp._rows.cache import CacheStore, CsrWriter, NpyWriter, no_room
+from biglp._rows.encoding import Encoding
+from biglp._rows.source import no_rows
 from biglp._sources.tables.encode import encode, encode_sparse, ready_rows
-from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile, stream
 from biglp._sources.tables.tabular import feature_buffer

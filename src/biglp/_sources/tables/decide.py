@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.options import ReadOptions
-from biglp._sources.tables.encoding import some
+from biglp._rows.encoding import some
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.kinds.base import Column
 from biglp._sources.tables.kinds.date import Date
 from biglp._sources.tables.kinds.frequency import Frequency

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from biglp._rows.encoding import Encoding
 from biglp._sources.tables.arrow_columns import missing_in, text
-from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.base import Column
 from biglp._sources.tables.kinds.frequency import Frequency
 from biglp._sources.tables.kinds.number import Number

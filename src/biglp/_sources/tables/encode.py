@@ -10,7 +10,7 @@ from scipy import sparse
 
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows.encoding import Encoding
 from biglp._sources.tables.kinds.base import WrongRowsError
 from biglp._sources.tables.kinds.embedding import Embedding, number_type, numpy_type
 from biglp._sources.tables.missing import MissingValues

@@ -7,19 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from biglp._core.errors import InputWarning, ParameterError, warn_caller
-from biglp._sources.cache.cached import CachedSource
-from biglp._sources.cache.folder import CacheStore
-from biglp._sources.damaged import explained_reading
-from biglp._sources.decoding import table_bytes
-from biglp._sources.files import FileSource, no_rows
-from biglp._sources.formats.base import Format, LabelColumns, LabelPiece
-from biglp._sources.options import ReadOptions
-from biglp._sources.peek import FileFacts
-from biglp._sources.probe import Probe
+from biglp._rows.cache import CachedSource, CacheStore
+from biglp._rows.encoding import Encoding, some
+from biglp._rows.format import FileFacts, Format, LabelColumns, LabelPiece, Probe
+from biglp._rows.options import ReadOptions
+from biglp._rows.source import FileSource, explained_reading, no_rows, table_bytes
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import convert
 from biglp._sources.tables.drift import compare_columns
-from biglp._sources.tables.encoding import Encoding, some
 from biglp._sources.tables.head import probe_table
 from biglp._sources.tables.label_columns import labels_in_columns
 from biglp._sources.tables.partitions import with_partitions

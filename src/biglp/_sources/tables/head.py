@@ -11,16 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._sources.base import Source
-from biglp._sources.decoding import SPARSE_BYTES, table_bytes
-from biglp._sources.formats.arrays import ArraySource, CsrSource
-from biglp._sources.options import ReadOptions
-from biglp._sources.probe import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
+from biglp._rows.arrays import ArraySource, CsrSource
+from biglp._rows.encoding import Encoding
+from biglp._rows.format import RAW_BYTES_PER_SECOND, SAMPLE_BYTES, Probe
+from biglp._rows.options import ReadOptions
+from biglp._rows.source import SPARSE_BYTES, Source, table_bytes
 from biglp._sources.tables.arrow_columns import missing_in
 from biglp._sources.tables.columns import make_encoding
 from biglp._sources.tables.convert import row_bytes
 from biglp._sources.tables.encode import encode, encode_sparse
-from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import BATCH_ROWS, TableFile, page_bytes_of, stream
 from biglp._sources.tables.tabular import feature_buffer

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._sources.formats.base import LABEL_NAMES, LabelColumns, LabelPiece
-from biglp._sources.tables.encoding import some
+from biglp._rows.encoding import some
+from biglp._rows.format import LABEL_NAMES, LabelColumns, LabelPiece
 from biglp._sources.tables.table import TableFile, stream
 
 ROW_NAMES = ("row", "rows", "index", "row_index")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.formats.numerals import MISSING_TEXTS
+from biglp._rows.written_numbers import MISSING_TEXTS
 from biglp._sources.tables.arrow_columns import (
     CODE,
     Content,

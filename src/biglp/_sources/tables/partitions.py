@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.table import TableFile
 
 NOTHING = "__HIVE_DEFAULT_PARTITION__"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from biglp._core.errors import BadRowsError
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.look import Look
 from biglp._sources.tables.table import TableFile
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._sources.naming import InputFiles
-from biglp._sources.options import ReadOptions
-from biglp._sources.tables.encoding import some
+from biglp._rows.encoding import some
+from biglp._rows.opening import InputFiles
+from biglp._rows.options import ReadOptions
 from biglp._sources.tables.table import TableFile, stream, take_rows
 
 
@@ -26,7 +26,7 @@ class RowColumns:
     files : InputFiles
         Its files.
     reading : dict
-        How the user says it is read: options of :class:`biglp._sources.ReadOptions`.
+        How the user says it is read: options of :class:`biglp._rows.ReadOptions`.
     """
 
     files: InputFiles

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
-from biglp._sources.tables.encoding import Encoding, some
+from biglp._rows.encoding import Encoding, some
 
 BATCH_ROWS = 1 << 14
 """Rows that are decoded at once when a table is streamed."""

@@ -14,12 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._sources.decoding import table_bytes
-from biglp._sources.files import FileSource
-from biglp._sources.kept import PartCache
+from biglp._rows.encoding import Encoding
+from biglp._rows.prepared import PartCache
+from biglp._rows.source import FileSource, table_bytes
 from biglp._sources.tables.drift import compare_columns
 from biglp._sources.tables.encode import encode, encode_sparse, ready_rows
-from biglp._sources.tables.encoding import Encoding
 from biglp._sources.tables.kinds.embedding import Embedding
 from biglp._sources.tables.missing import MissingValues
 from biglp._sources.tables.table import TableFile, page_bytes_of, take_rows

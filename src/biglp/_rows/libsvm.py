@@ -20,25 +20,20 @@ from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
 from biglp._files.local import FileStamp
-from biglp._sources.cache.cached import CachedSource
-from biglp._sources.cache.csrfile import write_width
-from biglp._sources.cache.folder import CacheStore, NpyWriter, no_room
-from biglp._sources.cache.sums import ENDING
-from biglp._sources.decoding import SPARSE_BYTES
-from biglp._sources.files import no_rows
-from biglp._sources.formats.arrays import CsrSource
-from biglp._sources.formats.base import Format, LabelColumns, LabelPiece
-from biglp._sources.formats.textfiles import (
-    LONGEST_LINE,
-    PACKED,
-    guess_rows,
-    line_too_long,
-    open_text,
+from biglp._rows.arrays import CsrSource
+from biglp._rows.cache import ENDING, CachedSource, CacheStore, NpyWriter, no_room, write_width
+from biglp._rows.encoding import Encoding
+from biglp._rows.format import (
+    RAW_BYTES_PER_SECOND,
+    FileFacts,
+    Format,
+    LabelColumns,
+    LabelPiece,
+    Probe,
 )
-from biglp._sources.options import ReadOptions
-from biglp._sources.peek import FileFacts
-from biglp._sources.probe import RAW_BYTES_PER_SECOND, Probe
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows.options import ReadOptions
+from biglp._rows.source import SPARSE_BYTES, no_rows
+from biglp._rows.textfiles import LONGEST_LINE, PACKED, guess_rows, line_too_long, open_text
 
 logger = logging.getLogger("biglp")
 

@@ -3,21 +3,120 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from biglp._core.errors import BadRowsError
 from biglp._core.memory import format_bytes
-from biglp._sources.formats.charset import PLAIN, Charset, find_charset
-from biglp._sources.formats.numerals import MISSING_TEXTS, find_decimal, has_comma, is_number_text
-from biglp._sources.options import ReadOptions
+from biglp._rows.options import ReadOptions
+from biglp._rows.written_numbers import MISSING_TEXTS, find_decimal, has_comma, is_number_text
+
+# --------------------------------------------------------------------------------------------------
+# How the letters of a text file are written, found by looking at its first bytes.
+
+
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins like UTF-16's mark, hence first
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+PLAIN = ("utf-8", "utf-8-sig", "ascii")
+"""Encodings that are read as they are; a mark at the beginning is left out."""
+MANY = 0.4
+"""Share of the bytes that are zero in one half of UTF-16's pairs, for languages of the West."""
+
+
+class Charset(NamedTuple):
+    """An encoding of text.
+
+    Attributes
+    ----------
+    name : str
+        As Python calls it.
+    guessed : bool
+        Whether nothing in the file says so, and another may be right.
+    """
+
+    name: str
+    guessed: bool = False
+
+
+def find_charset(raw: bytes) -> Charset:
+    """Find the encoding of a text from its first bytes.
+
+    A mark at the beginning decides; then zeros in every other byte, which are UTF-16; then whether
+    the bytes are UTF-8, which other encodings hardly ever are by chance. What remains is taken for
+    Windows' Western encoding, and for Latin-1 where that has no such letter.
+    """
+    for mark, name in MARKS:
+        if raw.startswith(mark):
+            return Charset(name)
+    pairs = raw[: len(raw) // 2 * 2]
+    if pairs:
+        half = len(pairs) / 2
+        first, second = pairs[::2].count(0) / half, pairs[1::2].count(0) / half
+        if max(first, second) > MANY and min(first, second) < MANY / 10:
+            return Charset("utf-16-be" if first > second else "utf-16-le")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)  # may be cut within a letter
+    except UnicodeDecodeError:
+        pass
+    else:
+        return Charset("utf-8")
+    try:
+        raw.decode("cp1252")
+    except UnicodeDecodeError:
+        return Charset("latin-1", guessed=True)
+    return Charset("cp1252", guessed=True)
+
+
+# --------------------------------------------------------------------------------------------------
+# The format of a file that has no name, from its first bytes.
+
+
+MAGIC = (
+    (b"\x93NUMPY", "npy"),
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "arrow"),
+    (b"PK\x03\x04", "npz"),
+    (b"\x89HDF", "h5"),
+)
+_LIBSVM = re.compile(rb"\S+(?: +\d+:\S+)+ *\r?\n")
+
+
+def ending_for(first: bytes) -> str | None:
+    """Ending, without its point, of a file that begins like this; None where nothing fits."""
+    for magic, ending in MAGIC:
+        if first.startswith(magic):
+            return ending
+    if first.startswith(b"\x1f\x8b"):
+        inner = ending_for(zlib.decompressobj(wbits=31).decompress(first))
+        return inner and f"{inner}.gz"
+    if first.startswith(b"BZh"):
+        try:
+            return f"{ending_for(bz2.BZ2Decompressor().decompress(first)) or 'csv'}.bz2"
+        except OSError:
+            return None
+    if b"\0" in first and not find_charset(first).name.startswith(("utf-16", "utf-32")):
+        return None
+    if first.lstrip()[:1] == b"{":
+        return "jsonl"
+    return "libsvm" if _LIBSVM.match(first) else "csv"
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_WORDS = {";": "semicolons", "\t": "tabs", "|": "bars"}

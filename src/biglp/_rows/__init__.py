@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from biglp._sources.base import Source, working_dtype
-from biglp._sources.naming import InputFiles
-from biglp._sources.opening import as_source
-from biglp._sources.options import ReadOptions
-from biglp._sources.prepared import PreparedRows
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows.encoding import Encoding
+from biglp._rows.opening import InputFiles, as_source
+from biglp._rows.options import ReadOptions
+from biglp._rows.prepared import PreparedRows
+from biglp._rows.source import Source, working_dtype
 
 __all__ = [
     "Encoding",

@@ -17,8 +17,8 @@ from distributed import get_worker, worker_client
 
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
-from biglp._sources.base import Source
-from biglp._sources.formats.arrays import check_shape
+from biglp._rows.arrays import check_shape
+from biglp._rows.source import Source
 
 CHUNKS_KEPT = 4
 

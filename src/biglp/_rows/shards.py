@@ -14,7 +14,7 @@ from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
 from biglp._files.uri import split_inside
-from biglp._sources.files import FileSource
+from biglp._rows.source import FileSource
 
 OPEN_SHARDS = 64
 """Shards that are kept open; a system allows a process about a thousand files."""

@@ -12,7 +12,7 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import PARAMETERS
 from biglp._core.progress import Progress
-from biglp._sources.tables.encoding import Encoding
+from biglp._rows.encoding import Encoding
 
 LAYOUT = ("delimiter", "decimal", "text_encoding")
 """Options that say how a text file is laid out, whatever is made of its columns."""
@@ -20,7 +20,7 @@ LAYOUT = ("delimiter", "decimal", "text_encoding")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of :func:`biglp._sources.as_source`.
+    """Options of :func:`biglp._rows.as_source`.
 
     Attributes
     ----------

@@ -1,0 +1,376 @@
+"""What every source of rows offers."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from biglp._core.arrays import Rows, squared_norms, to_numpy
+from biglp._core.blocks import cut_rows
+from biglp._core.errors import BadRowsError, BigLPError, ModelFileError, NonFiniteRowsError
+from biglp._core.threads import threads_of_one
+from biglp._files.local import FileStamp
+from biglp._rows.encoding import Encoding
+
+
+class Source(ABC):
+    """A table of numeric rows that can be read from any row to any row.
+
+    Everything that other rooms ask of a source is declared here, with the value that fits rows in
+    memory. A source must set the first three attributes.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        Shape of the table.
+    dtype : numpy.dtype
+        Type of the numbers.
+    name : str
+        What messages call this source.
+    is_sparse : bool
+        Whether :meth:`read` returns CSR matrices.
+    device : str
+        Where the rows are after reading.
+    stamps : tuple of FileStamp
+        The files behind it as they were when they were opened; empty for rows in memory.
+    encoding : Encoding or None
+        How columns became features, to be stored with a model and applied to new files.
+    feature_names : tuple of str or None
+        Names of the features, where the input has names.
+    words_from : int or None
+        First feature of sparse rows that is a count of a word, where the input says so: all before
+        it are columns of a table, it and all after it are words.
+    part_bytes : int
+        Memory that each worker may hold beside its block while it reads.
+    decoding_bytes : int
+        Memory that decoding the input takes or took; 0 for rows that are read as they are.
+    stay : bool
+        Whether blocks keep their rows on the device once they have been brought there.
+    """
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    name: str = "rows"
+    is_sparse: bool = False
+    device: str = "cpu"
+    stamps: tuple[FileStamp, ...] = ()
+    encoding: Encoding | None = None
+    feature_names: tuple[str, ...] | None = None
+    words_from: int | None = None
+    part_bytes: int = 0
+    decoding_bytes: int = 0
+    stay: bool = False
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Rows:
+        """Return rows ``start`` to ``stop`` (exclusive) as stored, dense or CSR."""
+
+    def stored(self, start: int, stop: int) -> Rows:
+        """Return rows as :meth:`read` does, or in half precision where they are kept in it."""
+        return self.read(start, stop)
+
+    def as_read(self, stored: Rows) -> Rows:
+        """Return what :meth:`stored` gave as :meth:`read` does."""
+        return stored
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Return the rows at increasing ``indices``; most sources can do better than this."""
+        return np.concatenate([self.read(int(i), int(i) + 1) for i in indices])
+
+    def compare_columns(self) -> dict[str, Any]:
+        """Say how columns differ from what the encoding knows of the training rows.
+
+        Returns
+        -------
+        drift : dict
+            See :func:`~biglp._sources.tables.drift.compare_columns`; empty without named columns.
+        """
+        return {}
+
+    @property
+    def input_names(self) -> tuple[str, ...] | None:
+        """Names of the columns that the features are made of, where the input has names."""
+        names = () if self.encoding is None else self.encoding.names
+        return names or self.feature_names
+
+    @property
+    def n_input_features(self) -> int:
+        """Numbers that a dense row has before any projection."""
+        return self.n_features
+
+    @property
+    def from_files(self) -> bool:
+        """Whether the rows are read from files, and not from memory."""
+        return bool(self.stamps)
+
+    def check_unchanged(self) -> None:
+        """Raise when one of the files is no longer what it was."""
+        for stamp in self.stamps:
+            stamp.check()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Facts, ready for JSON, that change when the rows may have changed."""
+        some = self.take(np.unique(np.linspace(0, self.n_rows - 1, 1000).astype(np.int64)))
+        values = some.data if sparse.issparse(some) else np.ascontiguousarray(some)
+        return {
+            "kind": "memory",
+            "shape": [self.n_rows, self.n_features],
+            "dtype": np.dtype(self.dtype).str,
+            "probe": hashlib.sha256(values.tobytes()).hexdigest(),
+        }
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.n_rows:,} rows × {self.n_features:,} features, {self.dtype}>"
+
+
+def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Float type for the arithmetic: float32 where it holds the input exactly, else float64."""
+    return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
+
+
+# --------------------------------------------------------------------------------------------------
+# What sources that live in files have in common.
+
+
+class FileSource(Source):
+    """A source in one or more files: cheap to pickle, and aware of its files changing.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the format.
+    """
+
+    kind: str = "file"
+
+    def ask_for(self, start: int, stop: int) -> None:
+        """Let the disk begin with rows that will be read soon, where that is possible."""
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Facts, ready for JSON, that change when the rows may have changed."""
+        return {
+            "kind": self.kind,
+            "files": [stamp.facts() for stamp in self.stamps],
+            "shape": [self.n_rows, self.n_features],
+            "dtype": np.dtype(self.dtype).str,
+            "encoding": self.encoding.to_json() if self.encoding else None,
+        }
+
+
+def no_rows(name: str) -> BadRowsError:
+    """Explain that a table has no rows."""
+    return BadRowsError(f"{name} has no rows; at least 1 is required.")
+
+
+# --------------------------------------------------------------------------------------------------
+# Damaged files: whatever a format's library makes of one, the message says which file it was.
+
+
+_MEANT = (BigLPError, OSError, MemoryError, ImportError, AssertionError, NameError)
+"""Errors that say more as they are: ours, the system's, and mistakes in the program."""
+
+
+@contextmanager
+def explained_reading(name: Any) -> Iterator[None]:
+    """Turn what libraries raise on a damaged file, in any of their layers, into one error."""
+    try:
+        yield
+    except _MEANT:
+        raise
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        raise BadRowsError(
+            f"{name} cannot be read ({type(error).__name__}: {lines[0][:300]}). It is damaged, was "
+            "cut short, or is no file of the kind that its ending says; write or copy it again."
+        ) from error
+
+
+# --------------------------------------------------------------------------------------------------
+# What decoding an input takes of memory, measured.
+
+
+DECODED_BYTES = 72 << 20
+"""pyarrow, and what its allocator keeps after a table was decoded."""
+COLUMN_BYTES = 800 << 10
+"""What decoding holds of each column of a table."""
+SPARSE_BYTES = 160 << 20
+"""scikit-learn, and pieces of text while LIBSVM is decoded."""
+
+
+def table_bytes(n_rows: int, n_columns: int, page_bytes: int = 0) -> int:
+    """What decoding a table takes: pieces of every column, of a small table all of it.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    page_bytes : int
+        What the file's format makes decoding hold of each column besides.
+    """
+    return DECODED_BYTES + (min(COLUMN_BYTES, 64 * n_rows) + page_bytes) * n_columns
+
+
+# --------------------------------------------------------------------------------------------------
+# Random rows and random numbers that depend on the seed only.
+#
+# No choice here looks at the number of workers or the cut into blocks, so any engine draws the
+# same.
+
+
+NOISE_CHUNK = 1024
+FETCH_BYTES, MOST_FETCHING = 2 << 20, 4
+"""Rows that are fetched at once, and threads that fetch some, at most."""
+
+
+def sample_indices(n_rows: int, size: int, seed: int) -> np.ndarray:
+    """Sorted indices of ``size`` distinct rows, without building a list of all of them."""
+    if size >= n_rows:
+        return np.arange(n_rows)
+    chosen = np.random.default_rng(seed).choice(n_rows, size=size, replace=False, shuffle=False)
+    return np.sort(chosen)
+
+
+def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Whether each row is one of those known, which increase; ``np.isin`` would copy them."""
+    if not len(known):
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
+
+
+def sample_rows(source: Source, size: int, seed: int, n_threads: int = 1) -> Rows:
+    """Up to ``size`` distinct random rows, in the source's order.
+
+    They are fetched a few at a time, because preparing rows takes several times their memory; by
+    several threads where these are given.
+    """
+    indices = sample_indices(source.n_rows, size, seed)
+    width = max(source.n_features, source.n_input_features)
+    at_once = max(FETCH_BYTES // (width * source.dtype.itemsize), 1)
+    if source.is_sparse or len(indices) <= at_once:
+        return source.take(indices)
+
+    def fetch(start: int, stop: int) -> Rows:
+        if len(indices) == source.n_rows:
+            return source.read(start, stop)  # without the copy that taking rows makes
+        return source.take(indices[start:stop])
+
+    first = fetch(0, at_once)
+    if not isinstance(first, np.ndarray):  # on a GPU, whose memory is its own matter
+        return source.take(indices)
+    rows = np.empty((len(indices), source.n_features), dtype=first.dtype)
+    rows[:at_once] = first
+
+    def fill(start: int) -> None:
+        stop = min(start + at_once, len(indices))
+        rows[start:stop] = fetch(start, stop)
+
+    starts = range(at_once, len(indices), at_once)
+    if n_threads == 1:
+        for start in starts:
+            fill(start)
+        return rows
+    with threads_of_one(min(n_threads, MOST_FETCHING)) as threads:
+        deque(threads.map(fill, starts), maxlen=0)  # raises what a thread has raised
+    return rows
+
+
+def row_noise(seed: int, start: int, stop: int, width: int) -> np.ndarray:
+    """Uniform [0, 1) numbers that belong to rows ``start`` to ``stop``, however they are cut.
+
+    Rows are numbered in chunks, each with a generator of its own; a block draws the chunks that it
+    touches and keeps its part.
+    """
+    first, last = start // NOISE_CHUNK, (stop - 1) // NOISE_CHUNK
+    chunks = [
+        np.random.default_rng((seed, chunk)).random((NOISE_CHUNK, width))
+        for chunk in range(first, last + 1)
+    ]
+    offset = first * NOISE_CHUNK
+    return np.concatenate(chunks)[start - offset : stop - offset]
+
+
+# --------------------------------------------------------------------------------------------------
+# Why rows cannot be used: which of them hold NaN, infinity, or values too large to square.
+
+
+ROWS_AT_ONCE = 10_000
+
+
+@contextmanager
+def explained(source: Source) -> Iterator[None]:
+    """Turn the discovery of a bad row, in any sweep over a source, into an error that names it.
+
+    What was found in files is believed if they are still what they were.
+    """
+    try:
+        yield
+    except NonFiniteRowsError:
+        source.check_unchanged()
+        explain_bad_rows(source)
+    source.check_unchanged()
+
+
+@contextmanager
+def explained_model(path: Any) -> Iterator[None]:
+    """Say that a model file is damaged where its arrays do not fit each other, in any sweep."""
+    try:
+        yield
+    except (BigLPError, OSError, MemoryError, ImportError, AssertionError, NameError):
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"{path} cannot be used: its parts do not fit each other ({type(error).__name__}: "
+            f"{error}). Copy it again, or fit and save it anew."
+        ) from error
+
+
+def explain_bad_rows(source: Source) -> NoReturn:
+    """Count the rows that hold NaN, infinity or too large values, and raise an error saying so."""
+    counts, first = [0, 0], (list[int](), list[int]())
+    for block in cut_rows(source, ROWS_AT_ONCE):
+        for kind, rows in enumerate(_bad_rows(to_numpy(block.rows()))):
+            counts[kind] += len(rows)
+            first[kind].extend(int(block.start + row) for row in rows[: 5 - len(first[kind])])
+    examples = [f"first: rows {', '.join(map(str, rows))}" for rows in first]
+    if counts[0]:
+        error = BadRowsError(
+            f"Input X contains NaN or infinity in {counts[0]:,} of {source.n_rows:,} rows of "
+            f"{source.name} ({examples[0]}). Fill them (for example with "
+            "sklearn.impute.SimpleImputer) or drop these rows."
+        )
+        error.rows = tuple(first[0])
+        raise error
+    dtype = working_dtype(source.dtype)
+    precise = "give X as float64, " if dtype == np.float32 else ""
+    if counts[1]:
+        error = BadRowsError(
+            f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for "
+            f"{dtype} arithmetic, because their squares overflow ({examples[1]}); {precise}divide "
+            "its features by their size, or drop these rows."
+        )
+        error.rows = tuple(first[1])
+        raise error
+    raise BadRowsError(
+        "Input X has rows so far from the others that, once its features are scaled, their "
+        f"squared distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."
+    )
+
+
+def _bad_rows(values: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with NaN or infinity, and finite rows whose squared length is not finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = squared_norms(values.astype(working_dtype(values.dtype), copy=False))
+    if sparse.issparse(values):
+        marks = sparse.csr_matrix(values, dtype=np.float64)
+        marks.data = (~np.isfinite(marks.data)).astype(np.float64)
+        broken = np.asarray(marks.sum(axis=1)).ravel() > 0
+    else:
+        broken = ~np.isfinite(values).all(axis=1)
+    return np.flatnonzero(broken), np.flatnonzero(~np.isfinite(norms) & ~broken)

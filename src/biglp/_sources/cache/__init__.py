@@ -1,1 +1,0 @@
-"""Rows converted once to raw files."""
