@@ -160,8 +160,8 @@ def _publish(part: Path, folder: Path, meta: dict[str, Any]) -> None:
 def _csv_pieces(known: Entry, files: Sequence[Path]) -> Iterator[Piece]:
     """Rows of tables whose first column is the label; columns after the features are left out."""
     from biglp._rows.options import ReadOptions
-    from biglp._sources.formats.delimited import DELIMITED
-    from biglp._sources.tables.table import stream
+    from biglp._tables.delimited import DELIMITED
+    from biglp._tables.table import stream
 
     options = ReadOptions(delimiter=",", header=known.header)
     tables = DELIMITED.open_files([str(file) for file in files], options)

@@ -23,7 +23,7 @@ LOADED = (
     "biglp._jobs.fit",
     "biglp._jobs.predict",
     "biglp._sinks.parquet",
-    "biglp._sources.formats.delimited",
+    "biglp._tables.delimited",
     "biglp._answers.committee.method",
     "biglp.cli.running",
     "biglp.estimators",

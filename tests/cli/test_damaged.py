@@ -18,7 +18,7 @@ from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
 from biglp._rows import as_source
 from biglp._rows.options import ReadOptions
-from biglp._sources.formats.parquet import ParquetTable
+from biglp._tables.parquet import ParquetTable
 from biglp.cli import app
 
 ROWS = np.random.default_rng(0).normal(size=(120, 4))
@@ -226,7 +226,7 @@ DAMAGE_FOOTERS = """
 import struct
 from contextlib import suppress
 from biglp._core.errors import BigLPError
-from biglp._sources.formats.parquet import ParquetTable
+from biglp._tables.parquet import ParquetTable
 from biglp._rows.options import ReadOptions
 data = open("rows.parquet", "rb").read()
 (length,) = struct.unpack("<I", data[-8:-4])

@@ -127,7 +127,7 @@ def test_refused_before_anything_is_converted(data, tmp_path, monkeypatch):
     def converted(*args, **options):
         raise AssertionError("the table was converted first")
 
-    monkeypatch.setattr("biglp._sources.tables.convert._write_rows", converted)
+    monkeypatch.setattr("biglp._tables.source._write_rows", converted)
     failed(4, "fit", *named(data, "parquet"), "-o", tmp_path / "out", "--memory", "30MB")
     assert not (tmp_path / "out").exists()
 

@@ -13,8 +13,8 @@ from biglp._core.errors import BadRowsError
 from biglp._rows import InputFiles, as_source
 from biglp._rows.options import ReadOptions
 from biglp._rows.source import explained_reading
-from biglp._sources.formats.jsonlines import JsonLinesTable
-from biglp._sources.formats.parquet import ParquetTable
+from biglp._tables.jsonlines import JsonLinesTable
+from biglp._tables.parquet import ParquetTable
 
 
 def test_errors_of_libraries_name_the_file_and_others_stay():
@@ -140,7 +140,7 @@ def test_names_without_rows_need_no_parser(tmp_path, monkeypatch):
     def made(*given):
         raise AssertionError("a parser was made")
 
-    monkeypatch.setattr("biglp._sources.formats.csvparser.open_reader", made)
+    monkeypatch.setattr("biglp._tables.delimited.open_reader", made)
     (tmp_path / "x.csv").write_text(",".join(f"c{i}" for i in range(2000)) + "\n")
     with pytest.raises(BadRowsError, match="column names but no rows"):
         as_source(tmp_path / "x.csv")

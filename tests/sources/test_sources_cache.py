@@ -25,8 +25,8 @@ from biglp._files.local import IN_USE
 from biglp._rows import as_source
 from biglp._rows.cache import CachedSource
 from biglp._rows.options import ReadOptions
-from biglp._sources.tables.columns import make_encoding
-from biglp._sources.tables.tabular import TabularSource
+from biglp._tables.encode_columns import make_encoding
+from biglp._tables.source import TabularSource
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_damaged_entry_is_made_again(tmp_path, csv):
 
 
 def test_failed_conversion_leaves_nothing(tmp_path, temporary, monkeypatch):
-    monkeypatch.setattr("biglp._sources.formats.csvparser.BLOCK_BYTES", 256)
+    monkeypatch.setattr("biglp._tables.delimited.BLOCK_BYTES", 256)
     (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 2000 + "3\n")
     for cache in ("auto", tmp_path / "kept"):
         with pytest.raises(BadRowsError):
@@ -268,7 +268,7 @@ def test_a_process_waits_for_another_that_converts(tmp_path, csv):
     folder = tmp_path / "kept"
     program = (
         "import sys, time; from biglp._rows import as_source\n"
-        "import biglp._sources.tables.convert as c; real = c._write_rows\n"
+        "import biglp._tables.source as c; real = c._write_rows\n"
         "def slow(*a): print('begun', flush=True); time.sleep(1); return real(*a)\n"
         "c._write_rows = slow; as_source(sys.argv[1], cache=sys.argv[2])"
     )

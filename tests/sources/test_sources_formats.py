@@ -200,7 +200,7 @@ def test_sequential_reading_asks_for_the_next_bytes(tmp_path, monkeypatch):
 
 
 def test_a_row_group_is_decoded_once_by_neighbouring_threads(tmp_path, monkeypatch):
-    from biglp._sources.formats.parquet import ParquetTable
+    from biglp._tables.parquet import ParquetTable
 
     pq.write_table(table(), tmp_path / "x.parquet", row_group_size=97)
     source = as_source(tmp_path / "x.parquet", cache="never")

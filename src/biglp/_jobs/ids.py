@@ -17,7 +17,7 @@ from biglp._sources.labels.input import LabelInput
 
 if TYPE_CHECKING:
     from biglp._rows import InputFiles
-    from biglp._sources.tables.row_columns import RowColumn
+    from biglp._tables.side_columns import RowColumn
 
 
 class RowIdsMixin:

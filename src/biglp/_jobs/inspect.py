@@ -45,7 +45,7 @@ from biglp._rows.options import LAYOUT
 from biglp._sinks import NoSink
 from biglp._sources.labels.codes import Marks
 from biglp._sources.labels.input import Gathered, LabelInput
-from biglp._sources.tables.problems import NoFeaturesError
+from biglp._tables.encode_columns import NoFeaturesError
 from biglp._transforms.project import PROJECT_ABOVE
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {

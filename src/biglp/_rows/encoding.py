@@ -15,7 +15,7 @@ from biglp._core.errors import BadRowsError
 from biglp._core.registry import looked_up
 
 if TYPE_CHECKING:
-    from biglp._sources.tables.kinds.base import Column
+    from biglp._tables.kinds import Column
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Encoding:
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Encoding:
         """Rebuild an encoding from :meth:`to_json`."""
-        kinds = looked_up("biglp._sources.tables.kinds:KINDS")
+        kinds = looked_up("biglp._tables.kinds:KINDS")
         columns, means = stored["columns"], stored["means"]
         return cls(
             columns=None

@@ -95,9 +95,9 @@ def without_pyarrow(name: str, error: ImportError) -> MissingExtraError:
 
 
 register("npy", "biglp._rows.arrayfiles:NPY", "shards", ".npy")
-register("Parquet", "biglp._sources.formats.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
-register("Arrow", "biglp._sources.formats.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
-register("CSV", "biglp._sources.formats.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
+register("Parquet", "biglp._tables.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
+register("Arrow", "biglp._tables.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
+register("CSV", "biglp._tables.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
 register(
     "LIBSVM",
     "biglp._rows.libsvm:LIBSVM",
@@ -108,11 +108,11 @@ register(
     ".svml",
 )
 register("npz", "biglp._rows.arrayfiles:NPZ", "shards", ".npz")
-register("JSONL", "biglp._sources.formats.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
+register("JSONL", "biglp._tables.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
 register("HDF5", "biglp._rows.arrayfiles:HDF5", "shards", ".h5", ".hdf5", ".he5", ".hdf")
 register("Zarr", "biglp._rows.arrayfiles:ZARR", "shards", ".zarr/")
 register("simulated", "biglp._rows.simulated:SIMULATED", "rows", "sim:")
-register("lines", "biglp._sources.formats.lines:LINES", "labels", ".txt")
+register("lines", "biglp._tables.delimited:LINES", "labels", ".txt")
 register("JSON", "biglp._sources.formats.exports:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")
 
 

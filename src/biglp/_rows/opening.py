@@ -40,7 +40,7 @@ from biglp._rows.source import Source, explained_reading
 
 if TYPE_CHECKING:
     from biglp._rows.format import FileFacts, Probe
-    from biglp._sources.tables.table import TableFile
+    from biglp._tables.table import TableFile
 
 
 # --------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ _TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to
 """What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
 
 
-FRAMES: Registry[Any] = Registry({"frame": "biglp._sources.formats.frame:open_frame"})
+FRAMES: Registry[Any] = Registry({"frame": "biglp._tables.frames:open_frame"})
 """How a data frame is opened: tables, and pyarrow with them, are loaded for the first one."""
 
 

@@ -91,7 +91,7 @@ class Source(ABC):
         Returns
         -------
         drift : dict
-            See :func:`~biglp._sources.tables.drift.compare_columns`; empty without named columns.
+            See :func:`~biglp._tables.source.compare_columns`; empty without named columns.
         """
         return {}
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._rows.options import ReadOptions
-from biglp._sources.formats.parquet import ParquetTable
+from biglp._tables.parquet import ParquetTable
 
 
 def opened(path):

@@ -13,7 +13,7 @@ import pytest
 from biglp._core.errors import BadRowsError
 from biglp._rows import as_source
 from biglp._rows.encoding import Encoding
-from biglp._sources.tables.levels import tally
+from biglp._tables.encode_columns import tally
 
 N = 300
 NUMBERS = np.arange(N)
@@ -146,7 +146,7 @@ def test_text_that_turns_up_late_makes_no_difference(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
     found = []
     for size in (1 << 20, 512):
-        monkeypatch.setattr("biglp._sources.formats.csvparser.BLOCK_BYTES", size)
+        monkeypatch.setattr("biglp._tables.delimited.BLOCK_BYTES", size)
         source = as_source(tmp_path / "x.csv")
         found.append((source.feature_names, source.read(0, 400)))
     assert found[0][0] == found[1][0]
@@ -155,8 +155,8 @@ def test_text_that_turns_up_late_makes_no_difference(tmp_path, monkeypatch):
 
 
 def test_missing_beyond_the_first_look(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
-    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LEAST_LOOK_ROWS", 50)
     values = [float(i % 5) for i in range(100)]
     late = [*values, None]
     texts = ["a"] * 60 + ["b"] * 41
@@ -171,8 +171,8 @@ def test_missing_beyond_the_first_look(tmp_path, monkeypatch):
 
 def test_a_first_file_that_has_no_value_of_a_column(tmp_path, monkeypatch):
     """Its type is then unknown there, as pandas before 3 writes it, and known in the next."""
-    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
-    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LEAST_LOOK_ROWS", 50)
     numbers = np.arange(60.0) % 7
     pq.write_table(pa.table({"x": numbers, "c": pa.nulls(60)}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"x": numbers, "c": ["a", "b"] * 30}), tmp_path / "2.parquet")
@@ -183,8 +183,8 @@ def test_a_first_file_that_has_no_value_of_a_column(tmp_path, monkeypatch):
 
 def test_the_order_of_the_rows_makes_no_difference(opened, monkeypatch):
     """Missing values that begin beyond the rows that are looked at first count like others."""
-    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
-    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LEAST_LOOK_ROWS", 50)
     late = np.arange(N) >= 200
     odd = NUMBERS * 37 % N
     frame = pd.DataFrame(
@@ -221,8 +221,8 @@ def test_the_order_of_the_rows_makes_no_difference(opened, monkeypatch):
 
 def test_statistics_of_parquet_save_a_pass(tmp_path, monkeypatch):
     """Only columns that may lack values are read twice."""
-    monkeypatch.setattr("biglp._sources.tables.look.LOOK_ROWS", 50)
-    monkeypatch.setattr("biglp._sources.tables.look.LEAST_LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LOOK_ROWS", 50)
+    monkeypatch.setattr("biglp._tables.detect_kinds.LEAST_LOOK_ROWS", 50)
     days = pd.to_datetime("2024-01-01") + pd.to_timedelta(NUMBERS * 7 % 90, unit="D")
     odd = NUMBERS * 37 % N
     table = pa.table(
@@ -238,7 +238,7 @@ def test_statistics_of_parquet_save_a_pass(tmp_path, monkeypatch):
     pq.write_table(table, tmp_path / "y.parquet", row_group_size=70, write_statistics=False)
     read = []
     monkeypatch.setattr(
-        "biglp._sources.tables.decide.tally",
+        "biglp._tables.encode_columns.tally",
         lambda files, texts, sums: read.append(list(sums)) or tally(files, texts, sums),
     )
     known = as_source(tmp_path / "x.parquet").encoding

@@ -11,9 +11,7 @@ import pytest
 
 from biglp._rows import as_source
 from biglp._rows.encoding import Encoding
-from biglp._sources.tables.kinds import KINDS
-from biglp._sources.tables.kinds.base import Column
-from biglp._sources.tables.kinds.number import Number
+from biglp._tables.kinds import KINDS, Column, Number
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._sources.tables.kinds.number import Number
-from biglp._sources.tables.look import look_at_column
+from biglp._tables.detect_kinds import look_at_column
+from biglp._tables.kinds import Number
 
 N = 60
 RANDOM = np.random.default_rng(0)

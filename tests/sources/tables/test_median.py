@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from biglp._sources.tables import median as module
-from biglp._sources.tables.median import Median
+from biglp._tables import encode_columns as module
+from biglp._tables.encode_columns import Median
 
 
 def median_of(values, sizes=(1,)):

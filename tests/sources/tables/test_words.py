@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._rows import as_source
-from biglp._sources.tables.kinds.words import N_WORDS
+from biglp._tables.kinds import N_WORDS
 from biglp._transforms import Chain, Parts
 from made_tables import articles, some_labels
 

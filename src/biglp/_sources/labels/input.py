@@ -23,7 +23,7 @@ from biglp._sources.labels.merging import Merged, Part, merge, told_of_ids
 from biglp._sources.labels.metadata import check_table_beside
 
 if TYPE_CHECKING:
-    from biglp._sources.tables.row_columns import RowColumn, RowColumns
+    from biglp._tables.side_columns import RowColumn, RowColumns
 
 OWN_NAMES = ("row", "label", "current_label", "suggested_label", "confidence", "doubt")
 """Columns of results, which IDs stand beside."""
@@ -136,7 +136,7 @@ class LabelInput:
                 f"{option}={name!r} means nothing for {where}, which is no table with named "
                 "columns; leave it out, and give labels by row number."
             )
-        from biglp._sources.tables.row_columns import RowColumns  # needs pyarrow
+        from biglp._tables.side_columns import RowColumns  # needs pyarrow
 
         if self.metadata is None:
             return RowColumns(self.table_files, self.reading)
@@ -269,7 +269,7 @@ class LabelInput:
     def _read_all(self, n_rows: int | None) -> Iterator[LabelCodes]:
         """Labels of each place, in the order in which they count."""
         if self.in_rows:
-            from biglp._sources.tables.label_columns import labels_in_columns  # needs pyarrow
+            from biglp._tables.side_columns import labels_in_columns  # needs pyarrow
 
             name = f"column {self.label_column!r}"
             codes = LabelCodes(n_rows, name, self.unlabelled)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from biglp._core.errors import LabelError, ParameterError
 from biglp._rows.encoding import some
 from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.tables.row_columns import RowColumn
+from biglp._tables.side_columns import RowColumn
 
 LOOKED_UP_BYTES = 128 << 20
 """IDs that are looked up at once. Each time the labels' IDs are hashed again, which takes a second

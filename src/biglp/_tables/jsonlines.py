@@ -19,9 +19,9 @@ from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
 from biglp._rows.options import ReadOptions
 from biglp._rows.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
-from biglp._sources.tables.arrow_columns import content_of
-from biglp._sources.tables.format import TableFormat
-from biglp._sources.tables.table import TableFile, check_names, pieces, with_text
+from biglp._tables.kinds import content_of
+from biglp._tables.source import TableFormat
+from biglp._tables.table import TableFile, check_names, pieces, with_text
 
 PIECE_BYTES = 4 << 20
 """Text that is parsed at once."""

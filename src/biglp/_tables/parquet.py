@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from biglp._files.local import FileStamp
 from biglp._rows.options import ReadOptions
-from biglp._sources.tables.format import TableFormat
-from biglp._sources.tables.table import BATCH_ROWS, TableFile, check_names, with_text
+from biglp._tables.source import TableFormat
+from biglp._tables.table import BATCH_ROWS, TableFile, check_names, with_text
 
 STREAM_BYTES = 1 << 16
 """What is read of a column at a time when a table is streamed."""

@@ -17,17 +17,18 @@ import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
 from biglp._rows.written_numbers import MISSING_TEXTS
-from biglp._sources.tables.arrow_columns import (
+from biglp._tables.kinds import (
     CODE,
     Content,
+    as_numbers,
     content_of,
+    date_format,
     has_thousands,
     missing_in,
     text,
     written_numbers,
 )
-from biglp._sources.tables.kinds.date import as_numbers, date_format
-from biglp._sources.tables.table import TableFile, stream
+from biglp._tables.table import TableFile, stream
 
 LOOK_ROWS = 50_000
 LOOK_VALUES = 5_000_000
