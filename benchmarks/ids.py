@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from biglp._core.memory import PeakMemory, format_bytes
-from biglp._sources.labels.input import LabelInput
+from biglp._labels.reading import LabelInput
 
 AT_ONCE = 1 << 20
 STEP = 999_999_999_989

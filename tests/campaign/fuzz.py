@@ -31,8 +31,8 @@ with atheris.instrument_imports(include=["biglp._rows", "biglp._labels", "biglp.
 
     from biglp._core.errors import BigLPError
     from biglp._fit.model import FORMAT, VERSION, Model
+    from biglp._labels.reading import LabelInput
     from biglp._rows import as_source
-    from biglp._sources.labels.input import LabelInput
 
 FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)

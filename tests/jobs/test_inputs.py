@@ -13,8 +13,8 @@ import pytest
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._jobs.inputs import require_labels
+from biglp._labels.reading import LabelInput
 from biglp._rows import InputFiles, ReadOptions
-from biglp._sources.labels.input import LabelInput
 from cli_tools import done, failed
 from helpers import blobs, soft_problem, write_weighted_table
 

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._labels.columns import label_array
-from biglp._labels.values import unlabelled
+from biglp._labels.values import label_array, unlabelled
 from helpers import blobs, model
 
 LARGE = (1 << 53) + 1  # a floating-point number cannot hold it

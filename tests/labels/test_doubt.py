@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from biglp._labels.doubt import find_doubts
+from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, LabelWarning
-from biglp._labels.labels import encode_labels
-from biglp._labels.markers import looks_unlabelled, nothing_to_label, suspicions
+from biglp._labels.labels import encode_labels, looks_unlabelled, nothing_to_label, suspicions
 from helpers import blobs
 
 

@@ -362,7 +362,7 @@ import biglp
 from biglp._core.errors import MissingExtraError
 from biglp._sinks import file_sink
 from biglp._rows import as_source
-from biglp._sources.labels.files import read_labels
+from biglp._labels.reading import read_labels
 folder = sys.argv[1]
 np.save(folder + "/x.npy", np.eye(4))
 np.save(folder + "/y.npy", np.array([0, -1, 1, -1]))

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
+from biglp._labels.codes import LabelCodes
+from biglp._labels.reading import read_labels
 from biglp._rows import as_source
 from biglp._rows.format import LabelPiece
-from biglp._sources.labels.codes import LabelCodes
-from biglp._sources.labels.files import read_labels
 
 NUMBERS = np.array([-1, 0, 2, -1, 1, 0])
 TEXTS = np.array([None, "cat", "dog", None, "a b", "cat"], dtype=object)
@@ -169,7 +169,7 @@ def test_what_are_no_labels(tmp_path):
 
 
 def test_classes_are_counted_over_all_pieces(monkeypatch):
-    monkeypatch.setattr("biglp._sources.labels.codes.MAX_CLASSES", 10)
+    monkeypatch.setattr("biglp._labels.codes.MAX_CLASSES", 10)
     codes = LabelCodes(None, "y")
     codes.append(LabelPiece(np.arange(6)))
     codes.append(LabelPiece(np.arange(4, 10)))

@@ -628,7 +628,7 @@ TASKS = {
         "Format of the file: a table, lines of JSON, or tasks of a labelling tool, whose "
         "export biglp fit --labels reads; by default as the file is called.",
         "csv|jsonl|label-studio|argilla",
-        choices=("biglp._jobs.tasks:TASK_FORMATS",),
+        choices=("biglp._labels.tools:TASK_FORMATS",),
         flag="--format",
         panel=OUTPUT,
     ),

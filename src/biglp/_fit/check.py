@@ -16,7 +16,7 @@ from biglp._fit.learning import learn
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared
 from biglp._fit.relabel import ROWS_AT_ONCE, with_only
-from biglp._labels.doubt import LabelDoubts, find_doubts
+from biglp._labels.doubts import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._rows.source import explained
 

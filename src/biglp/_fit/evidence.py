@@ -20,7 +20,7 @@ from biglp._fit.pipeline import Fitted
 from biglp._fit.row_map import SAMPLE as MAP_SAMPLE
 from biglp._fit.row_map import RowMap, map_bytes, unit_vectors
 from biglp._fit.sample_graph import DENSE_RANK, ROWS_PER_GROUP
-from biglp._labels.doubt import LabelDoubts
+from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
 from biglp._lowrank.graph import Graph
 from biglp._rows.source import among, sample_indices

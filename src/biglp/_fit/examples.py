@@ -15,7 +15,7 @@ from scipy import sparse
 
 from biglp._core.arrays import to_numpy
 from biglp._fit.typical import clustered
-from biglp._labels.doubt import LabelDoubts
+from biglp._labels.doubts import LabelDoubts
 from biglp._rows import Source
 
 PARTS = ("typical", "doubtful", "suspicious")

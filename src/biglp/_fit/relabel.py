@@ -17,8 +17,7 @@ import numpy as np
 
 from biglp._answers import METHODS
 from biglp._answers.base import Problem, View
-from biglp._labels.labels import Labels
-from biglp._labels.merge import merged_labels
+from biglp._labels.labels import Labels, merged_labels
 
 ROWS_AT_ONCE = 1000
 """Chosen rows that are fetched together; their dense features are r float64 numbers each."""

@@ -16,7 +16,7 @@ from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob
 from biglp._jobs.inputs import label_identity, require_labels
 from biglp._jobs.tables import TableJob
-from biglp._labels.doubt import DoubtfulLabels
+from biglp._labels.doubts import DoubtfulLabels
 from biglp._rows.options import ReadOptions
 
 DIGITS = 4

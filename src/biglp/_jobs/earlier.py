@@ -8,8 +8,8 @@ from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._jobs.results import SUMMARY
+from biglp._labels.codes import Marks
 from biglp._rows import InputFiles
-from biglp._sources.labels.codes import Marks
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ from biglp._jobs.showing import (
     kept_evidence,
     page,
 )
+from biglp._labels.codes import Marks
 from biglp._lowrank import FACTORS
 from biglp._lowrank.landmarks import STRATEGIES
 from biglp._rows import Source
@@ -55,7 +56,6 @@ from biglp._rows.options import LAYOUT, ReadOptions
 from biglp._rows.source import explained, table_bytes
 from biglp._sinks import FileSink, RowIds
 from biglp._sinks.base import check_top
-from biglp._sources.labels.codes import Marks
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from biglp._core.errors import BadRowsError
 from biglp._core.memory import parse_memory
 from biglp._jobs.inputs import LABEL_OPTIONS
+from biglp._labels.reading import LabelInput
 from biglp._rows.encoding import some
-from biglp._sources.labels.input import LabelInput
 
 if TYPE_CHECKING:
     from biglp._rows import InputFiles

@@ -10,7 +10,7 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import flags_of
 from biglp._files.uri import as_place, plain_name
-from biglp._sources.labels.input import LabelInput
+from biglp._labels.reading import LabelInput
 
 LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
 """Fields of a job that say where the labels are."""

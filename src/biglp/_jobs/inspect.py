@@ -36,15 +36,15 @@ from biglp._fit.plan import SWEEPS, Plan
 from biglp._fit.prepare import Prepared
 from biglp._jobs.fit import FitJob, per_class, report_cost
 from biglp._jobs.inputs import LABEL_OPTIONS
+from biglp._labels.codes import Marks
 from biglp._labels.labels import Labels
+from biglp._labels.reading import Gathered, LabelInput
 from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
 from biglp._rows import InputFiles, ReadOptions, Source
 from biglp._rows.format import FileFacts, Probe
 from biglp._rows.options import LAYOUT
 from biglp._sinks import NoSink
-from biglp._sources.labels.codes import Marks
-from biglp._sources.labels.input import Gathered, LabelInput
 from biglp._tables.encode_columns import NoFeaturesError
 from biglp._transforms.project import PROJECT_ABOVE
 

@@ -25,10 +25,10 @@ from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.results import MODEL, REPORT, SUMMARY
 from biglp._jobs.showing import OWN_GRAPH, ShownRows, doubts_again, evidence_state, page
 from biglp._jobs.tables import TableJob
+from biglp._labels.codes import Marks
 from biglp._lowrank import FACTORS
 from biglp._rows.options import LAYOUT
 from biglp._rows.source import explained
-from biglp._sources.labels.codes import Marks
 
 NEW = {
     "reliability": "how often the model is right where it is sure",

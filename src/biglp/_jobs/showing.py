@@ -17,14 +17,14 @@ from biglp._fit.evidence import Evidence, Look
 from biglp._fit.examples import Examples
 from biglp._jobs.inputs import from_stdin
 from biglp._jobs.results import MODEL
-from biglp._labels.doubt import LabelDoubts
+from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
+from biglp._labels.reading import LabelInput
 from biglp._pages.report.content import Content, Step
 from biglp._pages.report.page import report_html
 from biglp._pages.report.pictures import side_of
 from biglp._pages.report.rows import TOLD, pictures_of, telling
 from biglp._rows import Source
-from biglp._sources.labels.input import LabelInput
 
 EVIDENCE, KNOWN = "evidence", "known"
 """Names of the step in the run folder, and of what is known of the shown rows in it."""

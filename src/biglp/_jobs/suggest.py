@@ -21,12 +21,12 @@ from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob
-from biglp._jobs.tasks import labelling_interface
+from biglp._labels.codes import Marks
+from biglp._labels.reading import OWN_NAMES, Gathered
+from biglp._labels.tools import labelling_interface
 from biglp._rows import InputFiles, Source
 from biglp._rows.options import LAYOUT
 from biglp._rows.source import explained, explained_model
-from biglp._sources.labels.codes import Marks
-from biglp._sources.labels.input import OWN_NAMES, Gathered
 
 
 @dataclass(frozen=True)

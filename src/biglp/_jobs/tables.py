@@ -21,7 +21,7 @@ from biglp._files.runfolder import RunFolder
 from biglp._files.uri import StorePath, as_place, work_folder
 from biglp._jobs.base import Job, recorded_warnings
 from biglp._jobs.results import RUN_FOLDER
-from biglp._jobs.tasks import TASK_FORMATS, Tasks
+from biglp._labels.tools import TASK_FORMATS, Tasks
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from biglp._core.arrays import device_tensor, to_numpy
-from biglp._core.errors import LabelError, ParameterError
+from biglp._core.errors import LabelError, LabelWarning, ParameterError
 from biglp._labels.values import (
     as_column,
     check_weights,
     class_names,
     distinct_labels,
     given_weights,
+    label_array,
     n_columns,
     read_distributions,
     unlabelled,
@@ -297,3 +298,221 @@ def _one_class(labels: Labels, hint: str = "") -> LabelError:
         f"only one class, {labels.classes.tolist()[0]!r}, is among the {len(labels.rows):,} "
         f"labelled rows; the labels must hold at least two classes.{hint}"
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# What people write where a row has no label, and labels that look as if they meant that.
+
+
+_WORDS = """unknown, unk, none, null, nil, nan, na, n/a, n.a., ?, ??, -, --, ., unlabeled,
+unlabelled, nolabel, no label, not labeled, not labelled, not available, not applicable, missing,
+undefined, unspecified, unassigned, tbd, todo, to do, empty, blank"""
+LOOKS_UNLABELLED = frozenset(word.strip() for word in _WORDS.split(","))
+"""What people write. A class may be called so, too: the user is asked."""
+NEARLY_ALL = 0.95
+"""Share of all rows from which on a label is suspected to mean "no label"."""
+FEWEST_ROWS = 50
+"""Rows below which nearly all of them are too few to suspect anything."""
+
+MOST_SHOWN = 5
+
+
+def looks_unlabelled(value: Any) -> bool:
+    """Whether a class has a name that usually means "no label"."""
+    if not isinstance(value, str):
+        return False
+    plain = value.strip().casefold().strip("<>()[]{}\"'")
+    return " ".join(plain.replace("_", " ").split()) in LOOKS_UNLABELLED
+
+
+def suspicions(labels: Labels, *, names: bool = True) -> list[LabelWarning]:
+    """Classes that may stand for "no label", by their names (as asked) and sizes."""
+    found = []
+    counts = labels.rows_each
+    for name, count in zip(labels.classes.tolist(), counts.tolist(), strict=True):
+        if names and looks_unlabelled(name):
+            found.append(
+                LabelWarning(
+                    f"{count:,} of {labels.n_rows:,} rows have the label {name!r}, which usually "
+                    "means that there is none, and is taken as a class here. If these rows have no "
+                    f"label, give --unlabelled {_quoted(name)} (in Python None or -1 for them); if "
+                    "it is a class, --unlabelled -1 says so."
+                )
+            )
+    largest = int(counts.argmax())
+    share = counts[largest] / labels.n_rows
+    name = labels.classes.tolist()[largest]
+    if labels.n_rows >= FEWEST_ROWS and share > NEARLY_ALL and not looks_unlabelled(name):
+        found.append(
+            LabelWarning(
+                f"{share:.1%} of all {labels.n_rows:,} rows have the label {name!r}. If it means "
+                f"that a row has no label, give --unlabelled {_quoted(name)} (in Python None or "
+                "-1 for them)."
+            )
+        )
+    return found + _spellings(labels)
+
+
+def _spellings(labels: Labels) -> list[LabelWarning]:
+    """Classes that may be one, written in several ways."""
+    alike: dict[str, list[str]] = {}
+    for name in labels.classes.tolist():
+        if isinstance(name, str):
+            alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    several = [names for names in alike.values() if len(names) > 1]
+    if not several:
+        return []
+    shown = "; ".join(", ".join(map(repr, names)) for names in several[:MOST_SHOWN])
+    more = f" and {len(several) - MOST_SHOWN} more" if len(several) > MOST_SHOWN else ""
+    return [
+        LabelWarning(
+            f"classes that differ in capital letters or blanks only are taken as different ones: "
+            f"{shown}{more}. If they mean the same, write them alike."
+        )
+    ]
+
+
+def nothing_to_label(labels: Labels) -> list[LabelWarning]:
+    """Say that every row has a label, where that is so."""
+    if len(labels.rows) < labels.n_rows:
+        return []
+    return [
+        LabelWarning(
+            f"every one of the {labels.n_rows:,} rows has a label, so there is none to find one "
+            "for. If one of the labels means that a row has none, name it with --unlabelled VALUE."
+        )
+    ]
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    return text if text.replace("_", "").replace("-", "").isalnum() else f"{text!r}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Adding labels to those that are known, correcting them, and taking them back.
+
+
+def merged_labels(labels: Labels, rows: Any, values: Any) -> tuple[Labels, Labels | None]:
+    """Join new labels to old ones.
+
+    Parameters
+    ----------
+    labels : Labels
+        What is known.
+    rows : array of shape (q,)
+        Row numbers, counted from 0.
+    values : array of shape (q,)
+        Their labels; -1, None, NaN or "" takes a row's label away.
+
+    Returns
+    -------
+    merged : Labels
+    added : Labels or None
+        The rows that had no label before; None when an earlier label changed or went.
+    """
+    if labels.distribution is not None:
+        raise ParameterError(
+            "update_labels takes one label a row, but this model was fitted on label "
+            "distributions; fit it again with all labels."
+        )
+    places = checked_rows(rows, labels.n_rows)
+    given = _column(values)
+    if len(given) != len(places):
+        raise LabelError(
+            f"{len(given):,} labels were given for {len(places):,} rows; give one label a row."
+        )
+    order = np.argsort(places, kind="stable")
+    places, given = places[order], given[order]
+    known, position = _known(labels, places)
+    kept = np.ones(len(labels.rows), dtype=bool)
+    kept[position[known]] = False  # what is said now replaces what was said before
+    named = ~unlabelled(given)
+    all_rows = np.concatenate([labels.rows[kept], places[named]])
+    all_values = _joined(labels.classes[labels.codes[kept]], given[named])
+    order = np.argsort(all_rows, kind="stable")
+    merged = labels_from_pairs(all_rows[order], all_values[order], labels.n_rows)
+    if labels.weights is not None:  # new labels count once
+        weights = np.concatenate([labels.weights[kept], np.ones(int(named.sum()))])
+        merged = replace(merged, weights=weights[order])
+    if not kept.all() and not _only_repeats(labels, merged):
+        return merged, None
+    fresh = ~np.isin(merged.rows, labels.rows, assume_unique=True)
+    return merged, merged.take(np.flatnonzero(fresh))
+
+
+def checked_rows(rows: Any, n_rows: int) -> np.ndarray:
+    """Row numbers as int64.
+
+    Raises
+    ------
+    ParameterError
+        When they are not distinct whole numbers from 0 to ``n_rows`` - 1.
+    """
+    places = np.atleast_1d(np.asarray(rows))
+    if places.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if places.ndim != 1 or places.dtype.kind not in "iu":
+        raise ParameterError(
+            f"rows must be row numbers, one-dimensional and whole; got an array of "
+            f"{places.dtype} with shape {places.shape}."
+        )
+    if int(places.min()) < 0 or int(places.max()) >= n_rows:
+        wrong = places[(places < 0) | (places >= n_rows)][0]
+        raise ParameterError(
+            f"rows holds {wrong:,}, but the training rows are numbered 0 to {n_rows - 1:,}."
+        )
+    places = places.astype(np.int64)
+    distinct, counts = np.unique(places, return_counts=True)
+    if len(distinct) < len(places):
+        raise ParameterError(
+            f"rows holds row {distinct[counts > 1][0]:,} more than once; give each row once."
+        )
+    return places
+
+
+def _known(labels: Labels, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Tell which rows have a label already, and where it is."""
+    position = np.searchsorted(labels.rows, places)
+    inside = position < len(labels.rows)
+    known = inside.copy()
+    known[inside] = labels.rows[position[inside]] == places[inside]
+    return known, position
+
+
+def _only_repeats(before: Labels, after: Labels) -> bool:
+    """Whether every earlier label is still there and the same."""
+    where = np.searchsorted(after.rows, before.rows)
+    if (where >= len(after.rows)).any() or (after.rows[where] != before.rows).any():
+        return False
+    then, now = before.classes[before.codes], after.classes[after.codes[where]]
+    if before.weights is not None and after.weights is not None:
+        return bool(np.all(then == now) and np.all(before.weights == after.weights[where]))
+    return bool(np.all(then == now))
+
+
+def _column(values: Any) -> np.ndarray:
+    given = np.atleast_1d(label_array(values))
+    if given.ndim != 1:
+        raise LabelError(f"labels must be one-dimensional; got shape {given.shape}.")
+    return given
+
+
+def _joined(known: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """One array of labels, of the type of the known ones where that holds the new ones."""
+    if len(given) == 0 or known.dtype.kind == "O":
+        return np.concatenate([known, given.astype(known.dtype)]) if len(given) else known
+    plain = np.array(given.tolist()) if given.dtype.kind == "O" else given
+    is_text = plain.dtype.kind in "US"
+    if is_text == (known.dtype.kind in "US") and plain.dtype.kind != "O":
+        if is_text:
+            return np.concatenate([known, plain])
+        if (known.dtype.kind in "mM") != (plain.dtype.kind in "mM"):
+            raise LabelError(
+                f"the new labels are of type {plain.dtype} and the classes of type {known.dtype}; "
+                "give labels of the same kind."
+            )
+        with np.errstate(invalid="ignore"):
+            cast = plain.astype(known.dtype)
+        return np.concatenate([known, cast if (cast == plain).all() else plain])
+    return np.concatenate([known.astype(object), given.astype(object)])

@@ -113,7 +113,7 @@ register("HDF5", "biglp._rows.arrayfiles:HDF5", "shards", ".h5", ".hdf5", ".he5"
 register("Zarr", "biglp._rows.arrayfiles:ZARR", "shards", ".zarr/")
 register("simulated", "biglp._rows.simulated:SIMULATED", "rows", "sim:")
 register("lines", "biglp._tables.delimited:LINES", "labels", ".txt")
-register("JSON", "biglp._sources.formats.exports:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")
+register("JSON", "biglp._labels.tools:EXPORTS", "labels", ".json", ".jsonl", ".ndjson")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from biglp._answers.base import HeldOut, Problem
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import checked
 from biglp._fit.check import check_labels
-from biglp._labels.doubt import DoubtfulLabels
+from biglp._labels.doubts import DoubtfulLabels
 from biglp._labels.labels import Labels
 from biglp._rows.source import explained
 

@@ -11,9 +11,9 @@ from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import forget_features
+from biglp._labels.reading import Gathered
 from biglp._rows import Source, working_dtype
 from biglp._sinks import ArraySink
-from biglp._sources.labels.input import Gathered
 from biglp.estimators.active import ActiveLearningMixin
 from biglp.estimators.answering import AnsweringMixin
 from biglp.estimators.base import Estimator

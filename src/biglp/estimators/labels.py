@@ -9,8 +9,8 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._labels.labels import encode_labels, weighted
+from biglp._labels.reading import Gathered, LabelInput
 from biglp._labels.values import given_weights
-from biglp._sources.labels.input import Gathered, LabelInput
 
 
 def label_files(X: Any, y: Any, asked: Any) -> LabelInput | None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from biglp._core.errors import LabelError
-from biglp._sources.labels.input import LabelInput
+from biglp._labels.reading import LabelInput
 from cli_tools import failed
 
 

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
+from biglp._labels import join_ids as joined
+from biglp._labels.reading import LabelInput
 from biglp._rows import as_source
-from biglp._sources.labels import joined
-from biglp._sources.labels.input import LabelInput
 
 KEYS = {
     "text": [f"K-{number:03d}" for number in range(40)],
@@ -27,7 +27,7 @@ def shown(labels):
 
 @pytest.fixture(params=[3, 1 << 27])
 def _looked_up(request, monkeypatch):
-    monkeypatch.setattr("biglp._sources.labels.joined.LOOKED_UP_BYTES", request.param)
+    monkeypatch.setattr("biglp._labels.join_ids.LOOKED_UP_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("_looked_up")

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
+from biglp._labels.reading import LabelInput, votes
 from biglp._rows import as_source
-from biglp._sources.labels.input import LabelInput
-from biglp._sources.labels.merging import votes
 
 
 @pytest.fixture

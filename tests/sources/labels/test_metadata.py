@@ -14,8 +14,8 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
+from biglp._labels.reading import check_table_beside
 from biglp._rows import InputFiles
-from biglp._sources.labels.metadata import check_table_beside
 from cli_tools import done, failed
 from helpers import blobs
 

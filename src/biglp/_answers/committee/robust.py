@@ -1,7 +1,7 @@
 """Labels that are probably wrong count less: the committee learns twice where it has to.
 
 What the committee says of labelled rows without their own labels tells how many labels are wrong,
-and which (:mod:`biglp._labels.doubt`). Where that is a larger share than was expected before any
+and which (:mod:`biglp._labels.doubts`). Where that is a larger share than was expected before any
 label was looked at, and it can be told which ones, each label's weight is multiplied by the
 probability that it is right, and all members learn again. Else nothing is done: with good labels
 there is little to win, and where classes overlap so far that wrong labels look like right ones,
@@ -19,13 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from biglp._answers.base import Learnt, Problem
-from biglp._labels.doubt import (
-    LOOKED_AT_BEFORE,
-    PROBABLY,
-    WRONG_BEFORE,
-    LabelDoubts,
-    find_doubts,
-)
+from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 
 EXPECTED = WRONG_BEFORE / LOOKED_AT_BEFORE

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from biglp._core.errors import LabelError
+from biglp._labels.codes import whole_number
 from biglp._rows.written_numbers import MISSING_TEXTS
-from biglp._sources.labels.distinct import whole_number
 
 MOST_LETTERS = 200
 DIGITS = "123456789"

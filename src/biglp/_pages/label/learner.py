@@ -25,7 +25,7 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import with_only
 from biglp._fit.suggest import Pool, pool_spectrum, suggest_rows
 from biglp._fit.typical import typical_rows
-from biglp._labels.doubt import find_doubts
+from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._lowrank.graph import Graph
 from biglp._pages.label.pool import PoolSource

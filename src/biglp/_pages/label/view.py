@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.errors import ParameterError
+from biglp._labels.reading import LabelInput
 from biglp._pages.label.content import Pictures, Shape, image_type, pixels, readable
 from biglp._rows import Source
-from biglp._sources.labels.input import LabelInput
 
 FIRST_ROWS = 100
 """First rows of a table, by which columns are recognised."""

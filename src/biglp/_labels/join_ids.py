@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import LabelError, ParameterError
+from biglp._labels.codes import LabelCodes
 from biglp._rows.encoding import some
-from biglp._sources.labels.codes import LabelCodes
 from biglp._tables.side_columns import RowColumn
 
 LOOKED_UP_BYTES = 128 << 20
