@@ -20,8 +20,8 @@ from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.labels import encode_labels
+from biglp._output import ArraySink
 from biglp._rows import as_source
-from biglp._sinks import ArraySink
 from biglp.estimators import LowRankLabelPropagation
 from paper.pages import (
     STAND_INS,

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from biglp._sinks import Sink
+from biglp._output import Sink
 
 N = 1000
 ALL = ("label", "confidence", "probabilities")

@@ -19,8 +19,8 @@ from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
 from biglp._labels.labels import encode_labels
+from biglp._output import ArraySink
 from biglp._rows import as_source
-from biglp._sinks import ArraySink
 from helpers import blobs, model, rows_in_a_block, settings_of
 
 pytestmark = pytest.mark.usefixtures("registered")

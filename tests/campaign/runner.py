@@ -22,7 +22,7 @@ LOADED = (
     "biglp.cli",
     "biglp._jobs.fit",
     "biglp._jobs.predict",
-    "biglp._sinks.parquet",
+    "biglp._output.table",
     "biglp._tables.delimited",
     "biglp._answers.committee.method",
     "biglp.cli.running",

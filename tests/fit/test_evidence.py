@@ -13,8 +13,8 @@ from biglp._fit.examples import EACH, ENTRIES, MOST_CLASSES, PARTS, largest_entr
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.reliability import reliability
 from biglp._labels.labels import encode_labels
+from biglp._output import NoSink
 from biglp._rows import as_source
-from biglp._sinks import NoSink
 from helpers import blobs, rows_in_a_block
 
 

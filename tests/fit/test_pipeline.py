@@ -20,8 +20,8 @@ from biglp._labels.labels import encode_labels
 from biglp._lowrank.anchors import AnchorFactor
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.stores import MemoryStore, NoStore, SpillingStore
+from biglp._output import ArraySink
 from biglp._rows import as_source
-from biglp._sinks import ArraySink
 from helpers import (
     Counting,
     blobs,

@@ -13,9 +13,9 @@ from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.row_map import map_bytes
 from biglp._labels.labels import encode_labels
+from biglp._output.npy import NpySink
+from biglp._output.table import MapSink
 from biglp._rows import as_source
-from biglp._sinks.map import MapSink
-from biglp._sinks.npy import NpySink
 from helpers import blobs, rows_in_a_block
 
 COLUMNS = ["row", "id", "x", "y", "label", "confidence", "doubt"]

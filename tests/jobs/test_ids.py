@@ -32,7 +32,7 @@ def truth(tmp_path, monkeypatch):
 
 
 def test_results_carry_ids(truth, monkeypatch):
-    monkeypatch.setattr("biglp._sinks.table.TABLE_ROWS", 130)
+    monkeypatch.setattr("biglp._output.table.TABLE_ROWS", 130)
     done("fit", "rows.parquet", *OPTIONS, "-o", "out", "--confidence")
     table = pq.read_table("out/labels.parquet")
     assert table.column_names == ["key", "row", "label", "confidence"]

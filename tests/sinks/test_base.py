@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BigLPError, ParameterError
-from biglp._sinks import NpySink, Sink, file_sink
-from biglp._sinks.parquet import ParquetSink
+from biglp._output import NpySink, Sink, file_sink
+from biglp._output.table import ParquetSink
 from sink_tools import ALL, N, answers, broken, fill
 
 WRITER = """
 import sys, time, numpy as np
-from biglp._sinks import file_sink
+from biglp._output import file_sink
 sink = file_sink(sys.argv[1], 200_000, [0, 1], ("label", "probabilities"))
 sink.open()
 print("open", flush=True)
@@ -32,7 +32,7 @@ import resource, sys, numpy as np
 from pathlib import Path
 from biglp._core.errors import BigLPError
 from biglp._files.local import atomic_write
-from biglp._sinks import file_sink
+from biglp._output import file_sink
 
 def atomic(path):
     with atomic_write(path) as file:

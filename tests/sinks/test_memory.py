@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._sinks import ArraySink
+from biglp._output import ArraySink
 from sink_tools import N, answers, fill
 
 

@@ -8,9 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-import biglp._sinks.npy as npy_sink
+import biglp._output.npy as npy_sink
 from biglp._core.errors import OutputError
-from biglp._sinks import NpySink
+from biglp._output import NpySink
 from sink_tools import ALL, N, answers, broken, fill
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import biglp._sinks.table as table_sink
-from biglp._sinks.parquet import ParquetSink
+import biglp._output.table as table_sink
+from biglp._output.table import ParquetSink
 from sink_tools import ALL, N, answers, fill
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import biglp._sinks.table as table_sink
-from biglp._sinks import file_sink, table_ending
+import biglp._output.table as table_sink
+from biglp._output import file_sink, table_ending
 from sink_tools import ALL, N, answers, broken, fill
 
 ENDINGS = (".csv", ".csv.gz", ".jsonl", ".ndjson", ".jsonl.gz")

@@ -360,7 +360,7 @@ sys.modules["pyarrow"] = None
 import numpy as np
 import biglp
 from biglp._core.errors import MissingExtraError
-from biglp._sinks import file_sink
+from biglp._output import file_sink
 from biglp._rows import as_source
 from biglp._labels.reading import read_labels
 folder = sys.argv[1]

@@ -45,9 +45,9 @@ from biglp._lowrank.answering import Answered, Answerer
 from biglp._lowrank.graph import Graph
 from biglp._lowrank.precomputed import OwnGraph
 from biglp._lowrank.rows import TrainingRows
+from biglp._output import Sink
 from biglp._rows import Source
 from biglp._rows.source import explained
-from biglp._sinks import Sink
 
 
 @dataclass(frozen=True)

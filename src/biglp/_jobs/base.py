@@ -25,8 +25,8 @@ from biglp._files.runfolder import RunFolder
 from biglp._files.uri import StorePath, as_place
 from biglp._jobs.ids import RowIdsMixin
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
+from biglp._output import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._rows import InputFiles, Source, as_source
-from biglp._sinks import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._version import __version__
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")

@@ -50,12 +50,12 @@ from biglp._jobs.showing import (
 from biglp._labels.codes import Marks
 from biglp._lowrank import FACTORS
 from biglp._lowrank.landmarks import STRATEGIES
+from biglp._output import FileSink, RowIds
+from biglp._output.sink import check_top
 from biglp._rows import Source
 from biglp._rows.format import FileFacts, without_pyarrow
 from biglp._rows.options import LAYOUT, ReadOptions
 from biglp._rows.source import explained, table_bytes
-from biglp._sinks import FileSink, RowIds
-from biglp._sinks.base import check_top
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class FitJob(Job):
         if not self.map:
             return sink
         try:
-            from biglp._sinks.map import MapSink  # needs pyarrow
+            from biglp._output.table import MapSink  # needs pyarrow
         except ImportError as error:
             raise without_pyarrow("map.parquet", error) from error
         return MapSink(sink, stage)

@@ -41,10 +41,10 @@ from biglp._labels.labels import Labels
 from biglp._labels.reading import Gathered, LabelInput
 from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
+from biglp._output import NoSink
 from biglp._rows import InputFiles, ReadOptions, Source
 from biglp._rows.format import FileFacts, Probe
 from biglp._rows.options import LAYOUT
-from biglp._sinks import NoSink
 from biglp._tables.encode_columns import NoFeaturesError
 from biglp._transforms.project import PROJECT_ABOVE
 

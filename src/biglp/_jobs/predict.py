@@ -17,9 +17,9 @@ from biglp._fit.model import Model
 from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.results import MODEL
+from biglp._output.sink import check_top
 from biglp._rows import InputFiles
 from biglp._rows.source import explained, explained_model
-from biglp._sinks.base import check_top
 
 
 @dataclass(frozen=True)

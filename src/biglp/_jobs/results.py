@@ -28,7 +28,7 @@ from biglp._files.runfolder import (
     read_identity,
 )
 from biglp._files.uri import StorePath, as_place, plain_name, work_folder
-from biglp._sinks import MAP, TABLES, table_ending
+from biglp._output import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
 STAGE, CACHE, MOVES = "answers", "cache", "moves.json"

@@ -14,7 +14,7 @@ from biglp._files.runfolder import Checkpoint, Journal, Tally
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._lowrank.features import Features
-from biglp._sinks import Sink
+from biglp._output import Sink
 
 
 class Answerer(Protocol):

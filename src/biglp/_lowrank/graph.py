@@ -32,12 +32,12 @@ from biglp._lowrank.answering import Answered, Answerer, AnswerSweep
 from biglp._lowrank.base import FeatureMap
 from biglp._lowrank.features import Features, float64_features
 from biglp._lowrank.rows import TrainingRows
+from biglp._output import Sink
 from biglp._propagate.normalise import Normalisation
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System, is_sparse_rank, take_apart
 from biglp._rows import PreparedRows
 from biglp._rows.source import sample_indices, sample_rows
-from biglp._sinks import Sink
 
 SAMPLED_AT_ONCE = 2000
 """Rows of a sample whose features are held."""

@@ -26,9 +26,9 @@ from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._fit.unlike import unlike_labels
 from biglp._labels.labels import Labels, merged_labels
 from biglp._lowrank.graph import Graph
+from biglp._output import ArraySink
 from biglp._rows import as_source
 from biglp._rows.source import explained
-from biglp._sinks import ArraySink
 from biglp.estimators.labels import label_files
 
 HELD = ("_problem", "_held_out")

@@ -12,7 +12,7 @@ from biglp._core.errors import LabelError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._fit.model import Model
 from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
-from biglp._sinks import ArraySink
+from biglp._output import ArraySink
 
 
 class AnsweringMixin:

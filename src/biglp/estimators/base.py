@@ -23,9 +23,9 @@ from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
 from biglp._lowrank import FACTORS
 from biglp._lowrank.graph import Graph
+from biglp._output import Sink
 from biglp._rows import Source, as_source
 from biglp._rows.source import explained
-from biglp._sinks import Sink
 from biglp.estimators.showing import ReportMixin
 
 READING = ("columns", "drop", "categorical", "missing", "text")

@@ -12,8 +12,8 @@ from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import forget_features
 from biglp._labels.reading import Gathered
+from biglp._output import ArraySink
 from biglp._rows import Source, working_dtype
-from biglp._sinks import ArraySink
 from biglp.estimators.active import ActiveLearningMixin
 from biglp.estimators.answering import AnsweringMixin
 from biglp.estimators.base import Estimator

@@ -14,7 +14,7 @@ from biglp._core.arrays import to_numpy
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.targets import encode_targets
-from biglp._sinks import ValuesSink
+from biglp._output import ValuesSink
 from biglp.estimators.base import Estimator
 
 

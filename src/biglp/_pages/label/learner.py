@@ -28,9 +28,9 @@ from biglp._fit.typical import typical_rows
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
 from biglp._lowrank.graph import Graph
+from biglp._output import ArraySink
 from biglp._pages.label.pool import PoolSource
 from biglp._rows import PreparedRows
-from biglp._sinks import ArraySink
 
 FIRST_ROWS = 20
 """Typical rows that are asked for before the model's own suggestions."""

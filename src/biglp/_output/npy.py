@@ -22,7 +22,7 @@ from biglp._files.local import (
     rename_into_place,
     write_at,
 )
-from biglp._sinks.base import FileSink
+from biglp._output.sink import FileSink
 
 
 class NpySink(FileSink):

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._sinks.base import MAP, FileSink, NoSink, RowIds, Sink
-from biglp._sinks.memory import ArraySink, ValuesSink
-from biglp._sinks.npy import NpySink
+from biglp._output.npy import NpySink
+from biglp._output.sink import MAP, ArraySink, FileSink, NoSink, RowIds, Sink, ValuesSink
 
 __all__ = [
     "ArraySink",
@@ -63,10 +62,10 @@ def file_sink(
         return NpySink(path, n_rows, classes, outputs, top)
     # The only parts that need pyarrow.
     if TABLES[ending] == "parquet":
-        from biglp._sinks.parquet import ParquetSink
+        from biglp._output.table import ParquetSink
 
         return ParquetSink(path, n_rows, classes, outputs, top)
-    from biglp._sinks.text import CsvSink, JsonLinesSink
+    from biglp._output.table import CsvSink, JsonLinesSink
 
     kind = CsvSink if TABLES[ending] == "csv" else JsonLinesSink
     return kind(path, n_rows, classes, outputs, top)
