@@ -138,7 +138,7 @@ def run_as_rank(job: dict[str, Any]) -> dict[str, Any] | None:
     from mpi4py import MPI  # noqa: TID251  figures of all ranks are gathered around the engine
 
     from biglp._core.memory import PeakMemory
-    from biglp._engines.mpi.engine import MpiEngine
+    from biglp._engines.mpi import MpiEngine
     from biglp._jobs.fit import FitJob
 
     warnings.simplefilter("ignore")

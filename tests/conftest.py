@@ -73,10 +73,10 @@ def make_engine(name):
         return ThreadEngine(int(count))
     if kind == "mpi":
         pytest.importorskip("mpi4py")
-        from biglp._engines.mpi.engine import MpiEngine
+        from biglp._engines.mpi import MpiEngine
 
         return MpiEngine(n_threads=2)
     pytest.importorskip("distributed")
-    from biglp._engines.dask.engine import DaskEngine
+    from biglp._engines.dask import DaskEngine
 
     return DaskEngine(n_workers=int(count), n_threads=2 if count == "1" else 1)

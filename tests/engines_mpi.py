@@ -86,7 +86,7 @@ def disagree(engine, blocks):
 
 def told_to_end(moment, number, output):
     """A command of which one rank gets a signal just before or after it has loaded MPI."""
-    import biglp._engines.mpi.engine as module
+    import biglp._engines.mpi as module
     from biglp.cli import main as command
 
     load = module.load_mpi

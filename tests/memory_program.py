@@ -29,7 +29,7 @@ def main(engine: str, n_rows: str, n_features: str, parameters: str) -> None:
     given += y.nbytes
     chosen = engine
     if engine == "dask":
-        from biglp._engines.dask.engine import DaskEngine
+        from biglp._engines.dask import DaskEngine
 
         chosen = DaskEngine(n_workers=2)
     model = LowRankLabelPropagation(**json.loads(parameters), engine=chosen, memory="20MB")

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from biglp._engines.slices import Slices
+from biglp._engines.exact import Slices
 
 rng = np.random.default_rng(0)
 numbers = rng.normal(size=4_000) * 10.0 ** rng.uniform(0, 6, size=4_000)

@@ -23,8 +23,7 @@ from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
 from biglp._core.progress import Progress, Task
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
-from biglp._engines.exact import ExactSum
-from biglp._engines.slices import Slices
+from biglp._engines.exact import ExactSum, Slices
 from biglp._lowrank.kmeans import Lloyd
 from biglp._rows import as_source
 

@@ -22,8 +22,8 @@ pytest.importorskip("distributed")
 import cloudpickle
 from distributed import Client
 
-from biglp._engines.dask import worker as remote
-from biglp._engines.dask.engine import DaskEngine
+from biglp._engines import worker as remote
+from biglp._engines.dask import DaskEngine
 from clusters import DaskProcesses, eventually
 
 # Workers started by hand cannot import this file.
@@ -153,7 +153,7 @@ def test_workers_are_killed_again_and_again(cluster, engine):
 
 
 def test_no_scheduler(monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("biglp._engines.dask.CONNECT_SECONDS", 1)
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 "):
         make_engine("dask://127.0.0.1:9")
 
@@ -188,8 +188,8 @@ def test_the_only_worker_is_lost_and_another_comes(tmp_path):
 
 
 def test_no_workers_and_then_no_scheduler(tmp_path, monkeypatch):
-    monkeypatch.setattr("biglp._engines.dask.cluster.CONNECT_SECONDS", 120)
-    monkeypatch.setattr("biglp._engines.dask.engine.WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("biglp._engines.dask.CONNECT_SECONDS", 120)
+    monkeypatch.setattr("biglp._engines.dask.WORKER_SECONDS", 0.5)
     cluster = DaskProcesses(tmp_path, 0)
     blocks = cut_rows(as_source(rows_of(100)), 10)
     try:

@@ -139,7 +139,7 @@ PROGRAM = """
 import sys
 import numpy as np
 from biglp import LowRankLabelPropagation
-from biglp._engines.mpi.engine import MpiEngine
+from biglp._engines.mpi import MpiEngine
 X, y = np.load("X.npy"), np.load("y.npy")
 engine = MpiEngine()
 model = LowRankLabelPropagation(factor="nystrom", n_landmarks=12, device=sys.argv[1], engine=engine)

@@ -11,7 +11,7 @@ from biglp._core.errors import ParameterError
 from biglp._core.registry import Registry
 from biglp._engines.base import Engine
 from biglp._engines.local import SerialEngine, ThreadEngine
-from biglp._engines.mpi.launcher import end_by_signal, end_together, speaks_to_user
+from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",
@@ -28,8 +28,8 @@ ENGINES: Registry[type[Engine]] = Registry(
     {
         "serial": "biglp._engines.local:SerialEngine",
         "threads": "biglp._engines.local:ThreadEngine",
-        "mpi": "biglp._engines.mpi.engine:MpiEngine",
-        "dask": "biglp._engines.dask.engine:DaskEngine",
+        "mpi": "biglp._engines.mpi:MpiEngine",
+        "dask": "biglp._engines.dask:DaskEngine",
     }
 )
 

@@ -6,7 +6,7 @@ every block once, in any order and anywhere, and return the same thing on every 
 Sums have the same bits on every engine, with any number of threads, ranks or workers. Blocks are
 gathered into runs of neighbours by the number of blocks alone; a run is added in block order in
 float64 by the process that owns it, and the runs are added exactly (see
-:mod:`biglp._engines.slices`), so that it does not matter which process owns which. A run is up to 8
+:mod:`biglp._engines.exact`), so that it does not matter which process owns which. A run is up to 8
 blocks long because exact addition costs some 20 times as much as plain addition: done once in 8
 blocks, it costs little beside the work on them.
 
@@ -32,7 +32,7 @@ from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
 from biglp._core.progress import Progress
 from biglp._core.size import Cost, Size
-from biglp._engines.slices import MAX_TERMS
+from biglp._engines.exact import MAX_TERMS
 
 BlockFunction = Callable[[Block], Any]
 T = TypeVar("T")

@@ -1,1 +1,0 @@
-"""Ranks of an MPI job."""
