@@ -22,9 +22,9 @@ from biglp._core.arrays import Rows, to_numpy
 from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._core.memory import format_bytes, parse_memory
 from biglp._core.parameters import checked, fraction, is_auto, one_of, positive, positive_integer
+from biglp._graph.kernels import check_bandwidth
+from biglp._graph.linear import shifted
 from biglp._labels.labels import Labels, encode_labels
-from biglp._lowrank.kernels import check_bandwidth
-from biglp._lowrank.shift import shifted
 from biglp._propagate.class_balance import given_prior, power_prior
 from biglp._propagate.class_shares import share_offsets
 from biglp._rows import PreparedRows, as_source

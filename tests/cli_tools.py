@@ -19,7 +19,7 @@ from typing import Any
 import typer.testing
 from typer.testing import CliRunner, Result
 
-from biglp._lowrank.answering import AnswerSweep
+from biglp._graph.graph import AnswerSweep
 
 _write_block = AnswerSweep.write_block
 # A command line takes longer to build than most commands to run; it keeps nothing of a run.

@@ -12,7 +12,7 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, BigLPError
 from biglp._core.progress import LogProgress
 from biglp._engines import end_together, make_engine
-from biglp._lowrank.kmeans import Lloyd
+from biglp._graph.kmeans import Lloyd
 from biglp._rows import as_source
 
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)

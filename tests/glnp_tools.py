@@ -8,8 +8,8 @@ from biglp._core.arrays import to_numpy
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import StoppedShortWarning
 from biglp._engines import SerialEngine
-from biglp._lowrank.glnp.factor import GlnpFactor
-from biglp._lowrank.rows import TrainingRows
+from biglp._graph.factor import TrainingRows
+from biglp._graph.glnp.factor import GlnpFactor
 from biglp._rows import PreparedRows, as_source
 
 SOLVERS = ("gradient", "multiplicative")

@@ -14,9 +14,9 @@ from biglp._core.blocks import cut_rows
 from biglp._core.errors import BigLPWarning
 from biglp._core.settings import Settings
 from biglp._engines import SerialEngine
-from biglp._lowrank.anchors import NEAREST
-from biglp._lowrank.nystrom import eigenvalue_cutoff
-from biglp._lowrank.rows import TrainingRows
+from biglp._graph.anchors import NEAREST
+from biglp._graph.factor import TrainingRows
+from biglp._graph.nystrom import eigenvalue_cutoff
 from biglp._rows import PreparedRows, as_source, working_dtype
 
 

@@ -7,7 +7,7 @@ is that of biglp, because a comparison step by step needs the same steps.
 
 import numpy as np
 
-from biglp._lowrank.glnp.gradient import FIRST_STEP, GROW, SHRINK
+from biglp._graph.glnp.steps import FIRST_STEP, GROW, SHRINK
 
 
 def objective(X, F):

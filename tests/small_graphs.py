@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 import reference as ref
-from biglp._propagate.normalise import Normalisation
+from biglp._graph.normalise import Normalisation
 from biglp._propagate.sums import GramSums
 from helpers import blobs
 

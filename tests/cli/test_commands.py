@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from biglp._lowrank import FACTORS
+from biglp._graph import FACTORS
 from biglp.cli import app
 from cli_tools import done
 

@@ -5,7 +5,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.parameters import EFFORTS, left_out
-from biglp._lowrank.anchors import AnchorFactor
+from biglp._graph.anchors import AnchorFactor
 from helpers import blobs
 
 ROWS = np.unique(np.geomspace(20, 1e9, 4000).astype(int))

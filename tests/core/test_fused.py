@@ -16,10 +16,10 @@ from biglp._compiled.gpu import tiles as trial
 from biglp._compiled.gpu.tiles import Shape, launched
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import CardKernelWarning, NonFiniteRowsError
+from biglp._graph.kernels import gaussian, nearest_landmarks
+from biglp._graph.kmeans import assign_block
+from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import OwnLabels
-from biglp._lowrank.kernels import gaussian, nearest_landmarks
-from biglp._lowrank.kmeans import assign_block
-from biglp._propagate.normalise import Normalisation
 from helpers import blocks_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

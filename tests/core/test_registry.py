@@ -7,7 +7,7 @@ import pytest
 from biglp._answers import ANSWERS, METHODS
 from biglp._answers.committee import MEMBERS
 from biglp._core.registry import Registry
-from biglp._lowrank import FACTORS
+from biglp._graph import FACTORS
 from cli_tools import run_python
 
 
@@ -55,7 +55,7 @@ def test_factors_and_answers_are_found_again_by_the_names_in_model_files():
 
 def test_names_are_there_without_their_modules():
     code = (
-        "import sys; from biglp._lowrank import FACTORS; names = list(FACTORS);"
-        "assert 'biglp._lowrank.glnp.factor' not in sys.modules; print(','.join(names))"
+        "import sys; from biglp._graph import FACTORS; names = list(FACTORS);"
+        "assert 'biglp._graph.glnp.factor' not in sys.modules; print(','.join(names))"
     )
     assert run_python(code).stdout.strip() == ",".join(FACTORS)

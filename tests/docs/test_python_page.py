@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import biglp
-from biglp._lowrank import FACTORS
+from biglp._graph import FACTORS
 from helpers import blobs, measured_problem, regressor
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ from biglp._core.progress import Progress, Task
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum, Slices
-from biglp._lowrank.kmeans import Lloyd
+from biglp._graph.kmeans import Lloyd
 from biglp._rows import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one

@@ -14,7 +14,7 @@ import pytest
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, EngineError
 from biglp._engines import SerialEngine, make_engine
-from biglp._lowrank.kmeans import Lloyd
+from biglp._graph.kmeans import Lloyd
 from biglp._rows import as_source
 
 pytest.importorskip("distributed")

@@ -177,7 +177,7 @@ class TestHardButUsable:
         fit_quietly(automatic(factor), X, y)
 
     def test_huge_values_that_the_sample_missed_are_placed(self, monkeypatch):
-        monkeypatch.setattr("biglp._lowrank.rows.SAMPLE_ROWS", 50)
+        monkeypatch.setattr("biglp._graph.factor.SAMPLE_ROWS", 50)
         X, y, _ = blobs(dtype="float32")
         row = int(np.setdiff1d(np.arange(200), sample_indices(200, 50, 0))[0])
         X[row, 0] = 1e30

@@ -4,7 +4,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core.parameters import PARAMETERS
-from biglp._lowrank import FACTORS
+from biglp._graph import FACTORS
 from biglp._transforms import SCALINGS
 
 

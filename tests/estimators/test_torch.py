@@ -24,14 +24,13 @@ from biglp._core.arrays import (
 )
 from biglp._core.errors import MissingExtraError, NonFiniteRowsError, ParameterError
 from biglp._engines import SerialEngine
+from biglp._graph.anchors import AnchorFactor
+from biglp._graph.kernels import gaussian, relative_distances, scatter
+from biglp._graph.kmeans import Lloyd
+from biglp._graph.linear import LinearFactor, column_minimums
+from biglp._graph.normalise import Normalisation
+from biglp._graph.nystrom import NystromFactor
 from biglp._labels.labels import OwnLabels
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.kernels import gaussian, relative_distances, scatter
-from biglp._lowrank.kmeans import Lloyd
-from biglp._lowrank.linear import LinearFactor
-from biglp._lowrank.nystrom import NystromFactor
-from biglp._lowrank.shift import column_minimums
-from biglp._propagate.normalise import Normalisation
 from helpers import blobs, blocks_of, clear_rows, model, rows_in_a_block
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

@@ -29,7 +29,7 @@ class TestRowsThatAreNotNumbers:
     @pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
     @pytest.mark.parametrize("factor", FACTORS)
     def test_also_in_rows_outside_every_sample(self, factor, landmarks, monkeypatch):
-        monkeypatch.setattr("biglp._lowrank.rows.SAMPLE_ROWS", 50)
+        monkeypatch.setattr("biglp._graph.factor.SAMPLE_ROWS", 50)
         X, y, _ = blobs(n=2000, features=3)
         sampled = np.union1d(sample_indices(2000, 50, 0), sample_indices(2000, 800, 0))
         outside = np.setdiff1d(np.arange(2000), sampled)[:3]

@@ -167,7 +167,7 @@ def test_many_classes_count_where_the_graph_chooses():
     from biglp import _answers
     from biglp._core.settings import Settings
     from biglp._core.size import Size
-    from biglp._lowrank import FACTORS
+    from biglp._graph import FACTORS
     from biglp._propagate.systems import MOST_LABELLED
     from helpers import model
 

@@ -16,10 +16,10 @@ from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared, choose_store
 from biglp._fit.relabel import relabelled
+from biglp._graph.anchors import AnchorFactor
+from biglp._graph.graph import Graph
+from biglp._graph.stores import MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import encode_labels
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.graph import Graph
-from biglp._lowrank.stores import MemoryStore, NoStore, SpillingStore
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from helpers import (

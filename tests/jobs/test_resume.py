@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._lowrank.answering import AnswerSweep
+from biglp._graph.graph import AnswerSweep
 from cli_tools import Process, done, failed, label_slowly, run
 from clusters import eventually
 
@@ -119,7 +119,7 @@ def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
 
 def test_interrupted_and_terminated(whole, data, tmp_path):
     kind, reference, _ = whole
-    slow = FREQUENT | {"biglp._lowrank.answering:AnswerSweep.write_block": label_slowly}
+    slow = FREQUENT | {"biglp._graph.graph:AnswerSweep.write_block": label_slowly}
     for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "term")):
         folder = tmp_path / word
         folder.mkdir()
@@ -141,7 +141,7 @@ def test_another_run_is_refused(data, tmp_path, monkeypatch):
     done("simulate", 2000, 5, "-o", small, "-q")
     fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
     with monkeypatch.context() as patch:
-        patch.setattr("biglp._lowrank.answering.AnswerSweep.run", _out_of_disk)
+        patch.setattr("biglp._graph.graph.AnswerSweep.run", _out_of_disk)
         message = run(*fit).stderr
         assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
     assert "unfinished run" in failed(2, *fit)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import reference as ref
-from biglp._lowrank.anchors import NEAREST, AnchorFactor
+from biglp._graph.anchors import NEAREST, AnchorFactor
 from helpers import blobs
 
 STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}

@@ -11,8 +11,8 @@ from scipy import sparse
 import reference as ref
 from biglp._core.arrays import smallest, squared_norms
 from biglp._core.errors import NonFiniteRowsError, ParameterError
-from biglp._lowrank import kernels
-from biglp._lowrank.kernels import (
+from biglp._graph import kernels
+from biglp._graph.kernels import (
     check_bandwidth,
     gaussian,
     gaussian_matrix,

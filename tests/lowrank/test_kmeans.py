@@ -7,7 +7,7 @@ from sklearn.cluster import kmeans_plusplus
 
 import reference as ref
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._lowrank.kmeans import Lloyd, assign_block, kmeans_start
+from biglp._graph.kmeans import Lloyd, assign_block, kmeans_start
 from helpers import blobs, blocks_of
 
 STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}

@@ -7,8 +7,8 @@ from scipy import sparse
 import reference as ref
 from biglp._core.errors import BadRowsError, LandmarkWarning, NonFiniteRowsError, ParameterError
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._lowrank import landmarks
-from biglp._lowrank.landmarks import choose_landmarks, landmark_spacing
+from biglp._graph import landmarks
+from biglp._graph.landmarks import choose_landmarks, landmark_spacing
 from helpers import blobs, blocks_of, training_rows
 
 DTYPES = ("float32", "float64")

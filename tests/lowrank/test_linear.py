@@ -6,8 +6,7 @@ from scipy import sparse
 
 import reference as ref
 from biglp._engines import SerialEngine
-from biglp._lowrank.linear import LinearFactor
-from biglp._lowrank.shift import column_minimums, negative_offsets
+from biglp._graph.linear import LinearFactor, column_minimums, negative_offsets
 from helpers import blobs, blocks_of, model, settings_of, training_rows
 
 STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}

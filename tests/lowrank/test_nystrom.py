@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from biglp._core.arrays import to_dense
-from biglp._lowrank.nystrom import NystromFactor, eigenvalue_cutoff
+from biglp._graph.nystrom import NystromFactor, eigenvalue_cutoff
 from helpers import blobs
 
 DTYPES = ("float32", "float64")

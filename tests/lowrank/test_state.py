@@ -7,10 +7,10 @@ import pytest
 
 from biglp._core.arrays import to_dense
 from biglp._core.size import Size
-from biglp._lowrank import FACTORS
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.linear import LinearFactor
-from biglp._lowrank.nystrom import NystromFactor
+from biglp._graph import FACTORS
+from biglp._graph.anchors import AnchorFactor
+from biglp._graph.linear import LinearFactor
+from biglp._graph.nystrom import NystromFactor
 from helpers import blobs
 
 DTYPES = ("float32", "float64")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.nystrom import NystromFactor
-from biglp._lowrank.stores import DiskStore, MemoryStore, NoStore, SpillingStore
+from biglp._graph.anchors import AnchorFactor
+from biglp._graph.nystrom import NystromFactor
+from biglp._graph.stores import DiskStore, MemoryStore, NoStore, SpillingStore
 from helpers import blobs, blocks_of
 
 # A temporary file is closed with the last thing that needs it, and by nobody in particular.

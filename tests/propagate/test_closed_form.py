@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._graph.normalise import Normalisation
 from biglp._propagate.closed_form import solve, without_noise
-from biglp._propagate.normalise import Normalisation
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import Spectrum
 from small_graphs import factor_problem, scores_of, sums_of

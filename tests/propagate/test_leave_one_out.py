@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._lowrank.anchors import NEAREST
+from biglp._graph.anchors import NEAREST
 from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import Spectrum

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from biglp._propagate.normalise import Normalisation
+from biglp._graph.normalise import Normalisation
 from small_graphs import factor_problem, sums_of
 
 

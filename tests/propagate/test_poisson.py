@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._graph.normalise import Normalisation
 from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.normalise import Normalisation
 from biglp._propagate.poisson import (
     constant_mode,
     gain,

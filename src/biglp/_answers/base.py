@@ -14,9 +14,9 @@ from biglp._compiled import largest_column
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_numpy
 from biglp._core.settings import AnswerSettings
 from biglp._core.size import Cost, Size
+from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
-from biglp._lowrank.graph import Graph
 from biglp._propagate.class_balance import given_prior
 from biglp._propagate.iteration import iterate
 from biglp._propagate.leave_one_out import LabelledRows

@@ -7,8 +7,8 @@ chosen for a whole fit, by the size of the problem alone, and told to all proces
 checkpoint and to the report.
 
 Which way that is, is asked here. The search, the features and their sums go it
-(:mod:`biglp._lowrank.kernels`,
-:mod:`biglp._lowrank.features`).
+(:mod:`biglp._graph.kernels`,
+:mod:`biglp._graph.graph`).
 """
 
 from __future__ import annotations

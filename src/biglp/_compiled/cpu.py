@@ -16,7 +16,7 @@ from biglp._compiled.packed_trees import PLACE_BITS, PLACES, Packed
 from biglp._core.errors import NonFiniteRowsError
 
 if TYPE_CHECKING:
-    from biglp._propagate.normalise import Normalisation
+    from biglp._graph.normalise import Normalisation
 
 
 # --------------------------------------------------------------------------------------------------

@@ -472,7 +472,7 @@ READING = group(
 METHOD = group(
     METHOD_PANEL,
     factor=Parameter(
-        "auto", "Low-rank graph; auto is anchors.", choices=("auto", "biglp._lowrank:FACTORS")
+        "auto", "Low-rank graph; auto is anchors.", choices=("auto", "biglp._graph:FACTORS")
     ),
     n_landmarks=Parameter(
         "auto",

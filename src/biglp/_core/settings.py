@@ -80,7 +80,7 @@ class Settings:
         given = {**DEFAULTS, **parameters}
         value = {name: checked(name, given[name]) for name in DEFAULTS}
         factor = DEFAULT_FACTOR if value["factor"] == "auto" else value["factor"]
-        Factor = looked_up("biglp._lowrank:FACTORS")[factor]
+        Factor = looked_up("biglp._graph:FACTORS")[factor]
         method = value["filter"]
         if method == "auto":  # a committee unless a factor or a filter is named
             method = "committee" if value["factor"] == "auto" else "spreading"

@@ -15,8 +15,8 @@ from scipy import sparse
 from biglp._core.arrays import Rows, is_torch, namespace, squared_norms, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning
 from biglp._core.threads import one_blas_thread
-from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks, searchable
+from biglp._graph.graph import Graph
+from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._rows import PreparedRows, Source
 
 PLACES, ROWS_EACH = 16, 128

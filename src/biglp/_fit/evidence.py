@@ -20,9 +20,9 @@ from biglp._fit.pipeline import Fitted
 from biglp._fit.row_map import SAMPLE as MAP_SAMPLE
 from biglp._fit.row_map import RowMap, map_bytes, unit_vectors
 from biglp._fit.sample_graph import DENSE_RANK, ROWS_PER_GROUP
+from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
-from biglp._lowrank.graph import Graph
 from biglp._rows.source import among, sample_indices
 
 SAMPLE, LEAST_SAMPLE = 10_000, 500

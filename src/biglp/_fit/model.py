@@ -28,10 +28,9 @@ from biglp._fit.class_names import classes_from_json, classes_to_json
 from biglp._fit.plan import plan_new_rows
 from biglp._fit.prepare import size_of_transformed
 from biglp._fit.report import Report
-from biglp._lowrank import FACTORS
-from biglp._lowrank.features import Features
-from biglp._lowrank.graph import Graph
-from biglp._propagate.normalise import Normalisation
+from biglp._graph import FACTORS
+from biglp._graph.graph import Features, Graph
+from biglp._graph.normalise import Normalisation
 from biglp._rows import PreparedRows, Source
 from biglp._rows.encoding import Encoding
 from biglp._transforms import Chain

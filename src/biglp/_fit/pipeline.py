@@ -38,13 +38,12 @@ from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.typical import typical_rows
 from biglp._fit.unlike import unlike_labels, unlike_warning
+from biglp._graph import FACTORS
+from biglp._graph.factor import TrainingRows
+from biglp._graph.graph import Answered, Answerer, Graph
+from biglp._graph.own import OwnGraph
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._lowrank import FACTORS
-from biglp._lowrank.answering import Answered, Answerer
-from biglp._lowrank.graph import Graph
-from biglp._lowrank.precomputed import OwnGraph
-from biglp._lowrank.rows import TrainingRows
 from biglp._output import Sink
 from biglp._rows import Source
 from biglp._rows.source import explained

@@ -31,8 +31,8 @@ from biglp._core.memory import format_bytes, free_gpu_memory
 from biglp._core.settings import Settings
 from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine
-from biglp._lowrank import FACTORS
-from biglp._lowrank.base import FeatureMap
+from biglp._graph import FACTORS
+from biglp._graph.factor import FeatureMap
 from biglp._rows import PreparedRows
 
 PROCESS_BYTES = 63 << 20

@@ -20,12 +20,11 @@ from biglp._engines import Engine
 from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.plan import Plan, plan_fit
+from biglp._graph import FACTORS
+from biglp._graph.factor import Factor, TrainingRows, draw_sample
+from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._lowrank import FACTORS
-from biglp._lowrank.base import Factor
-from biglp._lowrank.rows import TrainingRows, draw_sample
-from biglp._lowrank.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._rows import PreparedRows, Source, working_dtype
 from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale

@@ -21,8 +21,8 @@ from biglp._answers.base import Answer
 from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import RANK, ROWS_PER_GROUP, Sample
+from biglp._graph.graph import Graph
 from biglp._labels.labels import OwnLabels
-from biglp._lowrank.graph import Graph
 from biglp._propagate.posterior import ALPHA
 
 SAMPLE = 4000

@@ -16,10 +16,10 @@ from scipy import sparse
 from biglp._compiled import column_sums
 from biglp._core.arrays import to_dense, to_numpy
 from biglp._core.threads import one_blas_thread
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.base import FeatureMap
-from biglp._lowrank.graph import Graph
-from biglp._lowrank.kernels import nearest_landmarks, searchable
+from biglp._graph.anchors import AnchorFactor
+from biglp._graph.factor import FeatureMap
+from biglp._graph.graph import Graph
+from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._propagate.sums import apply_mixing
 from biglp._rows.source import sample_indices
 from biglp._transforms.project import leading_directions

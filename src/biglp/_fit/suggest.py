@@ -28,9 +28,8 @@ from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Spectrum
+from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
-from biglp._lowrank.features import Features
-from biglp._lowrank.graph import Graph
 from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._propagate.posterior import Posterior, choose_batch
 from biglp._rows.source import row_noise, sample_indices

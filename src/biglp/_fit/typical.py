@@ -23,7 +23,7 @@ from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
-from biglp._lowrank.graph import Graph
+from biglp._graph.graph import Graph
 from biglp._propagate.posterior import ALPHA
 from biglp._rows.source import sample_indices
 
@@ -118,7 +118,7 @@ def clustered(
 def _start(vectors: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Choose centres by k-means++, each the best of a few draws.  (n, q), or fewer.
 
-    :func:`biglp._lowrank.kmeans.kmeans_start` draws for thousands of landmarks, where one group
+    :func:`biglp._graph.kmeans.kmeans_start` draws for thousands of landmarks, where one group
     more or less does not count; here a group that gets no centre is a class without a label.
     """
     norms = np.einsum("ij,ij->i", vectors, vectors)

@@ -30,8 +30,8 @@ from biglp._core.errors import UnlikeLabelsWarning
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._fit.typical import clustered
+from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
-from biglp._lowrank.features import float64_features
 from biglp._propagate.posterior import ALPHA, Posterior
 from biglp._rows.source import sample_indices
 

@@ -29,6 +29,8 @@ from biglp._fit.check import known_doubts
 from biglp._fit.evidence import Look
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
+from biglp._graph import FACTORS
+from biglp._graph.landmarks import STRATEGIES
 from biglp._jobs.base import Job
 from biglp._jobs.inputs import (
     from_stdin,
@@ -48,8 +50,6 @@ from biglp._jobs.showing import (
     page,
 )
 from biglp._labels.codes import Marks
-from biglp._lowrank import FACTORS
-from biglp._lowrank.landmarks import STRATEGIES
 from biglp._output import FileSink, RowIds
 from biglp._output.sink import check_top
 from biglp._rows import Source

@@ -34,13 +34,13 @@ from biglp._files.copies import copying_to
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import SWEEPS, Plan
 from biglp._fit.prepare import Prepared
+from biglp._graph import FACTORS
+from biglp._graph.graph import Graph
 from biglp._jobs.fit import FitJob, per_class, report_cost
 from biglp._jobs.inputs import LABEL_OPTIONS
 from biglp._labels.codes import Marks
 from biglp._labels.labels import Labels
 from biglp._labels.reading import Gathered, LabelInput
-from biglp._lowrank import FACTORS
-from biglp._lowrank.graph import Graph
 from biglp._output import NoSink
 from biglp._rows import InputFiles, ReadOptions, Source
 from biglp._rows.format import FileFacts, Probe

@@ -21,12 +21,12 @@ from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
 from biglp._fit.evidence import MEMORY, Look
 from biglp._fit.model import Model
+from biglp._graph import FACTORS
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.results import MODEL, REPORT, SUMMARY
 from biglp._jobs.showing import OWN_GRAPH, ShownRows, doubts_again, evidence_state, page
 from biglp._jobs.tables import TableJob
 from biglp._labels.codes import Marks
-from biglp._lowrank import FACTORS
 from biglp._rows.options import LAYOUT
 from biglp._rows.source import explained
 

@@ -24,8 +24,8 @@ from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._fit.unlike import unlike_labels
+from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, merged_labels
-from biglp._lowrank.graph import Graph
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from biglp._rows.source import explained

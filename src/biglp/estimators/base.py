@@ -21,8 +21,8 @@ from biglp._core.progress import Progress, shown_progress
 from biglp._engines import Engine, make_engine
 from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
-from biglp._lowrank import FACTORS
-from biglp._lowrank.graph import Graph
+from biglp._graph import FACTORS
+from biglp._graph.graph import Graph
 from biglp._output import Sink
 from biglp._rows import Source, as_source
 from biglp._rows.source import explained

@@ -8,10 +8,10 @@ from biglp import _compiled as jit
 from biglp._compiled import Compiled, column_sums
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import NonFiniteRowsError
-from biglp._lowrank.kernels import gaussian
-from biglp._lowrank.nystrom import NystromFactor
-from biglp._lowrank.stores import MemoryStore
-from biglp._propagate.normalise import Normalisation
+from biglp._graph.kernels import gaussian
+from biglp._graph.normalise import Normalisation
+from biglp._graph.nystrom import NystromFactor
+from biglp._graph.stores import MemoryStore
 from biglp._rows import as_source
 
 gaussians = pytest.importorskip("biglp._compiled.cpu")

@@ -9,8 +9,8 @@ from biglp import _compiled as compiled
 from biglp import _compiled as jit
 from biglp._core.errors import MissingExtraError, NonFiniteRowsError
 from biglp._engines import SerialEngine
-from biglp._lowrank.anchors import AnchorFactor
-from biglp._lowrank.kernels import nearest_landmarks
+from biglp._graph.anchors import AnchorFactor
+from biglp._graph.kernels import nearest_landmarks
 from biglp._rows import as_source
 from helpers import blobs
 

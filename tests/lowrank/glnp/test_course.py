@@ -7,8 +7,8 @@ from sklearn.datasets import make_moons
 
 from biglp import LowRankLabelPropagation
 from biglp._core.blocks import cut_rows
-from biglp._lowrank.glnp.course import Course, Patterns
-from biglp._lowrank.glnp.factor import GlnpFactor
+from biglp._graph.glnp.factor import GlnpFactor
+from biglp._graph.glnp.new_rows import Course, Patterns
 from glnp_tools import SOLVERS, fitted, gathered, prepared, relative, some_rows
 
 
@@ -48,7 +48,7 @@ def test_rows_take_their_steps_in_parts(monkeypatch):
     course = fitted(X, k=4, max_iter=10)[0].course
     assert isinstance(course, Course)
     whole = course.follow(X)
-    monkeypatch.setattr("biglp._lowrank.glnp.course.PART_BYTES", 8 * 4 * 13)
+    monkeypatch.setattr("biglp._graph.glnp.new_rows.PART_BYTES", 8 * 4 * 13)
     np.testing.assert_allclose(course.follow(X), whole, rtol=1e-12)
 
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import reference_glnp as reference
 from biglp._engines import ThreadEngine
-from biglp._lowrank.glnp.factor import GlnpFactor
+from biglp._graph.glnp.factor import GlnpFactor
 from glnp_tools import SOLVERS, STARTS, fitted, relative, some_rows
 
 REFERENCE = {

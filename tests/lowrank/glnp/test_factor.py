@@ -17,8 +17,8 @@ from biglp._core.errors import (
     StoppedShortWarning,
 )
 from biglp._engines import SerialEngine
-from biglp._lowrank.glnp.factor import GlnpFactor
-from biglp._lowrank.rows import TrainingRows
+from biglp._graph.factor import TrainingRows
+from biglp._graph.glnp.factor import GlnpFactor
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
 
 

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import reference_glnp as reference
-from biglp._lowrank.glnp import gradient as glnp_gradient
-from biglp._lowrank.glnp.descent import Descent
-from biglp._lowrank.glnp.gradient import CHECK_EVERY
+from biglp._graph.glnp import steps as glnp_gradient
+from biglp._graph.glnp.descent import Descent
+from biglp._graph.glnp.steps import CHECK_EVERY
 from glnp_tools import fitted, some_rows
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from biglp._core.blocks import Block, Plan, cut_rows
 from biglp._engines import SerialEngine
-from biglp._lowrank.glnp.iterate import MEMORY
+from biglp._graph.glnp.descent import MEMORY
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
 
 

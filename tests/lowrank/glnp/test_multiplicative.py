@@ -3,8 +3,8 @@
 import numpy as np
 
 import reference_glnp as reference
-from biglp._lowrank.glnp import multiplicative as glnp_multiplicative
-from biglp._lowrank.glnp.descent import Sums
+from biglp._graph.glnp import steps as glnp_multiplicative
+from biglp._graph.glnp.descent import Sums
 from glnp_tools import some_rows
 
 

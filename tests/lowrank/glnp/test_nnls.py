@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import nnls
 
-from biglp._lowrank.glnp.nnls import nonnegative_least_squares
+from biglp._graph.glnp.new_rows import nonnegative_least_squares
 from glnp_tools import relative
 
 

@@ -14,8 +14,8 @@ from biglp._answers.base import Problem
 from biglp._answers.standard import Standard, centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
+from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
-from biglp._lowrank.features import float64_features
 from biglp._propagate.leave_one_out import LabelledRows
 from biglp._transforms import Chain, Parts
 

@@ -26,7 +26,7 @@ from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.parameters import EFFORTS, Effort, left_out, pair_seconds
 from biglp._core.size import Cost, Size
-from biglp._lowrank.kernels import searched_at_once
+from biglp._graph.kernels import searched_at_once
 
 NEIGHBOURS = 5
 MIN_LABELS = 1000

@@ -28,7 +28,7 @@ at once."""
 
 
 def gaussian(rows: Tensor, landmarks: np.ndarray, bandwidth: float) -> tuple[Tensor, Tensor] | None:
-    """As :func:`biglp._lowrank.kernels.gaussian`; and whether a row is not finite."""
+    """As :func:`biglp._graph.kernels.gaussian`; and whether a row is not finite."""
     if len(landmarks) > MOST_LANDMARKS or not usable(rows, MOST_FEATURES, HALVES):
         return None
     from biglp._compiled.gpu.gaussian import fused_gaussian
@@ -37,7 +37,7 @@ def gaussian(rows: Tensor, landmarks: np.ndarray, bandwidth: float) -> tuple[Ten
 
 
 def nearest(rows: Tensor, landmarks: np.ndarray, count: int) -> tuple[Tensor, Tensor] | None:
-    """As :func:`biglp._lowrank.kernels.nearest_landmarks`, without the n × k distances."""
+    """As :func:`biglp._graph.kernels.nearest_landmarks`, without the n × k distances."""
     if count > MOST_NEAREST or not usable(rows, MOST_FEATURES, HALVES):
         return None
     from biglp._compiled.gpu.nearest import fused_nearest

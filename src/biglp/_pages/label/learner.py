@@ -25,9 +25,9 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.relabel import with_only
 from biglp._fit.suggest import Pool, pool_spectrum, suggest_rows
 from biglp._fit.typical import typical_rows
+from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._lowrank.graph import Graph
 from biglp._output import ArraySink
 from biglp._pages.label.pool import PoolSource
 from biglp._rows import PreparedRows

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from biglp._core.errors import BigLPError
-from biglp._lowrank.graph import Graph
+from biglp._graph.graph import Graph
 from biglp._pages.label.answers import Answers
 from biglp._pages.label.learner import Fit, Learner
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from biglp._core.arrays import Array, to_numpy
 from biglp._fit.row_map import RowMap
 from biglp._fit.suggest import doubt
-from biglp._lowrank.graph import Graph
+from biglp._graph.graph import Graph
 from biglp._pages.label.learner import Fit, Learner
 from biglp._rows.source import sample_indices
 

@@ -38,10 +38,10 @@ from biglp._core.parameters import (
 )
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
-from biglp._lowrank.base import DENSE_COLUMNS, SWEEP_ENTRY
-from biglp._lowrank.kernels import Search, scatter, searched_at_once
-from biglp._lowrank.landmark_factor import LandmarkFactor
-from biglp._lowrank.stores import Packed
+from biglp._graph.factor import DENSE_COLUMNS, SWEEP_ENTRY
+from biglp._graph.kernels import Search, scatter, searched_at_once
+from biglp._graph.landmarks import LandmarkFactor
+from biglp._graph.stores import Packed
 from biglp._propagate.dense_system import DENSE_ROWS_AT_ONCE, KEPT_FACTORS, MOST_SOLVED
 from biglp._propagate.systems import COLUMNS_AT_ONCE, is_factored, is_sparse_rank
 

@@ -30,22 +30,66 @@ import numpy as np
 
 from biglp._core.arrays import Array, Rows, check_finite, like, namespace, squared_norms
 from biglp._core.blocks import Block
-from biglp._core.errors import ParameterError
+from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import anything, not_negative, not_negative_integer, pair_seconds
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._files.runfolder import Checkpoint
-from biglp._lowrank.base import SWEEP_ENTRY, Factor
-from biglp._lowrank.glnp.course import Course
-from biglp._lowrank.glnp.descent import Descent, warn_stopped_short
-from biglp._lowrank.glnp.gradient import descend_gradient
-from biglp._lowrank.glnp.iterate import Iterate
-from biglp._lowrank.glnp.multiplicative import descend_multiplicative
-from biglp._lowrank.glnp.nnls import nonnegative_least_squares
-from biglp._lowrank.glnp.starting import check_start, choose_start
-from biglp._lowrank.kernels import products
-from biglp._lowrank.rows import TrainingRows
-from biglp._lowrank.shift import negative_offsets, shifted
+from biglp._graph.factor import SWEEP_ENTRY, Factor, TrainingRows
+from biglp._graph.glnp.descent import (
+    ClusterStart,
+    Descent,
+    Iterate,
+    Start,
+    UniformStart,
+    warn_stopped_short,
+)
+from biglp._graph.glnp.new_rows import Course, nonnegative_least_squares
+from biglp._graph.glnp.steps import descend_gradient, descend_multiplicative
+from biglp._graph.kernels import products
+from biglp._graph.landmarks import choose_landmarks
+from biglp._graph.linear import negative_offsets, shifted
+
+# --------------------------------------------------------------------------------------------------
+# Where a GLNP fit starts, as its parameters say.
+
+
+STARTS = ("clusters", "uniform")
+
+
+def choose_start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple[Start, int]:
+    """Choose the start and the number of columns."""
+    source = rows.source
+    if isinstance(start, str) and start == "uniform":
+        if k > source.n_rows:
+            warn_caller(
+                f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
+                f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
+                LandmarkWarning,
+            )
+        k = min(k, source.n_rows)
+        return UniformStart(k, rows.seed), k
+    centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
+    return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
+
+
+def check_start(k: int, start: Any, max_iter: int, tol: float) -> None:
+    """Refuse parameters that mean nothing."""
+    if isinstance(start, str) and start not in STARTS:
+        raise ParameterError(
+            f"start={start!r} is not known; use one of {', '.join(STARTS)}, "
+            "or an array of centres of shape (k, n_features)."
+        )
+    if k < 1:
+        raise ParameterError(f"k={k} columns are too few; use 1 or more.")
+    if max_iter < 0:
+        raise ParameterError(f"max_iter={max_iter} is not a number of iterations; use 0 or more.")
+    if not tol >= 0:
+        raise ParameterError(f"tol={tol} is not a tolerance; use a number of 0 or more.")
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
 """Solvers, with the number of earlier iterates that their steps need."""

@@ -30,13 +30,11 @@ from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
 from biglp._files.runfolder import Checkpoint
+from biglp._graph.factor import FeatureMap, TrainingRows
+from biglp._graph.graph import Features, Graph
+from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._lowrank.base import FeatureMap
-from biglp._lowrank.features import Features
-from biglp._lowrank.graph import Graph
-from biglp._lowrank.rows import TrainingRows
-from biglp._propagate.normalise import Normalisation
 from biglp._propagate.own_graph import OwnGraphSystem, columns_at_once
 from biglp._propagate.sums import GramSums
 from biglp._propagate.systems import System

@@ -27,7 +27,7 @@ from biglp._core.arrays import (
 from biglp._core.blocks import Block
 from biglp._core.threads import one_blas_thread, threads_of_one
 from biglp._engines import Engine
-from biglp._lowrank.kernels import (
+from biglp._graph.kernels import (
     DEVICE_CELLS,
     SEARCH_CELLS,
     SPARSE_LANDMARKS,

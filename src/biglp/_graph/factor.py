@@ -2,14 +2,16 @@
 
 A factor says everything about itself: which parameters it has, what it needs of the rows, how it is
 fitted, what it takes of memory and time. A new one is a subclass in a file of its own and a line in
-``biglp._lowrank.FACTORS``. The graph that a user gives is no factor: it has features, its rows, but
+``biglp._graph.FACTORS``. The graph that a user gives is no factor: it has features, its rows, but
 nothing is fitted (:mod:`.precomputed`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,11 +22,70 @@ from biglp._core.blocks import Block
 from biglp._core.parameters import DEFAULT_EFFORT, pair_seconds
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
+from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
-from biglp._lowrank.rows import SAMPLE_BYTES, SAMPLE_ROWS, TrainingRows
-from biglp._lowrank.stores import FeatureStore, NoStore, Packed
+from biglp._graph.stores import FeatureStore, NoStore, Packed
 from biglp._propagate.dense_system import MOST_LABELLED
-from biglp._transforms.project import text_bytes
+from biglp._rows import PreparedRows, Source
+from biglp._rows.source import sample_rows
+from biglp._transforms.project import PROJECT_ABOVE, text_bytes
+
+# --------------------------------------------------------------------------------------------------
+# The training rows: prepared, cut into blocks, with an engine to visit them.
+
+
+SAMPLE_ROWS = 20_000
+SAMPLE_BYTES = 16 << 20
+"""Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
+WIDE_SAMPLE_ROWS = 2000
+"""Rows behind them where there are hundreds of features: more would take longer than a sweep."""
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The training rows, ready for the sweeps.
+
+    Attributes
+    ----------
+    engine : Engine
+    source : PreparedRows
+        Scaled rows in the type of the arithmetic.
+    blocks : sequence of Block
+        The cut of the source.
+    seed : int
+    drawn : array or CSR matrix, optional
+        The sample before it is scaled; None in a run that is resumed.
+    view : str
+        Name of this view of the rows in checkpoints and model files.
+    """
+
+    engine: Engine
+    source: PreparedRows
+    blocks: Sequence[Block]
+    seed: int
+    drawn: Rows | None = None
+    view: str = "rows"
+
+    @cached_property
+    def sample(self) -> Rows:
+        """Scaled rows behind the automatic bandwidth."""
+        drawn = self.drawn
+        if drawn is None:
+            drawn = draw_sample(self.source.inner, self.source.dtype, self.seed)
+        return self.source.chain.apply(drawn)
+
+
+def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
+    """Draw the rows behind the scaling and the automatic bandwidth, unscaled."""
+    size = SAMPLE_ROWS
+    if not source.is_sparse:
+        size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
+        size = min(size, WIDE_SAMPLE_ROWS) if source.n_features >= PROJECT_ABOVE else size
+    return sample_rows(PreparedRows(source, dtype), size, seed)
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""

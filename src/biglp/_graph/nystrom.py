@@ -24,8 +24,8 @@ from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
-from biglp._lowrank.kernels import Gaussians, gaussian_matrix
-from biglp._lowrank.landmark_factor import LandmarkFactor
+from biglp._graph.kernels import Gaussians, gaussian_matrix
+from biglp._graph.landmarks import LandmarkFactor
 
 MAX_MIXING_CONDITION = 30.0
 """Largest condition number of G at which mixing is left to the sums."""
