@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from biglp._algebra.balance import given_prior, power_prior, share_offsets
 from biglp._answers.spreading import as_probabilities
 from biglp._core.arrays import Rows, to_numpy
 from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
@@ -25,8 +26,6 @@ from biglp._core.parameters import checked, fraction, is_auto, one_of, positive,
 from biglp._graph.kernels import check_bandwidth
 from biglp._graph.linear import shifted
 from biglp._labels.labels import Labels, encode_labels
-from biglp._propagate.class_balance import given_prior, power_prior
-from biglp._propagate.class_shares import share_offsets
 from biglp._rows import PreparedRows, as_source
 from biglp._rows.source import explain_bad_rows
 

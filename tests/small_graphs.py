@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 import reference as ref
+from biglp._algebra.sums import GramSums
 from biglp._graph.normalise import Normalisation
-from biglp._propagate.sums import GramSums
 from helpers import blobs
 
 

@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 import reference as ref
 from biglp import LowRankLabelPropagationRegressor
+from biglp._algebra import systems as spectra
 from biglp._core.errors import UnreachedRowsWarning
 from biglp._graph.nystrom import eigenvalue_cutoff
-from biglp._propagate import systems as spectra
 from helpers import measured_problem, regressor
 
 

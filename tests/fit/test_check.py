@@ -8,11 +8,11 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
+from biglp._algebra import systems
 from biglp._core.errors import ParameterError
 from biglp._fit import check
 from biglp._fit.relabel import with_only
 from biglp._labels.labels import Labels
-from biglp._propagate import systems
 from helpers import fitted_blobs, soft_problem
 
 ROWS, TRUTH = load_digits(return_X_y=True)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
+from biglp._algebra import systems as spectra
 from biglp._core.errors import LabelError, ParameterError
-from biglp._propagate import systems as spectra
 from helpers import Counting, blobs, fitted_blobs, model, quick_model, rows_in_a_block
 
 FACTORS = ("auto", "anchors", "nystrom", "glnp", "linear")

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
+from biglp._algebra import systems as spectra
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._files.runfolder import RunFolder
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.labels import encode_labels
 from biglp._output import ArraySink
-from biglp._propagate import systems as spectra
 from biglp._rows import as_source
 from helpers import blobs, model, rows_in_a_block, settings_of
 

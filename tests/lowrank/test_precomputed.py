@@ -10,6 +10,8 @@ from sklearn.neighbors import kneighbors_graph
 
 import reference as ref
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp._algebra import own_graph
+from biglp._algebra.poisson import SMALLEST_GAP
 from biglp._core.errors import (
     BadRowsError,
     MemoryBudgetError,
@@ -17,8 +19,6 @@ from biglp._core.errors import (
     UnreachedRowsWarning,
 )
 from biglp._engines import ThreadEngine
-from biglp._propagate import own_graph
-from biglp._propagate.poisson import SMALLEST_GAP
 from helpers import blobs, rows_in_a_block
 
 FORMATS = ("csr", "csc", "coo", "dense")

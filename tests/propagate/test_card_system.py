@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from biglp._propagate import systems
-from biglp._propagate.card_system import CardSystem
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.systems import SparseSystem, Spectrum, take_apart
+from biglp._algebra import systems
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
+from biglp._algebra.systems import CardSystem, SparseSystem, Spectrum, take_apart
 from small_graphs import anchor_problem, dense_of, sparse_sums_of
 
 pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

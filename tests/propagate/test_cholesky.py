@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from biglp._propagate.cholesky import COLUMNS, GROUP, Cholesky
+from biglp._algebra.systems import COLUMNS, GROUP, Cholesky
 
 
 def anchor_system(rank, alpha=0.99, parts=1, seed=0):

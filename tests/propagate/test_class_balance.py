@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.balance import class_mass, given_prior, power_prior
+from biglp._algebra.systems import Spectrum
 from biglp._core.errors import ParameterError
-from biglp._propagate.class_balance import class_mass, given_prior, power_prior
-from biglp._propagate.systems import Spectrum
 from small_graphs import factor_problem, sums_of
 
 ALPHAS = (0.01, 0.5, 0.99)

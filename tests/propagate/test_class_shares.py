@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biglp._propagate.class_shares import share_offsets
+from biglp._algebra.balance import share_offsets
 from helpers import shares_of
 
 
@@ -25,7 +25,7 @@ def test_offsets_give_the_shares(seed, n, shares):
 
 
 def test_rows_that_are_sorted_by_class_are_all_looked_at(monkeypatch):
-    monkeypatch.setattr("biglp._propagate.class_shares.MOST_CELLS", 0)  # 1,000 rows at most
+    monkeypatch.setattr("biglp._algebra.balance.MOST_CELLS", 0)  # 1,000 rows at most
     order = np.sort(np.random.default_rng(0).normal(size=5000))
     scores, shares = np.column_stack([-order, order]), np.array([0.3, 0.7])
     found = shares_of((scores - share_offsets(scores, shares)).argmax(axis=1), 2)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.spreading import solve, without_noise
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import Spectrum
 from biglp._graph.normalise import Normalisation
-from biglp._propagate.closed_form import solve, without_noise
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import Spectrum
 from small_graphs import factor_problem, scores_of, sums_of
 
 ALPHAS = (0.01, 0.5, 0.99)

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import reference as ref
-from biglp._propagate.closed_form import solve, without_noise
-from biglp._propagate.conjugate import conjugate_gradients, energies, solve_in_layers
-from biglp._propagate.iteration import iterate
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import take_apart
+from biglp._algebra.conjugate import conjugate_gradients, energies, solve_in_layers
+from biglp._algebra.spreading import iterate, solve, without_noise
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import take_apart
 from small_graphs import anchor_problem, dense_of, sparse_sums_of
 
 MORE_ALPHAS = (0.01, 0.5, 0.99, 0.999)
@@ -116,10 +115,10 @@ class TestLongGraphs:
             by_steps.append(given)
             return conjugate_gradients(*given)
 
-        monkeypatch.setattr("biglp._propagate.conjugate.conjugate_gradients", counted)
+        monkeypatch.setattr("biglp._algebra.conjugate.conjugate_gradients", counted)
         found = solve_in_layers(gram, 0.9, targets)
         assert len(by_steps) == 3
-        monkeypatch.setattr("biglp._propagate.conjugate.FEW_TIES", 0)
+        monkeypatch.setattr("biglp._algebra.conjugate.FEW_TIES", 0)
         expected = solve_in_layers(gram, 0.9, targets)
         assert len(by_steps) > 10
         np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-8, atol=0)

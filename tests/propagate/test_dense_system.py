@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._propagate import dense_system, systems
-from biglp._propagate.cholesky import Cholesky
-from biglp._propagate.dense_system import MOST_LABELLED, MOST_SOLVED, DenseSystem
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.systems import SparseSystem, Spectrum, is_factored, take_apart
+from biglp._algebra import systems
+from biglp._algebra import systems as dense_system
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
+from biglp._algebra.systems import (
+    MOST_LABELLED,
+    MOST_SOLVED,
+    Cholesky,
+    DenseSystem,
+    SparseSystem,
+    Spectrum,
+    is_factored,
+    take_apart,
+)
 from small_graphs import anchor_problem, dense_of, sparse_sums_of
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.spreading import iterate
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import Spectrum
 from biglp._core.errors import StoppedShortWarning
-from biglp._propagate.iteration import iterate
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import Spectrum
 from small_graphs import factor_problem, scores_of, sums_of
 
 ALPHAS = (0.01, 0.5, 0.99)

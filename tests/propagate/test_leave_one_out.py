@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import Spectrum
 from biglp._graph.anchors import NEAREST
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import Spectrum
 from helpers import anchor_graph, soft_problem
 from small_graphs import factor_problem, sums_of
 

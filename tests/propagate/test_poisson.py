@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.leave_one_out import LabelledRows
+from biglp._algebra.poisson import constant_mode, gain, leave_one_out_poisson, poisson_coefficients
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import Spectrum
 from biglp._graph.normalise import Normalisation
-from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.poisson import (
-    constant_mode,
-    gain,
-    leave_one_out_poisson,
-    poisson_coefficients,
-)
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import Spectrum
 from small_graphs import anchor_blobs, positive_factor, sums_of
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.posterior import LAST, OVERLAP, Posterior, choose_batch
 from biglp._fit.sample_graph import leading_eigenpairs
-from biglp._propagate.posterior import LAST, OVERLAP, Posterior, choose_batch
 from helpers import blobs
 
 ALPHA = 0.9

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra.ridge import START, blend, held_out_mean, held_out_values
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import Spectrum
 from biglp._labels.targets import encode_targets
-from biglp._propagate.regression import START, blend, held_out_mean, held_out_values
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import Spectrum
 from helpers import measured_problem
 
 

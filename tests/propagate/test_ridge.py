@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import Ridge as DenseRidge
 
-from biglp._propagate.ridge import PENALTIES, fit_ridge
+from biglp._algebra.ridge import PENALTIES, fit_ridge
 
 
 @pytest.mark.parametrize("kind", ["tall", "wide", "sparse"])

@@ -5,12 +5,11 @@ import pytest
 from scipy import sparse
 
 import reference as ref
+from biglp._algebra import systems as spectra
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
+from biglp._algebra.spreading import iterate, solve
+from biglp._algebra.systems import SparseSystem, Spectrum, is_sparse_rank, take_apart
 from biglp._graph.normalise import Normalisation
-from biglp._propagate import systems as spectra
-from biglp._propagate.closed_form import solve
-from biglp._propagate.iteration import iterate
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.systems import SparseSystem, Spectrum, is_sparse_rank, take_apart
 from small_graphs import (
     anchor_problem,
     dense_of,

@@ -10,6 +10,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from biglp._algebra.balance import given_prior
+from biglp._algebra.leave_one_out import LabelledRows
+from biglp._algebra.spreading import iterate
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import System
 from biglp._compiled import largest_column
 from biglp._core.arrays import Array, Rows, is_torch, namespace, to_numpy
 from biglp._core.settings import AnswerSettings
@@ -17,11 +22,6 @@ from biglp._core.size import Cost, Size
 from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
-from biglp._propagate.class_balance import given_prior
-from biglp._propagate.iteration import iterate
-from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import System
 from biglp._rows.source import sample_rows
 
 FEW_CLASSES = 16

@@ -7,6 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.balance import given_prior
+from biglp._algebra.own_graph import OwnGraphSystem
+from biglp._algebra.poisson import (
+    SMALLEST_GAP,
+    constant_mode,
+    leave_one_out_poisson,
+    mean_label,
+    poisson_coefficients,
+)
+from biglp._algebra.spreading import solve, without_noise
+from biglp._algebra.systems import DENSE_RANK, Spectrum, is_sparse_rank
 from biglp._answers.base import Learnt, Method, Problem
 from biglp._answers.shares import with_class_shares
 from biglp._answers.spreading import (
@@ -19,17 +30,6 @@ from biglp._answers.spreading import (
 from biglp._core.errors import ParameterError
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels
-from biglp._propagate.class_balance import given_prior
-from biglp._propagate.closed_form import solve, without_noise
-from biglp._propagate.own_graph import OwnGraphSystem
-from biglp._propagate.poisson import (
-    SMALLEST_GAP,
-    constant_mode,
-    leave_one_out_poisson,
-    mean_label,
-    poisson_coefficients,
-)
-from biglp._propagate.systems import DENSE_RANK, Spectrum, is_sparse_rank
 
 
 class PoissonMethod(Method):

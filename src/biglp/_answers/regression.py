@@ -7,6 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.ridge import (
+    FLOOR,
+    MIN_HELD_OUT,
+    blend,
+    fit_ridge,
+    held_out_mean,
+    held_out_values,
+    smoothed,
+)
+from biglp._algebra.spreading import without_noise
 from biglp._answers.base import Answer, Learnt, Method, Problem
 from biglp._answers.spreading import ALPHAS
 from biglp._answers.standard import centre_and_spread, to_float64
@@ -14,16 +24,6 @@ from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
-from biglp._propagate.closed_form import without_noise
-from biglp._propagate.regression import (
-    FLOOR,
-    MIN_HELD_OUT,
-    blend,
-    held_out_mean,
-    held_out_values,
-    smoothed,
-)
-from biglp._propagate.ridge import fit_ridge
 from biglp._rows.source import sample_rows
 
 DEFAULT_ALPHA = 0.9

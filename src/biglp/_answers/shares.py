@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from biglp._algebra.balance import share_offsets
+from biglp._algebra.poisson import mean_label
 from biglp._answers.base import Problem
 from biglp._labels.labels import Labels
-from biglp._propagate.class_shares import share_offsets
-from biglp._propagate.poisson import mean_label
 
 if TYPE_CHECKING:
     from biglp._answers.spreading import SpreadingAnswer
@@ -22,7 +22,7 @@ SHARES_SAMPLE = 10_000
 def with_class_shares(answer: SpreadingAnswer, problem: Problem[Labels]) -> SpreadingAnswer:
     """Move an answer's scores so that a sample of rows gets the class shares of the labels.
 
-    √d is the constant mode of the graph, √d = F̄·s (:mod:`biglp._propagate.class_shares`).
+    √d is the constant mode of the graph, √d = F̄·s (:mod:`biglp._algebra.balance`).
     """
     column_sums = problem.graph.features.normalisation.column_sums
     mode = problem.sums.constant if column_sums is None else column_sums

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.balance import class_mass, given_prior, power_prior
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
+from biglp._algebra.poisson import centred, mean_label
+from biglp._algebra.spreading import without_noise
 from biglp._answers.base import Answer, Learnt, Method, Problem
 from biglp._answers.shares import with_class_shares
 from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels, OwnLabels
-from biglp._propagate.class_balance import class_mass, given_prior, power_prior
-from biglp._propagate.closed_form import without_noise
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out
-from biglp._propagate.poisson import centred, mean_label
 
 ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 DEFAULT_ALPHA = 0.99

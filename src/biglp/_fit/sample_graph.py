@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._algebra.sums import apply_mixing
 from biglp._compiled import column_sums
 from biglp._core.arrays import to_dense, to_numpy
 from biglp._core.threads import one_blas_thread
@@ -20,7 +21,6 @@ from biglp._graph.anchors import AnchorFactor
 from biglp._graph.factor import FeatureMap
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
-from biglp._propagate.sums import apply_mixing
 from biglp._rows.source import sample_indices
 from biglp._transforms.project import leading_directions
 

@@ -5,7 +5,7 @@
    becomes a candidate with a probability that grows with u. The random number of a row depends on
    the seed and its row number alone, so that no cut into blocks and no engine changes the
    candidates. Blocks return a few thousand row numbers in all, whatever n is.
-3. The candidates' features are fetched, and :mod:`biglp._propagate.posterior` chooses among them.
+3. The candidates' features are fetched, and :mod:`biglp._algebra.posterior` chooses among them.
 
 The choice is a draw and not an arg-max: rows are drawn in proportion to u^a, times what else
 counts, by adding Gumbel noise, made of the same random numbers, to the logarithm. The very largest
@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.posterior import Posterior, choose_batch
+from biglp._algebra.systems import MOST_LABELLED
 from biglp._answers.base import Answer
 from biglp._compiled import largest_column
 from biglp._core.arrays import to_numpy
@@ -30,8 +32,6 @@ from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Spectrum
 from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
-from biglp._propagate.dense_system import MOST_LABELLED
-from biglp._propagate.posterior import Posterior, choose_batch
 from biglp._rows.source import row_noise, sample_indices
 
 POOL_SAMPLE = 4000

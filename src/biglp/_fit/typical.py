@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from biglp._algebra.posterior import ALPHA
 from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Sample
 from biglp._graph.graph import Graph
-from biglp._propagate.posterior import ALPHA
 from biglp._rows.source import sample_indices
 
 TYPICAL_SAMPLE, SAMPLE_BYTES, LEAST_SAMPLE = 4000, 64 << 20, 500

@@ -1,6 +1,6 @@
 """Classes that nobody has labelled: a group of rows that is unlike all labelled ones.
 
-The variance that the labels leave open (:mod:`biglp._propagate.posterior`), as a share v_i of what
+The variance that the labels leave open (:mod:`biglp._algebra.posterior`), as a share v_i of what
 was open before, is large at rows that no label says much about. Some rows always are; the question
 is whether more are than labels of the known classes would leave. So labels are drawn again: for
 each class as many as it has, at random from the rows that the model calls that class. When all
@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.posterior import ALPHA, Posterior
 from biglp._answers.base import SAMPLE, Answer, Problem
 from biglp._compiled import largest_column
 from biglp._core.arrays import to_numpy
@@ -32,7 +33,6 @@ from biglp._fit.sample_graph import Sample
 from biglp._fit.typical import clustered
 from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
-from biglp._propagate.posterior import ALPHA, Posterior
 from biglp._rows.source import sample_indices
 
 LEADING = 30

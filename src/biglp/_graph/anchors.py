@@ -17,6 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.systems import (
+    COLUMNS_AT_ONCE,
+    DENSE_ROWS_AT_ONCE,
+    KEPT_FACTORS,
+    MOST_SOLVED,
+    is_factored,
+    is_sparse_rank,
+)
 from biglp._compiled import is_search_worthwhile
 from biglp._core.arrays import (
     PAIR_BYTES,
@@ -42,8 +50,6 @@ from biglp._graph.factor import DENSE_COLUMNS, SWEEP_ENTRY
 from biglp._graph.kernels import Search, scatter, searched_at_once
 from biglp._graph.landmarks import LandmarkFactor
 from biglp._graph.stores import Packed
-from biglp._propagate.dense_system import DENSE_ROWS_AT_ONCE, KEPT_FACTORS, MOST_SOLVED
-from biglp._propagate.systems import COLUMNS_AT_ONCE, is_factored, is_sparse_rank
 
 POINTS, FALL = 2.3, 1.5
 """Points of accuracy that k landmarks lose to an endless number with a few labels of each class:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from biglp._algebra.systems import MOST_LABELLED
 from biglp._compiled import column_sums
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
@@ -25,7 +26,6 @@ from biglp._core.size import TORCH, Cost, Size
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.stores import FeatureStore, NoStore, Packed
-from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._rows import PreparedRows, Source
 from biglp._rows.source import sample_rows
 from biglp._transforms.project import PROJECT_ABOVE, text_bytes

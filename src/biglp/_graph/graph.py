@@ -22,6 +22,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy import sparse
 
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import System, is_sparse_rank, take_apart
 from biglp._compiled import column_sums, compiled_blocks, gram_matrix
 from biglp._core.arrays import Array, Rows, Ties, like, to_csr, to_numpy
 from biglp._core.blocks import Block
@@ -32,8 +34,6 @@ from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._output import Sink
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import System, is_sparse_rank, take_apart
 from biglp._rows import PreparedRows
 from biglp._rows.source import sample_indices, sample_rows
 

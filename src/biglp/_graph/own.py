@@ -8,7 +8,7 @@ spreading needs, and a tie of a row to itself says nothing about its neighbours,
 Half a tie is left where only one of two rows names the other, as in a k-NN graph.
 
 S is no product of n × r features: the features of a row are its row of S, and what stands for H, B
-and t is S, Y and S·1 (:mod:`biglp._propagate.own_graph`), without a sweep. The graph stays in
+and t is S, Y and S·1 (:mod:`biglp._algebra.own_graph`), without a sweep. The graph stays in
 memory as a whole, on every process.
 
 A new row i has ties a_ij to the training rows, the degree d_i = Σ_j a_ij, and the features
@@ -24,6 +24,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from biglp._algebra.own_graph import OwnGraphSystem, columns_at_once
+from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import System
 from biglp._core.arrays import Array, Rows, check_finite
 from biglp._core.blocks import Block
 from biglp._core.errors import BadRowsError, ParameterError
@@ -35,9 +38,6 @@ from biglp._graph.graph import Features, Graph
 from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._propagate.own_graph import OwnGraphSystem, columns_at_once
-from biglp._propagate.sums import GramSums
-from biglp._propagate.systems import System
 from biglp._rows import Source
 
 ENTRY_BYTES = 12

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
+from biglp._algebra.systems import DenseSystem, Spectrum
 from biglp._answers.committee.nearest import (
     DISTANCES,
     MAX_BYTES,
@@ -22,7 +23,6 @@ from biglp._core.parameters import EFFORTS
 from biglp._core.size import Size
 from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit
-from biglp._propagate.systems import DenseSystem, Spectrum
 from helpers import settings_of, threshold_table
 from reference import squared_distances
 

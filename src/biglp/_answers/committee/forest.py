@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from biglp._algebra.systems import MOST_LABELLED
 from biglp._answers.committee.growing import Table, drawn_counts, grow
 from biglp._answers.committee.growing_many import grow_many, growing_threads
 from biglp._answers.committee.member import (
@@ -37,7 +38,6 @@ from biglp._compiled import COMPILER_BYTES, LOOPS, has_compiler
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.size import Cost, Size
-from biglp._propagate.dense_system import MOST_LABELLED
 from biglp._transforms.project import PROJECT_ABOVE
 
 BLUR = 0.02

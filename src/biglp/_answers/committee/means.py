@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from biglp._algebra.leave_one_out import left_alone
 from biglp._answers.committee.member import Evidence, LinearModel, Member, MemberFit
 from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
-from biglp._propagate.leave_one_out import left_alone
 
 
 class MeansMember(Member):

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from biglp._algebra.balance import given_prior, power_prior, share_offsets
+from biglp._algebra.poisson import mean_label
+from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._answers.base import HeldOut, Learnt, Method, Problem
 from biglp._answers.committee import MEMBERS
 from biglp._answers.committee.answer import CommitteeAnswer, WeightedModel
@@ -20,11 +23,6 @@ from biglp._core.settings import AnswerSettings
 from biglp._core.size import SKLEARN, Cost, Size, add_up
 from biglp._core.threads import threads_of_one
 from biglp._labels.labels import Labels
-from biglp._propagate.class_balance import given_prior, power_prior
-from biglp._propagate.class_shares import share_offsets
-from biglp._propagate.dense_system import KEPT_FACTORS, MOST_LABELLED, DenseSystem
-from biglp._propagate.poisson import mean_label
-from biglp._propagate.systems import SparseSystem
 from biglp._rows.prepared import KEPT_BYTES
 from biglp._transforms.project import PROJECT_ABOVE
 

@@ -2,7 +2,7 @@
 
 Column j of F divided by its mass is the distribution over rows of a walk that starts at the labels
 of class j, so n·F_ij / Σ_i F_ij is 1 on average for every class, however many labels it has.
-Leave-one-out is exact and free (:mod:`biglp._propagate.leave_one_out`).
+Leave-one-out is exact and free (:mod:`biglp._algebra.leave_one_out`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Self
 
 import numpy as np
 
+from biglp._algebra.balance import class_mass
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._algebra.systems import System
 from biglp._answers.committee.columns import row_maxima
 from biglp._answers.committee.member import Asked, Evidence, Member, MemberFit, MemberModel, Starts
 from biglp._core.arrays import Array, namespace
-from biglp._propagate.class_balance import class_mass
-from biglp._propagate.leave_one_out import LabelledRows, leave_one_out, left_alone
-from biglp._propagate.systems import System
 
 STARTS: dict[float, Starts] = {
     0.9: {

@@ -1,6 +1,6 @@
 """Label propagation on a graph that is given as S itself, sparse and n × n.
 
-The formulas of :mod:`biglp._propagate.systems` hold for features that are rows of S, if S and Y
+The formulas of :mod:`biglp._algebra.systems` hold for features that are rows of S, if S and Y
 stand for H and B (F is n × c, S symmetric without a diagonal, ρ(S) = 1):
 
     F = (1−α)(I − αS)⁻¹Y = (1−α)Y + S·C,      C = α(1−α)(I − αS)⁻¹Y.
@@ -29,10 +29,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._propagate.conjugate import conjugate_gradients, energies, solve_in_layers
-from biglp._propagate.dense_system import MOST_SOLVED
-from biglp._propagate.poisson import SMALLEST_GAP, centred
-from biglp._propagate.systems import COLUMNS_AT_ONCE, SparseSystem
+from biglp._algebra.conjugate import conjugate_gradients, energies, solve_in_layers
+from biglp._algebra.poisson import SMALLEST_GAP, centred
+from biglp._algebra.systems import COLUMNS_AT_ONCE, MOST_SOLVED, SparseSystem
 
 MOST_NUMBERS = 1 << 22
 """Numbers in an array of several columns that are solved for at once."""

@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._propagate.leave_one_out import LabelledRows
-from biglp._propagate.systems import Spectrum
+from biglp._algebra.leave_one_out import LabelledRows
+from biglp._algebra.systems import Spectrum
 
 SMALLEST_GAP = 1e-6
 """1 − λ below which two parts of the graph count as hardly connected: sums of float32 numbers do

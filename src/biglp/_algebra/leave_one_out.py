@@ -2,7 +2,7 @@
 
 F is linear in Y and unlabelled rows are zero in Y, so deleting the label of row i takes its own
 contribution away and changes nothing else. With F̄_L the features of the labelled rows (ℓ × r) and
-K = α(1−α)(I − αH)⁻¹ of :mod:`biglp._propagate.systems`,
+K = α(1−α)(I − αH)⁻¹ of :mod:`biglp._algebra.systems`,
 
     f_i without its own label = F̄_i·K·B − (F̄_i·K·F̄_iᵀ)·w_i·y_i,
 
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from biglp._propagate.class_balance import total_mass
-from biglp._propagate.systems import System
+from biglp._algebra.balance import total_mass
+from biglp._algebra.systems import System
 
 
 @dataclass(frozen=True)
