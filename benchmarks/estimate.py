@@ -23,8 +23,8 @@ from scipy.optimize import minimize
 
 from accuracy_data import SETS, load
 from biglp import LowRankLabelPropagation
-from biglp._answers import estimate
-from biglp._answers.committee import appraisal
+from biglp._learn import accuracy as estimate
+from biglp._learn.committee import method as appraisal
 
 ROWS = 6000
 DRAWN = [("random", 50), ("random", 100), ("random", 500), ("by class", 5), ("by class", 20)]

@@ -18,7 +18,6 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._algebra.balance import given_prior, power_prior, share_offsets
-from biglp._answers.spreading import as_probabilities
 from biglp._core.arrays import Rows, to_numpy
 from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._core.memory import format_bytes, parse_memory
@@ -26,6 +25,7 @@ from biglp._core.parameters import checked, fraction, is_auto, one_of, positive,
 from biglp._graph.kernels import check_bandwidth
 from biglp._graph.linear import shifted
 from biglp._labels.labels import Labels, encode_labels
+from biglp._learn.spreading import as_probabilities
 from biglp._rows import PreparedRows, as_source
 from biglp._rows.source import explain_bad_rows
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._answers.coverage import ALARM, FEWEST, unseen_share
+from biglp._learn.accuracy import ALARM, FEWEST, unseen_share
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from biglp._answers.estimate import HeldOutLabels, estimate_accuracy, next_labels
+from biglp._learn.accuracy import HeldOutLabels, estimate_accuracy, next_labels
 
 
 def calibrated(n, classes, seed, sharpness=2.0):

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from biglp._answers import ANSWERS, FILTERS, METHODS
-from biglp._answers.base import Answer, Learnt, Method
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError, ParameterError
 from biglp._core.size import Cost, Size
@@ -19,6 +17,8 @@ from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
 from biglp._labels.labels import encode_labels
+from biglp._learn import ANSWERS, FILTERS, METHODS
+from biglp._learn.base import Answer, Learnt, Method
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from helpers import blobs, model, rows_in_a_block, settings_of

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._answers.spreading import SpreadingAnswer
 from biglp._labels.labels import OwnLabels
+from biglp._learn.spreading import SpreadingAnswer
 from helpers import blobs, model, raw_scores
 
 ALPHA = 0.9

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from biglp._answers.standard import centre_and_spread
+from biglp._learn.base import centre_and_spread
 
 
 def test_one_scale_keeps_small_components_small():

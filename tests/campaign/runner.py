@@ -24,7 +24,7 @@ LOADED = (
     "biglp._jobs.predict",
     "biglp._output.table",
     "biglp._tables.delimited",
-    "biglp._answers.committee.method",
+    "biglp._learn.committee.method",
     "biglp.cli.running",
     "biglp.estimators",
     "scipy.sparse",

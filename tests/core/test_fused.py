@@ -9,7 +9,6 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from biglp._answers.spreading import SpreadingAnswer
 from biglp._compiled import gpu as fused
 from biglp._compiled import gram_matrix
 from biglp._compiled.gpu import tiles as trial
@@ -20,6 +19,7 @@ from biglp._graph.kernels import gaussian, nearest_landmarks
 from biglp._graph.kmeans import assign_block
 from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import OwnLabels
+from biglp._learn.spreading import SpreadingAnswer
 from helpers import blocks_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
-from biglp._answers import ANSWERS, METHODS
-from biglp._answers.committee import MEMBERS
 from biglp._core.registry import Registry
 from biglp._graph import FACTORS
+from biglp._learn import ANSWERS, METHODS
+from biglp._learn.committee import MEMBERS
 from cli_tools import run_python
 
 

@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.spreading import SpreadingAnswer
 from biglp._compiled import column_sums
 from biglp._core.arrays import (
     Ties,
@@ -31,6 +30,7 @@ from biglp._graph.linear import LinearFactor, column_minimums
 from biglp._graph.normalise import Normalisation
 from biglp._graph.nystrom import NystromFactor
 from biglp._labels.labels import OwnLabels
+from biglp._learn.spreading import SpreadingAnswer
 from helpers import blobs, blocks_of, clear_rows, model, rows_in_a_block
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._answers.base import HeldOut
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._fit.check import known_doubts
 from biglp._fit.evidence import LEAST_SAMPLE, Evidence, Look
 from biglp._fit.examples import EACH, ENTRIES, MOST_CLASSES, PARTS, largest_entries
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.reliability import reliability
 from biglp._labels.labels import encode_labels
+from biglp._learn.accuracy import reliability
+from biglp._learn.base import HeldOut
 from biglp._output import NoSink
 from biglp._rows import as_source
 from helpers import blobs, rows_in_a_block

@@ -164,7 +164,7 @@ def test_labels_in_a_table_count_pyarrow(data, tmp_path):
 
 def test_many_classes_count_where_the_graph_chooses():
     """Leave-one-out holds ten arrays of labelled rows by classes; six used to be counted."""
-    from biglp import _answers
+    from biglp import _learn as _answers
     from biglp._algebra.systems import MOST_LABELLED
     from biglp._core.settings import Settings
     from biglp._core.size import Size

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._answers.spreading import SpreadingAnswer
 from biglp._core.blocks import cut_rows
 from biglp._core.errors import DegreeWarning, UnreachedRowsWarning
 from biglp._engines import SerialEngine, ThreadEngine
@@ -20,6 +19,7 @@ from biglp._graph.anchors import AnchorFactor
 from biglp._graph.graph import Graph
 from biglp._graph.stores import MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import encode_labels
+from biglp._learn.spreading import SpreadingAnswer
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from helpers import (

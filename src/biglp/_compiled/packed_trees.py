@@ -28,7 +28,7 @@ PLACES, MOST_FEATURES = 1 << PLACE_BITS, 1 << (32 - PLACE_BITS)
 
 
 class Trees(Protocol):
-    """The arrays of :class:`biglp._answers.committee.forest.Forest` that are packed."""
+    """The arrays of :class:`biglp._learn.committee.forest.Forest` that are packed."""
 
     features: np.ndarray
     thresholds: np.ndarray

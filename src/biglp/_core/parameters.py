@@ -513,7 +513,7 @@ METHOD = group(
     filter=Parameter(
         "auto",
         "How labels spread; auto is the committee, or spreading with a factor.",
-        choices=("auto", "biglp._answers:FILTERS"),
+        choices=("auto", "biglp._learn:FILTERS"),
     ),
     clamp=Parameter(
         "soft",

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from biglp._answers.base import SAMPLE
 from biglp._core.threads import threads_of_one
 from biglp._engines import Engine
+from biglp._learn.base import SAMPLE
 from biglp._rows import PreparedRows
 
 T = TypeVar("T")

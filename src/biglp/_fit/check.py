@@ -1,7 +1,7 @@
 """Which given labels are probably wrong, of all labels that can be looked at.
 
 A fit leaves behind what is said of labelled rows without their own labels, of at most a few
-thousand (:class:`biglp._answers.base.HeldOut`). The other labels, and all of them where the method
+thousand (:class:`biglp._learn.base.HeldOut`). The other labels, and all of them where the method
 holds none out, are withheld in folds: the method learns from labels outside the fold, on the graph
 of the fit, and the fold's rows are asked. No sweep over the rows.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from biglp._answers.base import Answer, HeldOut, Problem
 from biglp._core.arrays import to_numpy
 from biglp._fit.learning import learn
 from biglp._fit.pipeline import Pipeline
@@ -18,6 +17,7 @@ from biglp._fit.prepare import Prepared
 from biglp._fit.relabel import ROWS_AT_ONCE, with_only
 from biglp._labels.doubts import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
+from biglp._learn.base import Answer, HeldOut, Problem
 from biglp._rows.source import explained
 
 MOST_LEARNT = 20_000

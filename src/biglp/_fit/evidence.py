@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Answer
 from biglp._core.arrays import to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._fit.examples import Examples, Sampled, choose_examples
@@ -23,6 +22,7 @@ from biglp._fit.sample_graph import DENSE_RANK, ROWS_PER_GROUP
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
+from biglp._learn.base import Answer
 from biglp._rows.source import among, sample_indices
 
 SAMPLE, LEAST_SAMPLE = 10_000, 500

@@ -6,10 +6,10 @@ from typing import Any
 
 from scipy import sparse
 
-from biglp._answers import METHODS
-from biglp._answers.base import Learnt, Problem
 from biglp._core.memory import give_back
 from biglp._core.threads import blas_threads_for
+from biglp._learn import METHODS
+from biglp._learn.base import Learnt, Problem
 
 
 def learn(problem: Problem[Any]) -> Learnt:

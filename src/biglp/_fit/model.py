@@ -14,8 +14,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from biglp._answers import ANSWERS
-from biglp._answers.base import Answer
 from biglp._core.blocks import cut_rows
 from biglp._core.device import Place, chosen_device
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
@@ -31,6 +29,8 @@ from biglp._fit.report import Report
 from biglp._graph import FACTORS
 from biglp._graph.graph import Features, Graph
 from biglp._graph.normalise import Normalisation
+from biglp._learn import ANSWERS
+from biglp._learn.base import Answer
 from biglp._rows import PreparedRows, Source
 from biglp._rows.encoding import Encoding
 from biglp._transforms import Chain

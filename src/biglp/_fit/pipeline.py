@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers import ANSWERS, METHODS
-from biglp._answers.base import HeldOut, Learnt, Problem, View
 from biglp._core.device import Stopwatch, is_card_full
 from biglp._core.errors import (
     BigLPWarning,
@@ -33,7 +31,6 @@ from biglp._fit.learning import learn
 from biglp._fit.model import Model, ModelView
 from biglp._fit.plan import Plan
 from biglp._fit.prepare import Prepared, choose_store, prepare
-from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.typical import typical_rows
@@ -44,6 +41,9 @@ from biglp._graph.graph import Answered, Answerer, Graph
 from biglp._graph.own import OwnGraph
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
+from biglp._learn import ANSWERS, METHODS
+from biglp._learn.accuracy import reliability
+from biglp._learn.base import HeldOut, Learnt, Problem, View
 from biglp._output import Sink
 from biglp._rows import Source
 from biglp._rows.source import explained

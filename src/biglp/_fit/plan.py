@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from biglp._answers import METHODS
 from biglp._compiled import LOOPS, LOOPS_BYTES
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.device import PINNED_BYTES, Place
@@ -33,6 +32,7 @@ from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine
 from biglp._graph import FACTORS
 from biglp._graph.factor import FeatureMap
+from biglp._learn import METHODS
 from biglp._rows import PreparedRows
 
 PROCESS_BYTES = 63 << 20

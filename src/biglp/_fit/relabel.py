@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers import METHODS
-from biglp._answers.base import Problem, View
 from biglp._labels.labels import Labels, merged_labels
+from biglp._learn import METHODS
+from biglp._learn.base import Problem, View
 
 ROWS_AT_ONCE = 1000
 """Chosen rows that are fetched together; their dense features are r float64 numbers each."""

@@ -23,7 +23,6 @@ import numpy as np
 
 from biglp._algebra.posterior import Posterior, choose_batch
 from biglp._algebra.systems import MOST_LABELLED
-from biglp._answers.base import Answer
 from biglp._compiled import largest_column
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
@@ -32,6 +31,7 @@ from biglp._core.threads import one_blas_thread
 from biglp._fit.sample_graph import Spectrum
 from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
+from biglp._learn.base import Answer
 from biglp._rows.source import row_noise, sample_indices
 
 POOL_SAMPLE = 4000

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from biglp._algebra.posterior import ALPHA, Posterior
-from biglp._answers.base import SAMPLE, Answer, Problem
 from biglp._compiled import largest_column
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import UnlikeLabelsWarning
@@ -33,6 +32,7 @@ from biglp._fit.sample_graph import Sample
 from biglp._fit.typical import clustered
 from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
+from biglp._learn.base import SAMPLE, Answer, Problem
 from biglp._rows.source import sample_indices
 
 LEADING = 30

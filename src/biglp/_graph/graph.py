@@ -162,7 +162,7 @@ def quick_to_multiply(features: Array, compiled: bool) -> Array:
 
 
 class Answerer(Protocol):
-    """What the sweep asks of an answer; :class:`biglp._answers.base.Answer` is the base of all."""
+    """What the sweep asks of an answer; :class:`biglp._learn.base.Answer` is the base of all."""
 
     @property
     def needs_rows(self) -> bool:

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import Problem
 from biglp._core.arrays import to_dense
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.blocks import Plan as Cut
@@ -41,6 +40,7 @@ from biglp._jobs.inputs import LABEL_OPTIONS
 from biglp._labels.codes import Marks
 from biglp._labels.labels import Labels
 from biglp._labels.reading import Gathered, LabelInput
+from biglp._learn.base import Problem
 from biglp._output import NoSink
 from biglp._rows import InputFiles, ReadOptions, Source
 from biglp._rows.format import FileFacts, Probe

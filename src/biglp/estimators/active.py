@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from biglp._answers.base import HeldOut, Problem
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.parameters import positive_integer
@@ -20,12 +19,13 @@ from biglp._fit.learning import learn
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
 from biglp._fit.relabel import relabelled
-from biglp._fit.reliability import reliability
 from biglp._fit.report import Report
 from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._fit.unlike import unlike_labels
 from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, merged_labels
+from biglp._learn.accuracy import reliability
+from biglp._learn.base import HeldOut, Problem
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from biglp._rows.source import explained

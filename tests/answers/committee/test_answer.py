@@ -3,13 +3,16 @@
 import numpy as np
 from scipy.special import softmax
 
-from biglp._answers.committee.answer import CommitteeAnswer, WeightedModel, scaled_logits
-from biglp._answers.committee.forest import grow_forest
-from biglp._answers.committee.member import LinearModel
-from biglp._answers.committee.nearest import (
-    Nearest,
+from biglp._learn.committee.answer import (
+    CommitteeAnswer,
+    GraphModel,
+    WeightedModel,
+    graph_logits,
+    scaled_logits,
 )
-from biglp._answers.committee.spread import GraphModel, graph_logits
+from biglp._learn.committee.forest import grow_forest
+from biglp._learn.committee.member import LinearModel
+from biglp._learn.committee.nearest import Nearest
 
 
 def test_the_answer_is_the_formula():

@@ -8,9 +8,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee.appraisal import graph_helped
 from biglp._core.errors import LabelRegionWarning
 from biglp._engines import SerialEngine
+from biglp._learn.committee.method import graph_helped
 from helpers import blobs, rows_in_a_block
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biglp._answers.committee.columns import row_maxima, row_sums
+from biglp._learn.committee.answer import row_maxima, row_sums
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

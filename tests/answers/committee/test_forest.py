@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from biglp._answers.committee.forest import (
+from biglp._core.parameters import EFFORTS
+from biglp._core.size import Size
+from biglp._learn.committee.forest import (
     BLUR,
     MOST_BYTES,
     ForestMember,
@@ -15,8 +17,6 @@ from biglp._answers.committee.forest import (
     grow_forest,
     lost_shares,
 )
-from biglp._core.parameters import EFFORTS
-from biglp._core.size import Size
 from helpers import threshold_table
 
 TREES = EFFORTS["balanced"].trees
@@ -25,7 +25,7 @@ TREES = EFFORTS["balanced"].trees
 @pytest.fixture
 def many(monkeypatch):
     """Trees are grown as they are from many labels."""
-    monkeypatch.setattr("biglp._answers.committee.forest.SIDE_BY_SIDE", 0)
+    monkeypatch.setattr("biglp._learn.committee.forest.SIDE_BY_SIDE", 0)
 
 
 class TestForest:
@@ -74,8 +74,8 @@ class TestForest:
 
 def test_the_trees_are_copied_to_a_device_once_a_block(monkeypatch):
     pytest.importorskip("torch")
-    from biglp._answers.committee import tree_tensors as module
     from biglp._core.arrays import to_device
+    from biglp._learn.committee import trees as module
 
     rows, codes = threshold_table(12_000)
     monkeypatch.setattr(module, "DEVICE_WALKS", 1 << 16)

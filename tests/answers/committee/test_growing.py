@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from biglp._answers.committee.forest import Forest, grow_forest
-from biglp._answers.committee.growing import Table, drawn_counts, grow
+from biglp._learn.committee.forest import Forest, Table, drawn_counts, grow, grow_forest
 from helpers import threshold_table
 
 

@@ -6,9 +6,9 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee import logistic
-from biglp._answers.committee.logistic import STRENGTH, fit_logistic, folds, held_out_loss
-from biglp._answers.standard import centre_and_spread
+from biglp._learn.base import centre_and_spread
+from biglp._learn.committee import logistic
+from biglp._learn.committee.logistic import STRENGTH, fit_logistic, folds, held_out_loss
 from helpers import threshold_table
 
 NOBODY = np.empty(0, dtype=np.int64)

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee.means import fit_class_means
-from biglp._answers.standard import centre_and_spread
+from biglp._learn.base import centre_and_spread
+from biglp._learn.committee.means import fit_class_means
 from helpers import threshold_table
 from reference import class_mean_logits, squared_distances
 

@@ -10,7 +10,11 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._algebra.systems import DenseSystem, Spectrum
-from biglp._answers.committee.nearest import (
+from biglp._core.parameters import EFFORTS
+from biglp._core.size import Size
+from biglp._engines import ThreadEngine
+from biglp._fit.plan import plan_fit
+from biglp._learn.committee.nearest import (
     DISTANCES,
     MAX_BYTES,
     MAX_LABELS,
@@ -19,10 +23,6 @@ from biglp._answers.committee.nearest import (
     Nearest,
     count_voters,
 )
-from biglp._core.parameters import EFFORTS
-from biglp._core.size import Size
-from biglp._engines import ThreadEngine
-from biglp._fit.plan import plan_fit
 from helpers import settings_of, threshold_table
 from reference import squared_distances
 
@@ -70,13 +70,13 @@ class TestNearest:
         rows, codes = threshold_table(300)
         nearest = voters(rows[:80], np.eye(4)[codes[:80]])
         whole = nearest.of(rows)
-        monkeypatch.setattr("biglp._answers.committee.nearest.DISTANCES", 80 * 7)
+        monkeypatch.setattr("biglp._learn.committee.nearest.DISTANCES", 80 * 7)
         np.testing.assert_array_equal(nearest.of(rows), whole)
         np.testing.assert_allclose(nearest.of(torch.from_numpy(rows)), whole, atol=1e-6)
 
     @pytest.mark.parametrize("few", [0, 8], ids=["product", "tree"])
     def test_tree_and_product_agree(self, few, monkeypatch):
-        monkeypatch.setattr("biglp._answers.committee.nearest.FEW_FEATURES", few)
+        monkeypatch.setattr("biglp._learn.committee.nearest.FEW_FEATURES", few)
         rng = np.random.default_rng(3)
         rows = rng.normal(size=(200, 3)).astype(np.float32)
         nearest = voters(rows[:120], np.eye(3)[rng.integers(3, size=120)])

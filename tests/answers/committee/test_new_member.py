@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee import MEMBERS
-from biglp._answers.committee.member import Member, MemberFit, MemberModel, everywhere
 from biglp._core.arrays import like, namespace
 from biglp._core.errors import ModelFileError
 from biglp._core.size import Cost, Size
 from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit
+from biglp._learn.committee import MEMBERS
+from biglp._learn.committee.member import Member, MemberFit, MemberModel, everywhere
 from cli_tools import done
 from helpers import rows_in_a_block, settings_of
 

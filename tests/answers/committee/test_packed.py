@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from biglp._answers.committee.forest import Forest, grow_forest
 from biglp._compiled import packed_trees as packed
 from biglp._compiled.packed_trees import Packed
+from biglp._learn.committee.forest import Forest, grow_forest
 
 
 def noise(n_labels, n_classes, seed=0):

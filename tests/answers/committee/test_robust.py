@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee import robust
-from biglp._answers.committee.method import CommitteeMethod
+from biglp._learn.committee import method as robust
+from biglp._learn.committee.method import CommitteeMethod
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
 

@@ -6,13 +6,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee.seeded import (
-    ITERATIONS,
-    LABEL_WEIGHT,
-    SHARPNESS,
-    nearness,
-    seeded_means,
-)
+from biglp._learn.committee.means import ITERATIONS, LABEL_WEIGHT, SHARPNESS, nearness, seeded_means
 
 
 def texts(n=600, seed=0):

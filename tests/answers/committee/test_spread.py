@@ -5,8 +5,8 @@ import pytest
 from sklearn.datasets import make_moons
 
 from biglp import LowRankLabelPropagation
-from biglp._answers.committee import spread
-from biglp._answers.committee.spread import DEPTH, graph_logits
+from biglp._learn.committee import answer as spread
+from biglp._learn.committee.answer import DEPTH, graph_logits
 
 DENSITIES = np.array([[1.0, 1e-3, 0.0], [0.0, 0.0, 0.0], [1e-20, 1e-22, 0.0]])
 

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from biglp._answers.committee import walks
-from biglp._answers.committee.forest import CHUNK, ForestMember, grow_forest
 from biglp._compiled import COMPILER_BYTES, LOOPS
 from biglp._core.size import Size
+from biglp._learn.committee import trees as walks
+from biglp._learn.committee.forest import CHUNK, ForestMember, grow_forest
 from helpers import threshold_table
 
 
@@ -73,7 +73,7 @@ def test_a_few_new_rows_load_nothing():
     code = """if True:
         import sys
         import numpy as np
-        from biglp._answers.committee.forest import Forest
+        from biglp._learn.committee.forest import Forest
         one = np.zeros(1, dtype=np.int64)
         far = np.full(1, np.inf, dtype=np.float32)
         forest = Forest(one, far, one, np.ones((1, 2), dtype=np.float32), one, one)
@@ -88,12 +88,12 @@ def test_the_compiled_walk_is_in_the_plan_of_many_rows(monkeypatch):
         size = Size(n_rows, 10, 3, 100, 10.0, np.dtype("float32"))
         return ForestMember.cost(size)
 
-    monkeypatch.setattr("biglp._answers.committee.forest.has_compiler", lambda: True)
+    monkeypatch.setattr("biglp._learn.committee.forest.has_compiler", lambda: True)
     assert (planned(walks.FEW).libraries, planned(2 * walks.FEW).libraries) == (
         {LOOPS: 0},
         {LOOPS: COMPILER_BYTES},
     )
-    monkeypatch.setattr("biglp._answers.committee.forest.has_compiler", lambda: False)
+    monkeypatch.setattr("biglp._learn.committee.forest.has_compiler", lambda: False)
     assert planned(10**9).libraries == {LOOPS: 0}
     assert planned(10**9).fixed == planned(1000).fixed > 0
 

@@ -4,18 +4,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from biglp._answers.committee.answer import CUT
-from biglp._answers.committee.logistic import LogisticMember
-from biglp._answers.committee.means import MeansMember
-from biglp._answers.committee.member import MemberFit
-from biglp._answers.committee.spread import SpreadMember
-from biglp._answers.committee.weights import (
-    LEAST_SHARE,
-    PULL,
-    SIZE_PULL,
-    Trained,
-    find_weights,
-)
+from biglp._learn.committee.answer import CUT, SpreadMember
+from biglp._learn.committee.find_weights import LEAST_SHARE, PULL, SIZE_PULL, Trained, find_weights
+from biglp._learn.committee.logistic import LogisticMember
+from biglp._learn.committee.means import MeansMember
+from biglp._learn.committee.member import MemberFit
 
 SPREAD, LOGISTIC, PRIOR = 0.6, 0.1, 1.0
 """Starting weights."""

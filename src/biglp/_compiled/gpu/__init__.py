@@ -68,7 +68,7 @@ def column_sums(array: Tensor) -> Tensor | None:
 def shares(
     features: Tensor, coefficients: np.ndarray, prior: np.ndarray
 ) -> tuple[Tensor, int] | None:
-    """As :func:`biglp._answers.spreading.as_probabilities` of features times coefficients."""
+    """As :func:`biglp._learn.spreading.as_probabilities` of features times coefficients."""
     if coefficients.shape[1] > MOST_CLASSES or not usable(features, MOST_LANDMARKS):
         return None
     from biglp._compiled.gpu.answer import fused_shares

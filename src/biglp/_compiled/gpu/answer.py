@@ -1,6 +1,6 @@
 """Scores, class probabilities and the likeliest class of each row: one read, one write.
 
-What :func:`biglp._answers.spreading.as_probabilities` does with scores, where these are features
+What :func:`biglp._learn.spreading.as_probabilities` does with scores, where these are features
 times a few coefficients.
 """
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from biglp._answers.base import HeldOut, Learnt, Problem
 from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.settings import Settings
@@ -28,6 +27,7 @@ from biglp._fit.typical import typical_rows
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
+from biglp._learn.base import HeldOut, Learnt, Problem
 from biglp._output import ArraySink
 from biglp._pages.label.pool import PoolSource
 from biglp._rows import PreparedRows

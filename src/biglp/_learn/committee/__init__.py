@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING
 from biglp._core.registry import Registry
 
 if TYPE_CHECKING:
-    from biglp._answers.committee.member import Member
+    from biglp._learn.committee.member import Member
 
 MEMBERS: Registry[type[Member]] = Registry(
     {
-        "spread": "biglp._answers.committee.spread:SpreadMember",
-        "logistic": "biglp._answers.committee.logistic:LogisticMember",
-        "seeded k-means": "biglp._answers.committee.seeded:SeededMember",
-        "class means": "biglp._answers.committee.means:MeansMember",
-        "forest": "biglp._answers.committee.forest:ForestMember",
-        "nearest labels": "biglp._answers.committee.nearest:NearestMember",
+        "spread": "biglp._learn.committee.answer:SpreadMember",
+        "logistic": "biglp._learn.committee.logistic:LogisticMember",
+        "seeded k-means": "biglp._learn.committee.means:SeededMember",
+        "class means": "biglp._learn.committee.means:MeansMember",
+        "forest": "biglp._learn.committee.forest:ForestMember",
+        "nearest labels": "biglp._learn.committee.nearest:NearestMember",
     }
 )
 """Every member by its name, in the order in which they are added: one line each."""

@@ -17,13 +17,12 @@ from biglp._algebra.ridge import (
     smoothed,
 )
 from biglp._algebra.spreading import without_noise
-from biglp._answers.base import Answer, Learnt, Method, Problem
-from biglp._answers.spreading import ALPHAS
-from biglp._answers.standard import centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
+from biglp._learn.base import Answer, Learnt, Method, Problem, centre_and_spread, to_float64
+from biglp._learn.spreading import ALPHAS
 from biglp._rows.source import sample_rows
 
 DEFAULT_ALPHA = 0.9

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from biglp._core.registry import Registry
 
 if TYPE_CHECKING:
-    from biglp._answers.base import Answer, Method
+    from biglp._learn.base import Answer, Method
 
 METHODS: Registry[type[Method]] = Registry(
     {
-        "committee": "biglp._answers.committee.method:CommitteeMethod",
-        "spreading": "biglp._answers.spreading:SpreadingMethod",
-        "poisson": "biglp._answers.poisson:PoissonMethod",
-        "regression": "biglp._answers.regression:RegressionMethod",
+        "committee": "biglp._learn.committee.method:CommitteeMethod",
+        "spreading": "biglp._learn.spreading:SpreadingMethod",
+        "poisson": "biglp._learn.poisson:PoissonMethod",
+        "regression": "biglp._learn.regression:RegressionMethod",
     }
 )
 """Every method by its name: one line each."""
@@ -29,9 +29,9 @@ targets."""
 
 ANSWERS: Registry[type[Answer]] = Registry(
     {
-        "committee": "biglp._answers.committee.answer:CommitteeAnswer",
-        "spreading": "biglp._answers.spreading:SpreadingAnswer",
-        "regression": "biglp._answers.regression:RegressionAnswer",
+        "committee": "biglp._learn.committee.answer:CommitteeAnswer",
+        "spreading": "biglp._learn.spreading:SpreadingAnswer",
+        "regression": "biglp._learn.regression:RegressionAnswer",
     }
 )
 """Every kind of answer by its name in model files and checkpoints."""

@@ -18,18 +18,18 @@ from biglp._algebra.poisson import (
 )
 from biglp._algebra.spreading import solve, without_noise
 from biglp._algebra.systems import DENSE_RANK, Spectrum, is_sparse_rank
-from biglp._answers.base import Learnt, Method, Problem
-from biglp._answers.shares import with_class_shares
-from biglp._answers.spreading import (
+from biglp._core.errors import ParameterError
+from biglp._core.settings import AnswerSettings
+from biglp._labels.labels import Labels
+from biglp._learn.base import Learnt, Method, Problem
+from biglp._learn.committee.method import with_class_shares
+from biglp._learn.spreading import (
     DEFAULT_PRIOR_POWER,
     PRIOR_POWERS,
     SpreadingAnswer,
     balance_weights,
     rows_to_choose_by,
 )
-from biglp._core.errors import ParameterError
-from biglp._core.settings import AnswerSettings
-from biglp._labels.labels import Labels
 
 
 class PoissonMethod(Method):

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from biglp._answers.committee.answer import scaled_logits
-from biglp._answers.committee.member import (
+from biglp._learn.committee.answer import scaled_logits
+from biglp._learn.committee.member import (
     Evidence,
     Member,
     MemberFit,

@@ -11,12 +11,12 @@ from biglp._algebra.balance import class_mass, given_prior, power_prior
 from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
 from biglp._algebra.poisson import centred, mean_label
 from biglp._algebra.spreading import without_noise
-from biglp._answers.base import Answer, Learnt, Method, Problem
-from biglp._answers.shares import with_class_shares
 from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels, OwnLabels
+from biglp._learn.base import Answer, Learnt, Method, Problem
+from biglp._learn.committee.method import with_class_shares
 
 ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 DEFAULT_ALPHA = 0.99

@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from biglp._algebra.leave_one_out import LabelledRows
-from biglp._answers.base import Problem
-from biglp._answers.standard import Standard, centre_and_spread, to_float64
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
 from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
+from biglp._learn.base import Problem, Standard, centre_and_spread, to_float64
 from biglp._transforms import Chain, Parts
 
 ROWS = ("table", "clusters", "pixels", "text", "embedding")

@@ -17,9 +17,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from biglp._answers.committee.member import Evidence, LinearModel, Member, MemberFit
-from biglp._answers.standard import Standard, to_float64
 from biglp._core.arrays import Rows
+from biglp._learn.base import Standard, to_float64
+from biglp._learn.committee.member import Evidence, LinearModel, Member, MemberFit
 
 FOLDS = 5
 STRENGTH = 0.1

@@ -1,0 +1,287 @@
+"""The weighted answer of the committee for a block of rows.
+
+Member e says logits ℓ_e (b × c); they are centred within each row, divided by the member's usual
+size s_e, clipped at ±CUT and weighted:
+
+    p(class j | row) ∝ exp( b_j + Σ_e w_e · clip((ℓ_ej − mean_j ℓ_ej) / s_e) ).
+
+b holds the class prior with its weight, and takes off what members hold of it themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from biglp._algebra.balance import class_mass
+from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._algebra.systems import System
+from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namespace
+from biglp._labels.labels import OwnLabels
+from biglp._learn.base import Answer
+from biglp._learn.committee import MEMBERS
+from biglp._learn.committee.member import Asked, Evidence, Member, MemberFit, MemberModel, Starts
+
+# --------------------------------------------------------------------------------------------------
+# Sums and maxima of rows with a few columns.
+#
+# NumPy takes each row by itself, 15 to 40 ns of it, where adding one column to another takes less
+# than one. Up to seven numbers it adds in their order too, so that the bits are the same.
+
+
+FEW = 8
+"""Columns from which on NumPy adds in another order."""
+
+
+def row_sums(array: Array) -> Array:
+    """Sum of each row.  (b, c) → (b,)."""
+    if is_torch(array) or not 0 < array.shape[1] < FEW:
+        return array.sum(1)
+    total = array[:, 0].copy()
+    for column in array.T[1:]:
+        total += column
+    return total
+
+
+def row_maxima(array: Array) -> Array:
+    """Largest entry of each row; NaN where there is one.  (b, c) → (b,)."""
+    if is_torch(array) or not 0 < array.shape[1] < 2 * FEW:
+        return namespace(array).amax(array, 1)
+    largest = array[:, 0].copy()
+    for column in array.T[1:]:
+        np.maximum(largest, column, out=largest)
+    return largest
+
+
+# --------------------------------------------------------------------------------------------------
+# Label spreading at one α, as class densities.
+#
+# Column j of F divided by its mass is the distribution over rows of a walk that starts at the
+# labels of class j, so n·F_ij / Σ_i F_ij is 1 on average for every class, however many labels it
+# has. Leave-one-out is exact and free (:mod:`biglp._algebra.leave_one_out`).
+
+
+STARTS: dict[float, Starts] = {
+    0.9: {
+        "table": (0.06, 0.01),
+        "clusters": (0.35, 0.6),
+        "pixels": (0.0, 0.3),
+        "text": (0.02, 0.03),
+        "embedding": (0.1, 0.2),
+    },
+    0.99: {
+        "table": (0.01, 0.01),
+        "clusters": (0.7, 0.7),
+        "pixels": (1.15, 1.2),
+        "text": (0.15, 0.3),
+        "embedding": (0.45, 0.55),
+    },
+}
+"""The α that are asked, and their starting weights (see :mod:`.weights`)."""
+DEPTH = 10.0
+"""The graph calls no class less likely than e^−DEPTH times the likeliest. In a graph of parts that
+are hardly tied, logarithms go down to that of FLOOR: their usual size would be that of "not
+reached", and dividing by it would leave nothing of what is said among the classes that are."""
+FLOOR = 1e-30
+"""Density below which the graph knows nothing of a class, within what float32 can hold."""
+
+
+@dataclass(frozen=True)
+class GraphModel(MemberModel):
+    """Class densities by label spreading.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (p, c)
+        Features times this are class densities.
+    """
+
+    coefficients: np.ndarray
+
+    def logits(self, asked: Asked) -> Array:
+        """Logarithm of the densities that are ready."""
+        return graph_logits(next(asked.densities))
+
+
+@dataclass(frozen=True)
+class SpreadMember(Member):
+    """Label spreading at one α."""
+
+    name: str
+    alpha: float
+
+    words = "label spreading on the graph"
+    says_graph = True
+    model = GraphModel
+
+    @classmethod
+    def candidates(cls, evidence: Evidence) -> list[Self]:
+        """One for each α, or for the user's own."""
+        given = evidence.problem.settings.alpha
+        alphas = tuple(STARTS) if given is None else (given,)
+        return [cls(f"spread {alpha:g}", alpha) for alpha in alphas]
+
+    def start(self, evidence: Evidence) -> float:
+        """That of its α; the user's own has the weight of all."""
+        given = evidence.problem.settings.alpha
+        starts = STARTS.values() if given is not None else (STARTS[self.alpha],)
+        return sum(evidence.between(*one[evidence.kind]) for one in starts)
+
+    def learn(self, evidence: Evidence) -> MemberFit:
+        """Propagate, and leave each label out."""
+        problem = evidence.problem
+        coefficients, n_iter = problem.spread(self.alpha)
+        density = density_coefficients(problem.system, coefficients, self.alpha)
+        model = GraphModel(problem.sums.unmix(density))
+        sample = graph_logits(np.asarray(evidence.sample_features @ model.coefficients))
+        held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
+        return MemberFit(model, held_out, sample, n_iter)
+
+
+def graph_logits(densities: Array) -> Array:
+    """Logarithm of class densities; where the graph knows nothing they are all the same."""
+    logits = namespace(densities).log(densities.clip(min=FLOOR))
+    return logits.clip(min=row_maxima(logits)[:, None] - DEPTH)
+
+
+def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:
+    """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
+    sums = system.sums
+    mass = class_mass(sums.totals, coefficients, sums.counts, alpha)
+    return coefficients * (sums.n_rows / mass)
+
+
+def held_out_by_graph(system: System, labelled: LabelledRows, alpha: float) -> np.ndarray:
+    """Logits of each labelled row without its own label; NaN where it was its class's only one."""
+    scores, masses = leave_one_out(system, labelled, alpha)
+    alone = left_alone(system.sums.counts, labelled.targets(scores.shape[1]))
+    # A class without any other label has no mass; its row is left out below.
+    masses[alone] = 1.0
+    logits: np.ndarray = graph_logits(scores * (system.sums.n_rows / masses))
+    logits[alone] = np.nan
+    return logits
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+CUT = 8.0
+"""Largest logit of one member in units of its usual size: no single member decides alone."""
+LABEL_TRUST = 0.95
+"""Probability that a given label is right."""
+
+
+class WeightedModel(NamedTuple):
+    """What a member has learnt, with its usual size and weight; ``member`` names its kind."""
+
+    member: str
+    model: MemberModel
+    scale: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class CommitteeAnswer(Answer):
+    """What the members say of a row, weighted.
+
+    Attributes
+    ----------
+    bias : ndarray of shape (c,)
+        Weighted log-prior of the classes.
+    models : tuple of WeightedModel
+        In the order in which they are added.
+    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,), or None
+        Columns of the a models that say the graph, and of the b linear ones; None without any.
+    """
+
+    bias: np.ndarray
+    models: tuple[WeightedModel, ...]
+    coefficients: np.ndarray | None = field(init=False, repr=False)
+    slopes: np.ndarray | None = field(init=False, repr=False)
+    intercepts: np.ndarray | None = field(init=False, repr=False)
+
+    kind = "committee"
+    needs_rows = True
+
+    def __post_init__(self) -> None:
+        """Put side by side what is multiplied by the same features, or by the same rows."""
+        for name in ("coefficients", "slopes", "intercepts"):
+            columns = [getattr(one.model, name) for one in self.models]
+            found = [column for column in columns if column is not None]
+            object.__setattr__(self, name, np.hstack(found) if found else None)
+
+    def expect(self, n_rows: int) -> None:
+        """Tell the models how many rows will be asked about."""
+        for one in self.models:
+            one.model.expect(n_rows)
+
+    def outputs(
+        self, features: Array, rows: Rows = None, own: OwnLabels | None = None
+    ) -> tuple[Array, int]:
+        """Class probabilities of a block of rows; no label reaches some through the graph."""
+        c, n_unreached = len(self.bias), 0
+        densities = lines = iter(())
+        if self.coefficients is not None:
+            found = features @ like(features, self.coefficients)
+            densities, n_unreached = _columns(found, c), int((~(row_maxima(found) > FLOOR)).sum())
+        if self.slopes is not None and self.intercepts is not None:
+            found = rows @ like(rows, self.slopes)
+            lines = _columns(found + like(found, self.intercepts), c)
+        asked, total = Asked(rows, densities, lines), None
+        for one in self.models:
+            logits = one.weight * scaled_logits(one.model.logits(asked), one.scale)
+            if total is None:
+                total = logits + like(logits, self.bias)
+            else:
+                total += logits
+        xp = namespace(total)
+        highest = row_maxima(total)
+        check_finite(highest)  # new rows may be so far out that a product overflows
+        total -= highest[:, None]
+        answers = xp.exp(total)
+        answers /= row_sums(answers)[:, None]
+        if own is not None and len(own.rows):
+            # Every label leaves 1 − LABEL_TRUST of the doubt: two labels leave its square.
+            doubt = (1.0 - LABEL_TRUST) ** own.weights[:, None]
+            answers[own.rows] *= like(answers, doubt)
+            answers[own.rows] += like(answers, (1.0 - doubt) * own.shares)
+        return answers, n_unreached
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which the answer is rebuilt: those of model i begin with ``i.``."""
+        arrays = {
+            "bias": self.bias,
+            "members": np.array([one.member for one in self.models]),
+            "scales": np.array([one.scale for one in self.models]),
+            "weights": np.array([one.weight for one in self.models]),
+        }
+        for number, one in enumerate(self.models):
+            arrays |= {f"{number}.{name}": array for name, array in one.model.state().items()}
+        return arrays
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeAnswer:
+        """Rebuild from :meth:`state`."""
+        models = []
+        facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())
+        for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
+            prefix = f"{number}."
+            arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            model = MEMBERS[member].model.from_state(arrays)
+            models.append(WeightedModel(member, model, scale, weight))
+        return cls(state["bias"], tuple(models))
+
+
+def _columns(array: Array, width: int) -> Iterator[Array]:
+    """A few columns at a time."""
+    return (array[:, start : start + width] for start in range(0, array.shape[1], width))
+
+
+def scaled_logits(logits: Array, scale: float) -> Array:
+    """Centre logits within each row, divide them by their usual size and clip them."""
+    centred = logits - (row_sums(logits) / logits.shape[1])[:, None]
+    centred *= 1.0 / scale
+    return centred.clip(-CUT, CUT)
