@@ -10,8 +10,8 @@ from sklearn.neighbors import kneighbors_graph
 from biglp import LowRankLabelPropagation
 from biglp._algebra import systems
 from biglp._core.errors import ParameterError
-from biglp._fit import check
-from biglp._fit.relabel import with_only
+from biglp._fit import check_labels as check
+from biglp._fit.update import with_only
 from biglp._labels.labels import Labels
 from helpers import fitted_blobs, soft_problem
 

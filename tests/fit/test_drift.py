@@ -7,7 +7,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._engines import SerialEngine
-from biglp._fit.drift import drift_warnings, far_rows
+from biglp._fit.novelty import drift_warnings, far_rows
 from biglp._rows import as_source
 from helpers import blobs
 

@@ -6,9 +6,17 @@ from scipy import sparse
 
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
-from biglp._fit.check import known_doubts
-from biglp._fit.evidence import LEAST_SAMPLE, Evidence, Look
-from biglp._fit.examples import EACH, ENTRIES, MOST_CLASSES, PARTS, largest_entries
+from biglp._fit.check_labels import known_doubts
+from biglp._fit.evidence import (
+    EACH,
+    ENTRIES,
+    LEAST_SAMPLE,
+    MOST_CLASSES,
+    PARTS,
+    Evidence,
+    Look,
+    largest_entries,
+)
 from biglp._fit.pipeline import Pipeline
 from biglp._labels.labels import encode_labels
 from biglp._learn.accuracy import reliability

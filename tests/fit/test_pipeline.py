@@ -14,7 +14,7 @@ from biglp._fit import prepare as preparing
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared, choose_store
-from biglp._fit.relabel import relabelled
+from biglp._fit.update import relabelled
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.graph import Graph
 from biglp._graph.stores import MemoryStore, NoStore, SpillingStore

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from biglp._fit.sample_graph import DENSE_RANK, leading_eigenpairs
+from biglp._fit.sample import DENSE_RANK, leading_eigenpairs
 
 
 def test_small_graphs_are_taken_apart_exactly():

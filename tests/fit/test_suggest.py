@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import ParameterError
-from biglp._fit import suggest as _suggest
-from biglp._fit.suggest import SampleGraph
+from biglp._fit import choose_rows as _suggest
+from biglp._fit.choose_rows import SampleGraph
 from helpers import blobs, fitted_blobs, model
 
 FACTORS = ("auto", "anchors", "nystrom", "glnp", "linear")

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import ParameterError
-from biglp._fit import typical
+from biglp._fit import choose_rows as typical
 from helpers import blobs, rows_in_a_block
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import UnlikeLabelsWarning
-from biglp._fit import unlike
+from biglp._fit import novelty as unlike
 from helpers import rows_in_a_block
 
 

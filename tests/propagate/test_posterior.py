@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from biglp._algebra.posterior import LAST, OVERLAP, Posterior, choose_batch
-from biglp._fit.sample_graph import leading_eigenpairs
+from biglp._fit.sample import leading_eigenpairs
 from helpers import blobs
 
 ALPHA = 0.9

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
@@ -22,7 +23,6 @@ from biglp._core.size import Size, values_per_row
 from biglp._engines import Engine
 from biglp._files.local import atomic_write, unwarned
 from biglp._files.uri import as_place, open_binary
-from biglp._fit.class_names import classes_from_json, classes_to_json
 from biglp._fit.plan import plan_new_rows
 from biglp._fit.prepare import size_of_transformed
 from biglp._fit.report import Report
@@ -34,6 +34,42 @@ from biglp._learn.base import Answer
 from biglp._rows import PreparedRows, Source
 from biglp._rows.encoding import Encoding
 from biglp._transforms import Chain
+
+# --------------------------------------------------------------------------------------------------
+# Classes of a model as JSON values, and back.
+
+
+NUMPY_TYPE = re.compile(r"[<>|=]?[biufU]\d{1,6}")
+"""Types of classes that are saved: truth values, whole numbers, numbers and text."""
+
+
+def classes_to_json(classes: np.ndarray) -> dict[str, Any]:
+    """Values and type of classes."""
+    if classes.dtype.kind in "biufU":
+        return {"dtype": classes.dtype.str, "values": classes.tolist()}
+    values = classes.tolist()
+    if all(isinstance(value, (str, int, float, bool)) for value in values):
+        return {"dtype": "O", "values": values}
+    raise ModelFileError(
+        "only classes that are numbers or text can be saved; these are "
+        f"{sorted({type(value).__name__ for value in values})}. Fit on numbers or text, or pickle."
+    )
+
+
+def classes_from_json(stored: dict[str, Any]) -> np.ndarray:
+    """Classes from what :func:`classes_to_json` gave."""
+    kind = stored["dtype"]
+    if kind == "O":
+        classes = np.empty(len(stored["values"]), dtype=object)
+        classes[:] = stored["values"]
+        return classes
+    if not isinstance(kind, str) or not NUMPY_TYPE.fullmatch(kind):
+        raise ValueError(f"classes of the type {kind!r}, which no model has")
+    return np.array(stored["values"], dtype=kind)
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 FORMAT = "biglp model"
 VERSION = 3

@@ -7,34 +7,29 @@ Estimators, command line, estimates of time and the paper's experiments all go t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from biglp._core.device import Stopwatch, is_card_full
-from biglp._core.errors import (
-    BigLPWarning,
-    DegreeWarning,
-    LabelRegionWarning,
-    UnreachedRowsWarning,
-)
+from biglp._core.errors import BigLPWarning, DegreeWarning, LabelRegionWarning, UnreachedRowsWarning
+from biglp._core.memory import give_back
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, HasCost
-from biglp._core.threads import blas_threads_for, one_blas_thread
+from biglp._core.threads import blas_threads_for, one_blas_thread, threads_of_one
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
-from biglp._fit.beside import tasks_beside
-from biglp._fit.drift import usual_distance
-from biglp._fit.learning import learn
+from biglp._fit.choose_rows import typical_rows
+from biglp._fit.map import MappedAnswer, RowMap, map_bytes
 from biglp._fit.model import Model, ModelView
+from biglp._fit.novelty import unlike_labels, unlike_warning, usual_distance
 from biglp._fit.plan import Plan
 from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.report import Report
-from biglp._fit.row_map import MappedAnswer, RowMap, map_bytes
-from biglp._fit.typical import typical_rows
-from biglp._fit.unlike import unlike_labels, unlike_warning
 from biglp._graph import FACTORS
 from biglp._graph.factor import TrainingRows
 from biglp._graph.graph import Answered, Answerer, Graph
@@ -43,10 +38,74 @@ from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._learn import ANSWERS, METHODS
 from biglp._learn.accuracy import reliability
-from biglp._learn.base import HeldOut, Learnt, Problem, View
+from biglp._learn.base import SAMPLE, HeldOut, Learnt, Problem, View
 from biglp._output import Sink
-from biglp._rows import Source
+from biglp._rows import PreparedRows, Source
 from biglp._rows.source import explained
+
+# --------------------------------------------------------------------------------------------------
+# Small tasks beside a sweep: what is looked up for the report while it goes on.
+
+
+T = TypeVar("T")
+TASKS = 2
+"""Tasks that run at once."""
+MOST_BYTES = 16 << 20
+"""Rows of a sample beside which a sweep still has its room."""
+
+
+class Beside(Protocol):
+    """Starts a task, and returns what waits for its result."""
+
+    def __call__(self, task: Callable[[], T], /) -> Callable[[], T]: ...
+
+
+@contextmanager
+def tasks_beside(engine: Engine, source: PreparedRows) -> Iterator[Beside]:
+    """Start tasks in threads of their own, or do them when they are asked for.
+
+    The latter with one thread, with rows so wide that a sample of them takes much memory, on a
+    card, and where processes share the work, which have to agree on the order of all they do.
+
+    Parameters
+    ----------
+    engine : Engine
+    source : PreparedRows
+        The rows that tasks fetch a sample of.
+    """
+    sample = SAMPLE * source.dtype.itemsize * max(source.n_features, source.n_input_features)
+    alone = min(engine.n_threads, engine.most_at_once) < 2 or not engine.shares_memory
+    if alone or source.device != "cpu" or sample > MOST_BYTES:
+        yield _later
+        return
+    with threads_of_one(TASKS) as pool:
+
+        def started(task: Callable[[], T], /) -> Callable[[], T]:
+            return pool.submit(task).result
+
+        yield started
+
+
+def _later(task: Callable[[], T], /) -> Callable[[], T]:
+    return task
+
+
+# --------------------------------------------------------------------------------------------------
+# Learning: from sums to an answer, without a sweep over the rows.
+
+
+def learn(problem: Problem[Any]) -> Learnt:
+    """Learn the answer to a problem."""
+    factor, is_sparse = problem.graph.factor, sparse.issparse(problem.sums.gram)
+    if is_sparse:
+        give_back()  # what summing took is wanted for factors now
+    # Factors are made side by side: with one thread each, for the same bits in any number of them.
+    factorised = factor.unit_degrees and problem.settings.few_alphas
+    with blas_threads_for(0 if is_sparse or factorised else factor.rank):
+        return METHODS[problem.settings.method].learn(problem)
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from biglp._core.parameters import DEFAULTS, checked
 from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
-from biglp._fit.check import fit_and_check
+from biglp._fit.check_labels import fit_and_check
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob

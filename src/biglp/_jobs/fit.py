@@ -25,7 +25,7 @@ from biglp._core.size import Cost, HasCost, Size
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
-from biglp._fit.check import known_doubts
+from biglp._fit.check_labels import known_doubts
 from biglp._fit.evidence import Look
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit

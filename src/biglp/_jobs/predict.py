@@ -12,8 +12,8 @@ from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
-from biglp._fit.drift import drift_of, drift_warnings
 from biglp._fit.model import Model
+from biglp._fit.novelty import drift_of, drift_warnings
 from biglp._jobs.base import Job
 from biglp._jobs.fit import per_class
 from biglp._jobs.results import MODEL

@@ -13,8 +13,7 @@ import numpy as np
 
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
-from biglp._fit.evidence import Evidence, Look
-from biglp._fit.examples import Examples
+from biglp._fit.evidence import Evidence, Examples, Look
 from biglp._jobs.inputs import from_stdin
 from biglp._jobs.results import MODEL
 from biglp._labels.doubts import LabelDoubts

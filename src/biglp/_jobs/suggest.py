@@ -16,8 +16,8 @@ from biglp._core.parameters import checked
 from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
+from biglp._fit.choose_rows import Pool, Suggestions, suggest_rows
 from biglp._fit.model import Model
-from biglp._fit.suggest import Pool, Suggestions, suggest_rows
 from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.tables import TableJob

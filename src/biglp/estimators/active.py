@@ -15,13 +15,12 @@ from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._core.settings import Settings
 from biglp._engines import Engine
-from biglp._fit.learning import learn
+from biglp._fit.choose_rows import Pool, Suggestions, suggest_rows
 from biglp._fit.model import Model
-from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
-from biglp._fit.relabel import relabelled
+from biglp._fit.novelty import unlike_labels
+from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
 from biglp._fit.report import Report
-from biglp._fit.suggest import Pool, Suggestions, suggest_rows
-from biglp._fit.unlike import unlike_labels
+from biglp._fit.update import relabelled
 from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, merged_labels
 from biglp._learn.accuracy import reliability

@@ -19,8 +19,8 @@ from biglp._core.memory import parse_memory
 from biglp._core.parameters import chosen
 from biglp._core.progress import Progress, shown_progress
 from biglp._engines import Engine, make_engine
-from biglp._fit.drift import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._fit.model import Model
+from biglp._fit.novelty import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
 from biglp._output import Sink

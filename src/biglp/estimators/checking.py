@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import checked
-from biglp._fit.check import check_labels
+from biglp._fit.check_labels import check_labels
 from biglp._labels.doubts import DoubtfulLabels
 from biglp._labels.labels import Labels
 from biglp._learn.base import HeldOut, Problem

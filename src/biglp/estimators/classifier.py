@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from biglp._core.errors import BigLPWarning, ParameterError
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.relabel import forget_features
+from biglp._fit.update import forget_features
 from biglp._labels.reading import Gathered
 from biglp._output import ArraySink
 from biglp._rows import Source, working_dtype

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._fit.evidence import Evidence
-from biglp._fit.examples import Examples
+from biglp._fit.evidence import Evidence, Examples
 from biglp._pages.report.content import Content, Step
 from biglp._pages.report.page import report_html, short_html
 from helpers import blobs

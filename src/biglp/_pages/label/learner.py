@@ -1,7 +1,7 @@
 """The model of the labelling loop: a graph of the pool once, then a small fit for each few labels.
 
 The sums over the pool do not depend on labels, and those over labelled rows are small
-(:mod:`biglp._fit.relabel`). A new fit therefore costs the algebra, and asking what is thought of
+(:mod:`biglp._fit.update`). A new fit therefore costs the algebra, and asking what is thought of
 rows now: of a quarter of a large pool at once, a different one each time, and of the others when
 there is nothing more urgent to do.
 """
@@ -19,11 +19,9 @@ from biglp._core.arrays import to_numpy
 from biglp._core.blocks import Block
 from biglp._core.settings import Settings
 from biglp._engines import Engine
-from biglp._fit.learning import learn
-from biglp._fit.pipeline import Pipeline
-from biglp._fit.relabel import with_only
-from biglp._fit.suggest import Pool, pool_spectrum, suggest_rows
-from biglp._fit.typical import typical_rows
+from biglp._fit.choose_rows import Pool, pool_spectrum, suggest_rows, typical_rows
+from biglp._fit.pipeline import Pipeline, learn
+from biglp._fit.update import with_only
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs

@@ -1,6 +1,6 @@
 """The map: a place for each of up to a million rows, coloured by what is thought of them.
 
-Places are leading directions of the pool's graph (:mod:`biglp._fit.row_map`). Rows of the pool come
+Places are leading directions of the pool's graph (:mod:`biglp._fit.map`). Rows of the pool come
 first and have colours of their own. The others are placed after them, in the background; each has
 the colour of the pool's rows at its nearest landmark, so that no fit has to look at all of them.
 """
@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, to_numpy
-from biglp._fit.row_map import RowMap
-from biglp._fit.suggest import doubt
+from biglp._fit.choose_rows import doubt
+from biglp._fit.map import RowMap
 from biglp._graph.graph import Graph
 from biglp._pages.label.learner import Fit, Learner
 from biglp._rows.source import sample_indices

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._fit.examples import PARTS, Examples
+from biglp._fit.evidence import PARTS, Examples
 from biglp._pages.report.content import Content
 from biglp._pages.report.pictures import Pictures
 

@@ -20,7 +20,7 @@ import numpy as np
 from biglp._algebra.posterior import ALPHA
 from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample_graph import RANK, ROWS_PER_GROUP, Sample
+from biglp._fit.sample import RANK, ROWS_PER_GROUP, Sample
 from biglp._graph.graph import Graph
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Answer

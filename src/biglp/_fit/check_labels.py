@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from biglp._core.arrays import to_numpy
-from biglp._fit.learning import learn
-from biglp._fit.pipeline import Pipeline
+from biglp._fit.pipeline import Pipeline, learn
 from biglp._fit.prepare import Prepared
-from biglp._fit.relabel import ROWS_AT_ONCE, with_only
+from biglp._fit.update import ROWS_AT_ONCE, with_only
 from biglp._labels.doubts import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._learn.base import Answer, HeldOut, Problem
