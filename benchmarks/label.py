@@ -218,9 +218,8 @@ def refit(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Fits of the loop's model without a server: seconds on the clock and of the processor."""
     from biglp._core.settings import Settings
     from biglp._engines import make_engine
-    from biglp._pages.label.learner import Learner
-    from biglp._pages.label.pool import PoolSource
-    from biglp._pages.label.session import LANDMARKS
+    from biglp._labelling.learner import Learner, PoolSource
+    from biglp._labelling.session import LANDMARKS
     from biglp._rows import as_source
 
     rng = np.random.default_rng(args.seed)

@@ -25,7 +25,7 @@ _write_block = AnswerSweep.write_block
 # A command line takes longer to build than most commands to run; it keeps nothing of a run.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[assignment]
 PRELOADED = ["biglp.cli", "biglp._jobs.fit", "biglp._output.table", "biglp.cli.running"]
-PRELOADED += ["biglp._pages.label.app", "uvicorn"]
+PRELOADED += ["biglp._labelling.app", "uvicorn"]
 
 
 def run(*args: object, program: str = "biglp") -> Result:

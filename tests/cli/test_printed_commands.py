@@ -109,7 +109,7 @@ def test_standard_input(truth):
     ],
 )
 def test_the_report_names_commands_that_run(truth, given, monkeypatch):
-    session = pytest.importorskip("biglp._pages.label.session")
+    session = pytest.importorskip("biglp._labelling.session")
     if "more.csv" in given:
         Path("more.csv").write_text("row,label\n0,0\n1,1\n")
     done("fit", *given, "-o", "out")
@@ -126,7 +126,7 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
         labelling.close()
         return 0
 
-    monkeypatch.setattr("biglp._pages.label.serve.serve", serve)
+    monkeypatch.setattr("biglp._labelling.server.serve", serve)
     done(*commands["label"], "--no-browser")
     summary = json.loads(Path("out/summary.json").read_text(encoding="utf-8"))
     assert opened == [(summary["rows"], summary["features"])]

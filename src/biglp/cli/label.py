@@ -60,8 +60,8 @@ def label(
     [bold]biglp label[/bold] mails.csv --text body --id-column id --labels answers.csv
     """
     from biglp._jobs.fit import FitJob
-    from biglp._pages.label.serve import Address, serve
-    from biglp._pages.label.session import Wanted
+    from biglp._labelling.server import Address, serve
+    from biglp._labelling.session import Wanted
     from biglp.cli.console import results_console
     from biglp.cli.errors import escape
     from biglp.cli.running import label_arguments, placing, reading_arguments

@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import LabelError, OutputError, ParameterError
+from biglp._labelling.answers import Answers, Journal, Known, LabelsFile, class_name
 from biglp._labels.reading import LabelInput
-from biglp._pages.label.answers import Answers
-from biglp._pages.label.classes import class_name
-from biglp._pages.label.journal import Journal
-from biglp._pages.label.known import Known
-from biglp._pages.label.labels_file import LabelsFile
 from windows_rules import keep_windows_rules
 
 HOSTILE = [

@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
+from biglp._labelling.app import Page
 from biglp._labels.reading import LabelInput
-from biglp._pages.label.app import Page
 from label_tools import client_of, fitted, made_rows, opened, post, wait_for, wanted
 
 EVIL = "<script>alert(1)</script>"

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from biglp._core.errors import ParameterError
-from biglp._pages.label.content import Pictures, Shape, pixels, readable
+from biglp._labelling.view import Pictures, Shape, pixels, readable
 from biglp._rows import as_source
 
 

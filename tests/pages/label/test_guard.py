@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from biglp._pages.label.guard import Guard, kept_token
+from biglp._labelling.server import Guard, kept_token
 from label_tools import HOST, OWN, TOKEN, Client
 
 

@@ -8,9 +8,8 @@ import pytest
 from biglp._core.blocks import cut_rows
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
-from biglp._pages.label import learner as module
-from biglp._pages.label.learner import Learner
-from biglp._pages.label.pool import PoolSource
+from biglp._labelling import learner as module
+from biglp._labelling.learner import Learner, PoolSource
 from biglp._rows import as_source
 from label_tools import made_rows
 

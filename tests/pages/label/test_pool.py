@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._pages.label.pool import PoolSource, draw_pool, pool_size, stored_bytes
+from biglp._labelling.learner import PoolSource, draw_pool, pool_size, stored_bytes
 from biglp._rows import as_source
 
 

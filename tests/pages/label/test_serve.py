@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import ParameterError
-from biglp._pages.label.labels_file import LabelsFile
-from biglp._pages.label.serve import Address
+from biglp._labelling.answers import LabelsFile
+from biglp._labelling.server import Address
 from biglp.cli.label import default_labels
 from cli_tools import Process, failed
 from label_tools import made_rows, wait_for

@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 from biglp._core.errors import InputError, LabelError
-from biglp._pages.label import pool as pools
-from biglp._pages.label.session import Session
+from biglp._labelling import learner as pools
+from biglp._labelling.session import Session
 from label_tools import client_of, fitted, made_rows, opened, post, wait_for, wanted
 
 EVIL = '<img src=x onerror="alert(1)">'

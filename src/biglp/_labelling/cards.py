@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import to_numpy
-from biglp._pages.label.content import readable
-from biglp._pages.label.learner import Fit
-from biglp._pages.label.session import Session
-from biglp._pages.label.view import SHORT
+from biglp._labelling.learner import Fit
+from biglp._labelling.session import Session
+from biglp._labelling.view import SHORT, readable
 
 MOST_CARDS = 20
 PROBABILITIES, NEAREST = 6, 4

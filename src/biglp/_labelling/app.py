@@ -19,8 +19,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from biglp._core.errors import BigLPError, LabelError, ParameterError
-from biglp._pages.label.cards import Cards, state
-from biglp._pages.label.session import Session
+from biglp._labelling.cards import Cards, state
+from biglp._labelling.session import Session
 
 STATIC = Path(__file__).parent / "static"
 HEARTBEAT = 10.0

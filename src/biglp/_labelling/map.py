@@ -19,7 +19,7 @@ from biglp._core.arrays import Array, to_numpy
 from biglp._fit.choose_rows import doubt
 from biglp._fit.map import RowMap
 from biglp._graph.graph import Graph
-from biglp._pages.label.learner import Fit, Learner
+from biglp._labelling.learner import Fit, Learner
 from biglp._rows.source import sample_indices
 
 logger = logging.getLogger("biglp")

@@ -1,0 +1,301 @@
+"""Running the server: an address, a token, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import socket
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Any
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from biglp._core.errors import BigLPWarning, MissingExtraError, ParameterError
+from biglp._labelling.session import Session, Wanted
+
+# --------------------------------------------------------------------------------------------------
+# Who may talk to the server: the one who has the token, from a page of this server, and no other.
+#
+# A page of another site can make a browser send requests to this machine. It is kept out four
+# times: by the Host that was asked for (a foreign name that was made to point here is refused), by
+# a cookie that the browser sends from this site's own pages only, by the Origin that browsers tell,
+# and by a header that foreign pages may not set.
+
+
+COOKIE = "biglp"
+POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+NO_TOKEN = (
+    "This page needs the address that biglp label has printed in its terminal: it ends in ?token=…"
+)
+MOST_BYTES = 4 << 20
+"""Largest request that is read."""
+
+
+class Guard:
+    """Lets requests through to an application, or refuses them.
+
+    Starlette's TrustedHostMiddleware looks past the port, and at the first of several Host headers:
+    a page of another port of this machine would be let in.
+
+    Parameters
+    ----------
+    app : ASGI application
+    token : str
+    hosts : sequence of str
+        What the Host header may say, with the port.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, hosts: tuple[str, ...]) -> None:
+        self.app, self.token = app, token
+        self.hosts = frozenset(host.lower() for host in hosts)
+        # Cookies do not know ports: two servers of one machine need two names.
+        self.cookie = f"{COOKIE}-{hosts[0].rpartition(':')[2]}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        if scope["type"] != "http":
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        answer = self._refusal(Request(scope)) or self.app
+        await answer(scope, receive, guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """A refusal, or the swap of the token for a cookie."""
+        headers = request.headers
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            return PlainTextResponse("This server answers to its own address only.", 403)
+        origins = headers.getlist("origin")
+        is_foreign = not all(map(self._own, origins))
+        if is_foreign or "cross-site" in headers.getlist("sec-fetch-site"):
+            return PlainTextResponse("This request came from another page.", 403)
+        given = request.query_params.get("token")
+        if request.scope["path"] == "/" and given:
+            if not self._is_token(given):
+                return PlainTextResponse(NO_TOKEN, 403)
+            cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+            return RedirectResponse("/", 303, headers={"set-cookie": cookie})
+        if not self._is_token(request.cookies.get(self.cookie, "")):
+            return PlainTextResponse(NO_TOKEN, 403)
+        if request.method not in ("GET", "HEAD"):
+            if headers.get("x-biglp") != "1" or not origins:
+                return PlainTextResponse("Changes are made from the page of this server only.", 403)
+            length = headers.get("content-length", "")
+            if not length.isdigit() or int(length) > MOST_BYTES:
+                return PlainTextResponse("This request is too large.", 413)
+        return None
+
+    def _own(self, origin: str) -> bool:
+        scheme, _, host = origin.partition("://")
+        return scheme in ("http", "https") and host.lower() in self.hosts
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+
+def _is_private(path: Path) -> bool:
+    """Whether others are kept out; Windows has no such bits, and a folder of the user's does it."""
+    return not hasattr(os, "getuid") or not path.stat().st_mode & 0o077
+
+
+def kept_token(labels: Path) -> str:
+    """The token of a file of labels: the same after a restart, so that open pages go on.
+
+    It stands in a hidden file beside it that only its owner may read.
+    """
+    path = labels.with_name(f".{labels.name}.token")
+    try:
+        token = path.read_text(encoding="ascii").strip()
+        if len(token) >= 32 and _is_private(path):
+            return token
+        path.unlink()
+    except (OSError, UnicodeDecodeError):
+        pass
+    token = token_urlsafe(32)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine for itself."""
+SWITCH_SECONDS = 0.001
+"""How long Python lets a fit go on while a request waits."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server listens.
+
+    Attributes
+    ----------
+    host : str
+    port : int
+        0 is any that is free.
+    i_know : bool
+        Whether other machines may reach it.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    i_know: bool = False
+
+    def check(self) -> None:
+        """Refuse an address that other machines reach, unless that is meant."""
+        if self.i_know or self.is_loopback:
+            return
+        raise ParameterError(
+            f"host={self.host!r} can be reached from other machines, and what the page shows "
+            "crosses the network unencrypted. Use 127.0.0.1 with a tunnel (ssh -L) or a reverse "
+            "proxy, as docs/label.md shows, or add --i-know."
+        )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def listen(self) -> socket.socket:
+        """Open the port."""
+        host = self.host.strip("[]")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        # On Windows SO_REUSEADDR would let any other program take the port over.
+        alone = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        found.setsockopt(socket.SOL_SOCKET, alone, 1)
+        try:
+            found.bind((host, self.port))
+        except OSError as error:
+            found.close()
+            raise ParameterError(
+                f"port={self.port} of {self.host} cannot be used: {error.strerror}. Give another "
+                "--port, or none for any that is free."
+            ) from error
+        found.listen(128)
+        return found
+
+
+def serve(
+    wanted: Wanted, address: Address, began: Callable[[str], None], allowed: tuple[str, ...] = ()
+) -> int:
+    """Serve the page until the process is asked to end; return how many labels there are then.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    address : Address
+    began : callable
+        Told the URL when the page can be opened.
+    allowed : tuple of str
+        Further hosts that the page may be asked under, for a reverse proxy.
+    """
+    uvicorn = _uvicorn()
+    address.check()
+    with address.listen() as listening:
+        session = Session(wanted)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BigLPWarning)  # the page says what there is to say
+                _run(uvicorn, session, listening, began, (address.host, *allowed))
+        except KeyboardInterrupt:  # how a server is ended: every answer is on disk
+            pass
+        finally:
+            session.close()
+    return len(session.answers.own)
+
+
+def _run(
+    uvicorn: Any,
+    session: Session,
+    listening: socket.socket,
+    began: Callable[[str], None],
+    names: tuple[str, ...],
+) -> None:
+    # Both need starlette.
+    from biglp._labelling.app import Page
+
+    port = listening.getsockname()[1]
+    token = kept_token(session.wanted.path)
+    page = Page(session)
+    hosts = [f"{name}:{port}" for name in (*NAMES, names[0])] + list(names[1:])
+    guard = Guard(page.app(), token, tuple(hosts))
+
+    class Server(uvicorn.Server):
+        """Ends streams of events before it waits for requests to end."""
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            session.start()
+            shown = "127.0.0.1" if names[0] in ("0.0.0.0", "::") else names[0]
+            began(f"http://{shown}:{port}/?token={token}")
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            page.closing.set()
+            session.changed()
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(
+        guard,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=3,
+    )
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        Server(config).run(sockets=[listening])
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _uvicorn() -> Any:
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError(
+            "biglp label needs Starlette and uvicorn, which are not installed; install them with: "
+            'pip install "biglp[label]"'
+        ) from error
+    return uvicorn
