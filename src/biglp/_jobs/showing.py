@@ -19,10 +19,8 @@ from biglp._jobs.results import MODEL
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
 from biglp._labels.reading import LabelInput
-from biglp._pages.report.content import Content, Step
-from biglp._pages.report.page import report_html
-from biglp._pages.report.pictures import side_of
-from biglp._pages.report.rows import TOLD, pictures_of, telling
+from biglp._report.page import report_html
+from biglp._report.rows import TOLD, Content, Step, pictures_of, side_of, telling
 from biglp._rows import Source
 
 EVIDENCE, KNOWN = "evidence", "known"

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from biglp._core.errors import ParameterError
 from biglp._labels.reading import LabelInput
-from biglp._pages.report.pictures import LOOKED_AT
-from biglp._pages.report.pictures import Pictures as SquarePictures
-from biglp._pages.report.png import png
+from biglp._report.charts import png
+from biglp._report.rows import LOOKED_AT
+from biglp._report.rows import Pictures as SquarePictures
 from biglp._rows import Source
 
 # --------------------------------------------------------------------------------------------------

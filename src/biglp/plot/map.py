@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import ParameterError
-from biglp._pages.report.drawing import class_colours, stretching
+from biglp._report.charts import class_colours, stretching
 from biglp.plot.base import Display
 
 MOST_NAMES = 20

@@ -51,7 +51,7 @@ class MembersDisplay(Display):
         -------
         display : MembersDisplay
         """
-        from biglp._pages.report.charts import members
+        from biglp._report.charts import members
 
         report_of(estimator, "members", "committee")
         found = members(estimator.report_)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._pages.report.charts import wilson
+from biglp._report.charts import wilson
 from biglp.plot.base import Display, report_of
 
 

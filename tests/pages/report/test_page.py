@@ -5,8 +5,8 @@ import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._fit.evidence import Evidence, Examples
-from biglp._pages.report.content import Content, Step
-from biglp._pages.report.page import report_html, short_html
+from biglp._report.page import report_html, short_html
+from biglp._report.rows import Content, Step
 from helpers import blobs
 from report_tools import seen
 

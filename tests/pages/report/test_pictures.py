@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from biglp._pages.report.pictures import Pictures, side_of
-from biglp._pages.report.png import data_uri, png
+from biglp._report.charts import data_uri, png
+from biglp._report.rows import Pictures, side_of
 
 
 def smooth(n, side, channels, rng):

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from biglp._core.memory import format_bytes
-from biglp._pages.report import charts, words
-from biglp._pages.report.content import Content
-from biglp._pages.report.drawing import OTHERS, class_colours, draw_map
-from biglp._pages.report.rows import shown_rows
+from biglp._report import charts, words
+from biglp._report.charts import OTHERS, class_colours, draw_map
+from biglp._report.rows import Content, shown_rows
 
 MOST_CLASSES, MOST_SHORT = 100, 12
 """Classes in the table of a file and of a notebook, the largest where there are more."""
@@ -149,7 +148,7 @@ def _render(template: str, view: Mapping[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined  # takes a while to load
 
     environment = Environment(
-        loader=PackageLoader("biglp._pages.report"),
+        loader=PackageLoader("biglp._report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,1 +1,0 @@
-"""Pages for people: what a browser shows of rows, labels and models."""
