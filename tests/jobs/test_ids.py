@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._jobs.earlier import EarlierFit
+from biglp._jobs.report import EarlierFit
 from cli_tools import done, failed
 from helpers import blobs
 

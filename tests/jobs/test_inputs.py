@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._jobs.inputs import require_labels
+from biglp._jobs.job import require_labels
 from biglp._labels.reading import LabelInput
 from biglp._rows import InputFiles, ReadOptions
 from cli_tools import done, failed

@@ -12,10 +12,10 @@ from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
 from biglp._fit.check_labels import fit_and_check
 from biglp._fit.pipeline import Pipeline
-from biglp._jobs.earlier import EarlierFit
 from biglp._jobs.fit import FitJob
-from biglp._jobs.inputs import label_identity, require_labels
-from biglp._jobs.tables import TableJob
+from biglp._jobs.job import label_identity, require_labels
+from biglp._jobs.report import EarlierFit
+from biglp._jobs.table_job import TableJob
 from biglp._labels.doubts import DoubtfulLabels
 from biglp._rows.options import ReadOptions
 

@@ -31,16 +31,15 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
 from biglp._graph import FACTORS
 from biglp._graph.landmarks import STRATEGIES
-from biglp._jobs.base import Job
-from biglp._jobs.inputs import (
+from biglp._jobs.job import (
+    Job,
     from_stdin,
     label_identity,
     require_labels,
     typed_names,
     typed_options,
 )
-from biglp._jobs.results import MODEL, REPORT, STAGE
-from biglp._jobs.showing import (
+from biglp._jobs.report import (
     EVIDENCE,
     OWN_GRAPH,
     ShownRows,
@@ -49,6 +48,7 @@ from biglp._jobs.showing import (
     kept_evidence,
     page,
 )
+from biglp._jobs.results import MODEL, REPORT, STAGE
 from biglp._labels.codes import Marks
 from biglp._output import FileSink, RowIds
 from biglp._output.sink import check_top

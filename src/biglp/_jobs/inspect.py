@@ -36,7 +36,7 @@ from biglp._fit.prepare import Prepared
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
 from biglp._jobs.fit import FitJob, per_class, report_cost
-from biglp._jobs.inputs import LABEL_OPTIONS
+from biglp._jobs.job import LABEL_OPTIONS
 from biglp._labels.codes import Marks
 from biglp._labels.labels import Labels
 from biglp._labels.reading import Gathered, LabelInput

@@ -85,7 +85,7 @@ def _standard_input(input_format: str | None) -> Iterator[str]:
     import tempfile
 
     from biglp._files.local import explained_writing
-    from biglp._jobs.inputs import STDIN_FOLDER
+    from biglp._jobs.job import STDIN_FOLDER
 
     with tempfile.TemporaryDirectory(prefix=STDIN_FOLDER) as folder:
         source = sys.stdin.buffer
@@ -114,7 +114,7 @@ def _standard_output(ending: str) -> Iterator[Path]:
     """Yield the name of a temporary file, which goes to standard output if all went well."""
     import tempfile
 
-    from biglp._jobs.inputs import STDOUT_FOLDER
+    from biglp._jobs.job import STDOUT_FOLDER
 
     with tempfile.TemporaryDirectory(prefix=STDOUT_FOLDER) as folder:
         path = Path(folder) / f"labels.{ending}"

@@ -17,8 +17,7 @@ from biglp._core.memory import freed_is_kept
 from biglp._core.parameters import LABELS, PLACING
 from biglp._engines import speaks_to_user
 from biglp._files.runfolder import differences, read_identity
-from biglp._jobs.base import Job
-from biglp._jobs.inputs import STDOUT_FOLDER, from_stdin
+from biglp._jobs.job import STDOUT_FOLDER, Job, from_stdin
 from biglp._jobs.results import describe_kept
 from biglp.cli.console import errors_console, progress_bars, results_console
 from biglp.cli.errors import escape

@@ -78,8 +78,7 @@ def suggest(
     [bold]biglp suggest[/bold] out/ -n 10
     [bold]biglp suggest[/bold] data.parquet --model out/model.biglp --labels labels.csv -o next.csv
     """
-    from biglp._jobs.suggest import SuggestJob, earlier_run, is_earlier_run
-    from biglp._jobs.suggest_first import FirstJob
+    from biglp._jobs.suggest import FirstJob, SuggestJob, earlier_run, is_earlier_run
     from biglp.cli.running import (
         added_labels,
         job_arguments,

@@ -19,7 +19,7 @@ from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import StorePath, as_place, work_folder
-from biglp._jobs.base import Job, recorded_warnings
+from biglp._jobs.job import Job, recorded_warnings
 from biglp._jobs.results import RUN_FOLDER
 from biglp._labels.tools import TASK_FORMATS, Tasks
 

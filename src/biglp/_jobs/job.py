@@ -2,32 +2,168 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from biglp._core.errors import BigLPWarning, LabelError, ParameterError
+from biglp._core.errors import BadRowsError, BigLPWarning, LabelError, ParameterError
 from biglp._core.memory import PeakMemory, give_back, parse_memory
+from biglp._core.parameters import flags_of
 from biglp._core.progress import Progress, StepClock, versions
 from biglp._engines import Engine, make_engine
 from biglp._files.copies import copying_to
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
-from biglp._files.uri import StorePath, as_place
-from biglp._jobs.ids import RowIdsMixin
+from biglp._files.uri import StorePath, as_place, plain_name
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
+from biglp._labels.reading import LabelInput
 from biglp._output import TABLES, FileSink, RowIds, file_sink, table_ending
 from biglp._rows import InputFiles, Source, as_source
+from biglp._rows.encoding import some
 from biglp._version import __version__
+
+if TYPE_CHECKING:
+    from biglp._tables.side_columns import RowColumn
+
+
+# --------------------------------------------------------------------------------------------------
+# The labels of a run: where they are, and facts that show when they changed.
+
+
+LABEL_OPTIONS = ("labels", "label_column", "weight_column", "id_column", "unlabelled", "metadata")
+"""Fields of a job that say where the labels are."""
+STDIN_FOLDER, STDOUT_FOLDER = "biglp-stdin-", "biglp-stdout-"
+"""How temporary folders begin for rows from standard input, and for answers to standard output."""
+
+
+def from_stdin(names: Sequence[str]) -> bool:
+    """Whether rows of these names came through standard input, and are gone after the command."""
+    return any(as_place(name).parent.name.startswith(STDIN_FOLDER) for name in names)
+
+
+def typed_names(names: Sequence[str]) -> list[str]:
+    """Names of the rows as they were typed."""
+    return ["-"] if from_stdin(names) else list(names)
+
+
+def typed_options(parameters: Mapping[str, Any]) -> list[str]:
+    """Options of the command line, as they are typed, for parameters that were given."""
+    words = []
+    for name, value in parameters.items():
+        if isinstance(value, (list, tuple)):
+            listed = io.StringIO()
+            csv.writer(listed, lineterminator="").writerow(value)
+            value = listed.getvalue()
+        if value not in (None, ""):
+            words += [flags_of(name)[0], "tab" if value == "\t" else str(value)]
+    return words
+
+
+def require_labels(found: LabelInput) -> LabelInput:
+    """Refuse to go on when nothing says where the labels are."""
+    if found.anywhere:
+        return found
+    rows = found.rows if found.files is None else found.files.paths
+    first = rows[0] if isinstance(rows, list) else rows
+    raise ParameterError(
+        f"nothing says where the labels of {first} are: give --label-column NAME for a "
+        "column of the table (or of a table beside the rows, --metadata FILE), or --labels FILE "
+        "for a file with one label a row, 'row,label' or 'id,label' pairs (-1 or empty where a row "
+        f"has no label). Where nothing is labelled yet, biglp label {first} opens a page to label "
+        f"rows on, and biglp suggest {first} names the first ones."
+    )
+
+
+def label_identity(found: LabelInput) -> dict[str, Any]:
+    """What must not change: the files of labels and the columns."""
+    metadata = {} if found.metadata_files is None else found.metadata_files.facts
+    facts = dict(metadata)
+    if found.files is not None and not metadata and (found.in_rows or not found.labels):
+        facts = dict(found.files.facts)
+    for files in found.label_files:
+        facts |= files.facts
+    return {
+        "column": found.label_column,
+        "weight column": found.weight_column,
+        "id column": found.id_column,
+        "unlabelled": found.unlabelled,
+        "named": [plain_name(path) for path in found.labels],
+        **({"metadata": list(metadata)} if metadata else {}),
+        **facts,
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# A job's side of labels and IDs: where they are, and what is said of them.
+
+
+class RowIdsMixin:
+    """What follows from a job's ``id_column`` and, where it has them, its labels."""
+
+    if TYPE_CHECKING:
+        id_column: str | None
+        reading: dict[str, Any]
+
+        @property
+        def rows(self) -> InputFiles: ...
+
+        @property
+        def memory_given(self) -> str | int: ...
+
+        @property
+        def format(self) -> str: ...
+
+    @cached_property
+    def label_input(self) -> LabelInput:
+        """Where labels and IDs are, if anywhere."""
+        named = {name: getattr(self, name) for name in LABEL_OPTIONS if hasattr(self, name)}
+        memory = parse_memory(self.memory_given)
+        return LabelInput(self.rows, **named, reading=dict(self.reading), memory=memory)
+
+    @property
+    def row_ids(self) -> RowColumn | None:
+        """The IDs of the rows, where the user says which column holds them."""
+        return self.label_input.ids
+
+    def check_inputs(self) -> None:
+        """Raise when a file of the rows or labels is no longer what it was."""
+        self.rows.check_unchanged()
+        self.label_input.check_unchanged()
+
+    def told_of_ids(self) -> list[str]:
+        """Say that there is no place for IDs where that is so."""
+        if self.id_column is None or self.format != "npy":
+            return []
+        return [
+            "IDs are not written: .npy files hold answers only, in the order of the rows. "
+            "--output-format parquet, csv or jsonl has a column for them."
+        ]
+
+    @contextmanager
+    def ids_in_errors(self) -> Iterator[None]:
+        """Say in errors about rows which IDs these have."""
+        try:
+            yield
+        except BadRowsError as error:
+            if error.rows and self.row_ids is not None:
+                ids = some(self.row_ids.at(np.array(error.rows)))
+                error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
+            raise
+
+
+# --------------------------------------------------------------------------------------------------
+
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 
