@@ -18,7 +18,7 @@ from biglp._core.errors import (
     ParameterError,
     StoppedShortWarning,
 )
-from biglp.estimators.paper import PAPER_METHODS
+from biglp.estimators.classifier import PAPER_METHODS
 from helpers import blobs, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")
