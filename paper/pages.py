@@ -29,7 +29,7 @@ import psutil
 from biglp._core.errors import BadRowsError
 from biglp._core.progress import versions
 from biglp._files.local import atomic_write
-from biglp.plot import needs
+from biglp.plot import displays as needs
 from paper import datasets
 from paper.datasets.registry import data_folder
 

@@ -87,6 +87,6 @@ def test_what_cannot_be_drawn_is_said(case, model, tmp_path):
 
 
 def test_without_matplotlib_the_install_line(model, monkeypatch):
-    monkeypatch.setattr("biglp.plot.needs.find_spec", lambda name: None)
+    monkeypatch.setattr("biglp.plot.displays.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r'pip install "biglp\[plot\]"'):
         MembersDisplay.from_estimator(model)

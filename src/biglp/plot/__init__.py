@@ -5,9 +5,6 @@
 >>> display.figure_.savefig("map.png")                  # doctest: +SKIP
 """
 
-from biglp.plot.learning import LearningCurveDisplay
-from biglp.plot.map import MapDisplay
-from biglp.plot.members import MembersDisplay
-from biglp.plot.reliability import ReliabilityDisplay
+from biglp.plot.displays import LearningCurveDisplay, MapDisplay, MembersDisplay, ReliabilityDisplay
 
 __all__ = ["LearningCurveDisplay", "MapDisplay", "MembersDisplay", "ReliabilityDisplay"]

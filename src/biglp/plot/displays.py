@@ -1,0 +1,484 @@
+"""What the displays have in common; matplotlib is loaded when something is drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from biglp._core.errors import LabelError, MissingExtraError, ParameterError
+from biglp._labels.values import as_column, unlabelled
+from biglp._report.charts import class_colours, stretching, wilson
+
+# --------------------------------------------------------------------------------------------------
+# Whether matplotlib is there.
+
+
+def require_matplotlib(what: str) -> None:
+    """Explain that a plot needs matplotlib.
+
+    Parameters
+    ----------
+    what : str
+        What is to be drawn, for the message.
+
+    Raises
+    ------
+    MissingExtraError
+    """
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError(
+            f"{what}: plots need matplotlib, which is not installed; install it with: "
+            'pip install "biglp[plot]"'
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+class Display(ABC):
+    """Base of the displays: data that can be drawn, again and on any axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        What was drawn on, after :meth:`plot`.
+    figure_ : matplotlib.figure.Figure
+    """
+
+    title: ClassVar[str]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where; a new figure by default.
+
+        Returns
+        -------
+        display : Display
+            This one, with ``ax_`` and ``figure_``.
+
+        Raises
+        ------
+        MissingExtraError
+            When matplotlib is not installed.
+        """
+        require_matplotlib(type(self).__name__)
+        if ax is None:
+            from matplotlib import pyplot
+
+            _, ax = pyplot.subplots(layout="constrained")
+        self._draw(ax)
+        ax.set_title(self.title, loc="left")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Any) -> None:
+        """Draw the data."""
+
+
+def report_of(estimator: Any, key: str, what: str) -> Any:
+    """Part of the report of a fitted estimator.
+
+    Raises
+    ------
+    ParameterError
+        When the fit has not found it.
+    """
+    check_is_fitted(estimator)
+    report = getattr(estimator, "report_", {})
+    if not report.get(key):
+        raise ParameterError(
+            f"report_[{key!r}] of this {type(estimator).__name__} is {report.get(key)!r}, so that "
+            f"there is no {what} to draw: it takes the default committee (factor='auto') of a "
+            "classifier, and some labels that can be held out."
+        )
+    return report[key]
+
+
+# --------------------------------------------------------------------------------------------------
+# What more labels bring.
+
+
+FEWEST = 2
+"""Labels of each class that the first part has."""
+PARTS = 5
+
+
+@dataclass
+class LearningCurveDisplay(Display):
+    """Accuracy over the number of labels: estimated, and found on the labels that were left out.
+
+    Parameters
+    ----------
+    n_labels : ndarray of shape (p,)
+    estimated : ndarray of shape (p,)
+        Estimated accuracy on the unlabelled rows; NaN where labels are too few for one.
+    low, high : ndarrays of shape (p,)
+        Its 90 % interval.
+    found : ndarray of shape (p,)
+        Share of the labels that were left out that is found; NaN where none were.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from biglp import LowRankLabelPropagation
+    >>> from biglp.plot import LearningCurveDisplay
+    >>> X, truth = (part[:600] for part in load_digits(return_X_y=True))
+    >>> y = truth.copy()
+    >>> y[300:] = -1
+    >>> model = LowRankLabelPropagation()
+    >>> display = LearningCurveDisplay.from_estimator(model, X, y, sizes=[50, 300])
+    >>> display.n_labels.tolist()
+    [50, 300]
+    """
+
+    title: ClassVar[str] = "Accuracy over labels"
+
+    n_labels: np.ndarray
+    estimated: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    found: np.ndarray
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sizes: Sequence[int] | None = None, ax: Any = None
+    ) -> LearningCurveDisplay:
+        """Fit copies of a classifier on parts of the labels, each part within the next.
+
+        Labels are taken class by class in turn, in an order that depends on nothing but the number
+        of rows.
+
+        Parameters
+        ----------
+        estimator : LowRankLabelPropagation
+            It is not changed, and need not be fitted.
+        X : array, CSR matrix, data frame or path
+            The rows.
+        y : array of shape (n_rows,)
+            Labels; -1, None, NaN or "" where unknown.
+        sizes : sequence of int, optional
+            Numbers of labels; by default five, up to all of them.
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        display : LearningCurveDisplay
+        """
+        y = as_column(y)
+        order = _class_by_class(y)
+        sizes = _sizes(sizes, y[order], len(order))
+        lines = [_accuracies(estimator, X, y, order, size) for size in sizes]
+        return cls(np.array(sizes), *np.array(lines).T).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        ax.fill_between(self.n_labels, self.low, self.high, alpha=0.2, color="#0072b2", linewidth=0)
+        ax.plot(self.n_labels, self.estimated, "o-", color="#0072b2", label="estimated, 90 %")
+        if np.isfinite(self.found).any():
+            words = "found of the labels left out"
+            ax.plot(self.n_labels, self.found, "s--", color="#d55e00", label=words)
+        ax.set(xlabel="labels", ylabel="accuracy", ylim=(0, 1.02))
+        ax.legend(loc="lower right", frameon=False)
+
+
+def _class_by_class(y: np.ndarray) -> np.ndarray:
+    """Labelled rows: one of each class, then a second of each, and so on."""
+    rows = np.flatnonzero(~unlabelled(y))
+    if not len(rows):
+        raise LabelError(
+            f"none of the {len(y):,} rows has a label in y, so that there is no curve; give labels."
+        )
+    rows = np.random.default_rng(0).permutation(rows)
+    codes = np.unique(y[rows].astype(str), return_inverse=True)[1]
+    turns = np.empty(len(rows), dtype=np.int64)
+    for code in range(codes.max() + 1):
+        own = np.flatnonzero(codes == code)
+        turns[own] = np.arange(len(own))
+    return np.asarray(rows[np.lexsort((codes, turns))])
+
+
+def _sizes(sizes: Sequence[int] | None, labels: np.ndarray, n_labels: int) -> list[int]:
+    n_classes = len(set(labels.astype(str).tolist()))
+    if sizes is None:
+        first = min(FEWEST * n_classes, n_labels)
+        return sorted({round(size) for size in np.geomspace(first, n_labels, PARTS)})
+    bad = [size for size in sizes if not n_classes <= size <= n_labels]
+    if bad or not len(sizes):
+        raise ParameterError(
+            f"sizes={list(sizes)} must be numbers of labels from {n_classes} (one of each class) "
+            f"to {n_labels} (all of them)."
+        )
+    return sorted({int(size) for size in sizes})
+
+
+def _accuracies(
+    estimator: Any, X: Any, y: np.ndarray, order: np.ndarray, size: int
+) -> tuple[float, float, float, float]:
+    """Estimated accuracy with its interval, and what is found of the labels left out."""
+    part, others = y.copy(), order[size:]
+    nothing = -1 if part.dtype.kind in "iuf" else None
+    part = part.astype(object) if nothing is None else part
+    part[others] = nothing
+    model = clone(estimator).fit(X, part)
+    estimate = model.report_.get("estimated_accuracy")
+    found = np.nan
+    if len(others):
+        right = model.transduction_[others].astype(object) == y[others].astype(object)
+        found = float(right.mean())
+    if estimate is None:
+        return np.nan, np.nan, np.nan, found
+    return estimate["accuracy"], *estimate["interval"], found
+
+
+# --------------------------------------------------------------------------------------------------
+# A map of the rows.
+
+
+MOST_NAMES = 20
+"""Classes whose names are written on the map, the largest."""
+
+
+@dataclass
+class MapDisplay(Display):
+    """Places of a sample of the rows in two leading directions of the graph.
+
+    Rows that labels spread between are close together; where rows are crowded the map is stretched.
+    Two directions cannot show all classes
+    apart: what overlaps may be far apart in others.
+
+    Parameters
+    ----------
+    places : ndarray of shape (m, 2)
+        Of unlabelled rows, drawn at random.
+    labels : ndarray of shape (m,)
+        Class codes of these rows.
+    labelled_places : ndarray of shape (l, 2)
+        Of labelled rows, or a part of many.
+    labelled : ndarray of shape (l,)
+        Their class codes.
+    classes : sequence of str
+        Names of the classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from biglp import LowRankLabelPropagation
+    >>> from biglp.plot import MapDisplay
+    >>> X, truth = (part[:600] for part in load_digits(return_X_y=True))
+    >>> y = truth.copy()
+    >>> y[100:] = -1
+    >>> model = LowRankLabelPropagation().fit(X, y)
+    >>> display = MapDisplay.from_estimator(model)
+    >>> display.ax_.get_title(loc="left")
+    'Map of the rows'
+
+    ``display.figure_.savefig("map.png")`` writes it to a file.
+    """
+
+    title: ClassVar[str] = "Map of the rows"
+
+    places: np.ndarray
+    labels: np.ndarray
+    labelled_places: np.ndarray
+    labelled: np.ndarray
+    classes: Sequence[str]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> MapDisplay:
+        """Draw the map of a fitted classifier that holds its training rows.
+
+        Parameters
+        ----------
+        estimator : LowRankLabelPropagation
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        display : MapDisplay
+        """
+        check_is_fitted(estimator)
+        content = estimator._content(look=True)
+        found = content.evidence
+        if found is None or not len(found.places):
+            raise ParameterError(
+                "this estimator has no rows to draw a map of: it was loaded or unpickled, predicts "
+                "numbers, or was fitted on a graph of its own; fit a LowRankLabelPropagation on "
+                "rows."
+            )
+        shown = cls(
+            places=found.places,
+            labels=found.codes,
+            labelled_places=found.labelled_places,
+            labelled=found.labelled_codes,
+            classes=content.classes,
+        )
+        return shown.plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        sizes = np.bincount(self.labels, minlength=len(self.classes))
+        colours = np.array(class_colours(sizes))
+        stretch = stretching(np.concatenate([self.places, self.labelled_places]))
+        places, marks = stretch(self.places), stretch(self.labelled_places)
+        order = np.random.default_rng(0).permutation(len(self.places))
+        small = 500 / np.sqrt(max(len(order), 1))
+        ax.scatter(*places[order].T, s=small, c=colours[self.labels[order]], linewidths=0)
+        ax.scatter(
+            *marks.T,
+            s=16,
+            c=colours[self.labelled],
+            edgecolors="black",
+            linewidths=0.8,
+            label="labelled",
+        )
+        for code in np.argsort(-sizes, kind="stable")[:MOST_NAMES]:
+            if sizes[code]:
+                x, y = np.median(places[self.labels == code], axis=0)
+                box = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 1}
+                # A dollar sign in a name would begin a formula.
+                name = self.classes[code].replace("$", r"\$")
+                ax.text(x, y, name, ha="center", va="center", weight="bold", bbox=box)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.legend(loc="best", frameon=False)
+
+
+# --------------------------------------------------------------------------------------------------
+# Who decides.
+
+
+@dataclass
+class MembersDisplay(Display):
+    """The members of the committee and their shares of the weight.
+
+    Parameters
+    ----------
+    names : sequence of str
+    shares : ndarray of shape (q,)
+        Shares of the weight, the largest first.
+    accuracy : sequence of float or None
+        Share of held-out labels that each finds; None where too few could be held out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from biglp.plot import MembersDisplay
+    >>> display = MembersDisplay(["graph", "trees"], np.array([0.7, 0.3]), [0.9, 0.8])
+    >>> display.plot().ax_.get_xlabel()
+    'share of the weight'
+    """
+
+    title: ClassVar[str] = "Members and their weights"
+
+    names: Sequence[str]
+    shares: np.ndarray
+    accuracy: Sequence[float | None]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> MembersDisplay:
+        """Draw the committee of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : LowRankLabelPropagation
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        display : MembersDisplay
+        """
+        from biglp._report.charts import members
+
+        report_of(estimator, "members", "committee")
+        found = members(estimator.report_)
+        shares = np.array([member["share"] for member in found])
+        accuracy = [member["accuracy"] for member in found]
+        return cls([member["name"] for member in found], shares, accuracy).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        places = np.arange(len(self.names))[::-1]
+        ax.barh(places, self.shares, color="#0072b2")
+        for place, share, found in zip(places, self.shares, self.accuracy, strict=True):
+            told = "" if found is None else f", {found:.0%} found"
+            ax.annotate(
+                f"{share:.0%}{told}",
+                (share, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+            )
+        ax.set_yticks(places, labels=list(self.names))
+        ax.set(xlabel="share of the weight", xlim=(0, 1.3 * max(self.shares.max(), 0.01)))
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether confidence is what it says.
+
+
+@dataclass
+class ReliabilityDisplay(Display):
+    """Held-out labels that were found, by how sure the model was of them, with 90 % intervals.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (g,)
+        Mean confidence of each group of labels.
+    right : ndarray of shape (g,)
+        Share of the group that was found.
+    counts : ndarray of shape (g,)
+        Labels of the group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from biglp.plot import ReliabilityDisplay
+    >>> sure, right = np.array([0.6, 0.9]), np.array([0.5, 0.95])
+    >>> display = ReliabilityDisplay(sure, right, np.array([20, 20]))
+    >>> display.plot().ax_.get_xlabel()
+    'how sure'
+    """
+
+    title: ClassVar[str] = "Is it as right as it is sure?"
+
+    confidence: np.ndarray
+    right: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, ax: Any = None) -> ReliabilityDisplay:
+        """Draw what a fitted classifier has found with labels held out.
+
+        Parameters
+        ----------
+        estimator : LowRankLabelPropagation
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+        """
+        groups = report_of(estimator, "reliability", "reliability")
+        columns = (
+            np.array([group[key] for group in groups]) for key in ("confidence", "right", "labels")
+        )
+        return cls(*columns).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        ends = np.array(
+            [wilson(right, count) for right, count in zip(self.right, self.counts, strict=True)]
+        )
+        ax.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1)
+        reach = np.abs(ends.T - self.right)
+        ax.errorbar(self.confidence, self.right, yerr=reach, fmt="o", color="#0072b2")
+        ax.set(xlabel="how sure", ylabel="share that is right", xlim=(0, 1.02), ylim=(0, 1.02))
