@@ -13,7 +13,7 @@ import typer
 
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import PRINTING, Parameter, group
-from biglp.cli.commands import Command, Group
+from biglp.cli import Command, Group
 from biglp.cli.errors import EXIT_CODES, escape, explained
 from biglp.cli.options import Options, local_path, output_to, with_options
 from paper.pages import Output, Part, require_matplotlib
