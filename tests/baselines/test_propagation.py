@@ -116,7 +116,7 @@ def test_the_refusal_names_the_alternative():
 
 def test_stopping_short_is_said():
     X, y, _ = blobs()
-    with pytest.warns(StoppedShortWarning, match=r"max_iter=3 .*closed_form") as caught:
+    with pytest.warns(StoppedShortWarning, match=r"max_iter=3 .*closed_form"):
         fitted = DensePropagation(solver="iterative", max_iter=3).fit(X, y)
     assert fitted.n_iter_ == 3
 
