@@ -18,7 +18,7 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
 from biglp._labels.labels import encode_labels
 from biglp._learn import ANSWERS, FILTERS, METHODS
-from biglp._learn.base import Answer, Learnt, Method
+from biglp._learn.base import LearnResult, Method, Predictor
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from helpers import blobs, model, rows_in_a_block, settings_of
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("registered")
 
 
 @dataclass(frozen=True)
-class ToyAnswer(Answer):
+class ToyAnswer(Predictor):
     """Softmax of products with the class means."""
 
     means: np.ndarray
@@ -65,7 +65,7 @@ class ToyMethod(Method):
     def learn(cls, problem):
         sums = problem.sums
         means = sums.targets * (sums.n_rows / sums.counts)
-        return Learnt(ToyAnswer(sums.unmix(means)), {"toy": True})
+        return LearnResult(ToyAnswer(sums.unmix(means)), {"toy": True})
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from biglp._labels.labels import OwnLabels
-from biglp._learn.spreading import SpreadingAnswer
+from biglp._learn.spreading import SpreadingPredictor
 from helpers import blobs, model, raw_scores
 
 ALPHA = 0.9
@@ -14,7 +14,7 @@ ALPHA = 0.9
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_probabilities_add_up_to_one_and_unreached_rows_get_the_prior(dtype):
     prior = np.array([0.2, 0.3, 0.5])
-    answer = SpreadingAnswer(np.eye(3), np.array([10.0, 20.0, 30.0]), prior)
+    answer = SpreadingPredictor(np.eye(3), np.array([10.0, 20.0, 30.0]), prior)
     features = np.array([[1, 1, 2], [0, 0, 0], [-1, -2, -3], [-1, 3, 1], [0, 0, 0]], dtype=dtype)
     own = OwnLabels(np.array([4]), np.array([[0.0, 1.0, 0.0]]), np.ones(1))
     found, n_unreached = answer.outputs(features, own=own)
@@ -26,7 +26,7 @@ def test_probabilities_add_up_to_one_and_unreached_rows_get_the_prior(dtype):
 
 @pytest.mark.parametrize("size", [1e-38, 1e-42, 1e-30, 1e30])
 def test_probabilities_of_tiny_and_huge_scores_are_never_nan(size):
-    answer = SpreadingAnswer(np.eye(2), np.ones(2), np.array([0.5, 0.5]))
+    answer = SpreadingPredictor(np.eye(2), np.ones(2), np.array([0.5, 0.5]))
     found, _ = answer.outputs(np.array([[size, 3 * size]], dtype=np.float32))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-6)

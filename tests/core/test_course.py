@@ -2,7 +2,7 @@
 
 import pytest
 
-from biglp._core.progress import ALMOST, SLOWER, Course, clock_time
+from biglp._core.progress import ALMOST, SLOWER, WholeRun, clock_time
 
 
 class Clock:
@@ -24,7 +24,7 @@ def clock():
 
 @pytest.fixture
 def course(clock):
-    made = Course(clock)
+    made = WholeRun(clock)
     made.expect({"report": 1.0})
     made.expect({"k-means": 2.0, "Gram": 4.0, "learning": 5.0, "labels": 4.0})
     return made
@@ -98,14 +98,14 @@ def test_steps_that_nobody_expected_only_take_time(course, clock):
 
 
 def test_time_before_anything_was_expected_does_not_count(clock):
-    course = Course(clock)
+    course = WholeRun(clock)
     clock.wait(50)
     course.expect({"labels": 10.0})
     assert course.share() == 0.0
 
 
 def test_where_nobody_knows_the_run_the_share_is_that_of_the_step(clock):
-    course = Course(clock)
+    course = WholeRun(clock)
     assert course.share() is None
     course.begin("reading", 100)
     course.advance(30)

@@ -12,14 +12,14 @@ import pytest
 from biglp._compiled import gpu as fused
 from biglp._compiled import gram_matrix
 from biglp._compiled.gpu import tiles as trial
-from biglp._compiled.gpu.tiles import Shape, launched
+from biglp._compiled.gpu.tiles import Tiles, launched
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import CardKernelWarning, NonFiniteRowsError
 from biglp._graph.kernels import gaussian, nearest_landmarks
 from biglp._graph.kmeans import assign_block
 from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import OwnLabels
-from biglp._learn.spreading import SpreadingAnswer
+from biglp._learn.spreading import SpreadingPredictor
 from helpers import blocks_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
@@ -117,7 +117,7 @@ class TestSums:
         found, rng = features(k), np.random.default_rng(0)
         found[9] = -found[9]
         coefficients, prior = rng.normal(size=(k, 3)) + 1.0, np.array([0.2, 0.3, 0.5])
-        answer = SpreadingAnswer(coefficients, np.full(3, 0.1), prior)
+        answer = SpreadingPredictor(coefficients, np.full(3, 0.1), prior)
         own = OwnLabels(np.array([3, 7]), np.eye(3)[[0, 1]], np.ones(2))
         got = [answer.outputs(found, None, one) for one in (None, own)]
         plain(monkeypatch)
@@ -177,7 +177,7 @@ def test_rows_of_a_processor_are_left_alone():
 
 
 class TestTrial:
-    SHAPES = tuple(Shape(rows, 1, 1) for rows in (16, 32, 64))
+    SHAPES = tuple(Tiles(rows, 1, 1) for rows in (16, 32, 64))
 
     @pytest.fixture(autouse=True)
     def forget(self, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 
 from biglp._compiled import column_sums
 from biglp._core import arrays as module
-from biglp._core.arrays import Ties, like, to_numpy
+from biglp._core.arrays import RowEntries, like, to_numpy
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 
@@ -17,7 +17,7 @@ def ties():
     rng = np.random.default_rng(0)
     columns = np.argsort(rng.random((ROWS, WIDTH)), axis=1)[:, :ENTRIES]
     weights = rng.random((ROWS, ENTRIES))
-    return Ties(torch.as_tensor(columns, dtype=torch.int32), torch.as_tensor(weights), WIDTH)
+    return RowEntries(torch.as_tensor(columns, dtype=torch.int32), torch.as_tensor(weights), WIDTH)
 
 
 @pytest.fixture

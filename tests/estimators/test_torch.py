@@ -11,7 +11,7 @@ from scipy import sparse
 from biglp import LowRankLabelPropagation
 from biglp._compiled import column_sums
 from biglp._core.arrays import (
-    Ties,
+    RowEntries,
     is_torch,
     like,
     namespace,
@@ -30,7 +30,7 @@ from biglp._graph.linear import LinearFactor, column_minimums
 from biglp._graph.normalise import Normalisation
 from biglp._graph.nystrom import NystromFactor
 from biglp._labels.labels import OwnLabels
-from biglp._learn.spreading import SpreadingAnswer
+from biglp._learn.spreading import SpreadingPredictor
 from helpers import blobs, blocks_of, clear_rows, model, rows_in_a_block
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
@@ -120,7 +120,7 @@ class TestBlockFunctions:
             "linear": LinearFactor(X.min(axis=0)),
         }[kind]
         on_cpu, on_device = factor.features(X), factor.features(on_torch(X))
-        assert is_torch(on_device) or isinstance(on_device, Ties)
+        assert is_torch(on_device) or isinstance(on_device, RowEntries)
         np.testing.assert_allclose(to_dense(on_device), to_dense(on_cpu), atol=5 * TOLERANCE[dtype])
         sums = None
         if not factor.unit_degrees:
@@ -128,7 +128,7 @@ class TestBlockFunctions:
             sums = sums if factor.mixing is None else sums @ factor.mixing
         normalisation = Normalisation(sums, len(X), factor.mixing)
         rng = np.random.default_rng(0)
-        answer = SpreadingAnswer(rng.random((on_cpu.shape[1], 3)), np.ones(3), np.full(3, 1 / 3))
+        answer = SpreadingPredictor(rng.random((on_cpu.shape[1], 3)), np.ones(3), np.full(3, 1 / 3))
         own = OwnLabels(np.array([0, 5]), np.eye(3)[[1, 2]], np.array([1.0, 2.0]))
         answers = []
         for features in (on_cpu, on_device):
@@ -142,7 +142,7 @@ class TestBlockFunctions:
     def test_repair_and_unreached_rows(self, dtype):
         features = np.array([[1, 1], [0, 0], [-1, 0.9], [2, 1]], dtype=dtype)
         normalisation = Normalisation(np.array([100.0, 99.0]), 4)
-        answer = SpreadingAnswer(np.eye(2), np.ones(2), np.array([0.25, 0.75]))
+        answer = SpreadingPredictor(np.eye(2), np.ones(2), np.array([0.25, 0.75]))
         results = []
         for rows in (features, on_torch(features)):
             normalised, repaired = normalisation.apply(rows)

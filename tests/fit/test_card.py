@@ -8,7 +8,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import device
-from biglp._core.device import Place, upload
+from biglp._core.device import Device, upload
 from biglp._core.errors import CardMemoryWarning, MemoryBudgetError, ParameterError
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, Size
@@ -38,7 +38,7 @@ def card_of(amount):
 
 
 def machine(given=None):
-    return Machine(MB, SerialEngine(), Place(DEVICE, given))
+    return Machine(MB, SerialEngine(), Device(DEVICE, given))
 
 
 def planned(amount, given=None, **size):
@@ -194,7 +194,7 @@ class TestChosenDevice:
         products = torch.backends.cuda.matmul
         before = products.allow_tf32
         for precision in ("float32", "tf32"):
-            place = Place(DEVICE, None, precision)
+            place = Device(DEVICE, None, precision)
             with place.precisely():
                 assert products.allow_tf32 == (precision == "tf32")
             assert products.allow_tf32 == before

@@ -13,8 +13,8 @@ from biglp._fit.evidence import (
     LEAST_SAMPLE,
     MOST_CLASSES,
     PARTS,
-    Evidence,
-    Look,
+    EvidenceMaker,
+    ReportSample,
     largest_entries,
 )
 from biglp._fit.pipeline import Pipeline
@@ -33,7 +33,7 @@ def looked(X, y, engine="serial", rows=70, **parameters):
         labels = encode_labels(y, X.shape[0])
         fitted = Pipeline(made, Settings.of(parameters)).fit(as_source(X), labels, NoSink())
         doubts = known_doubts(labels, fitted.held_out)
-        return Look.of(fitted, doubts).evidence(), fitted
+        return EvidenceMaker.of(fitted, doubts).evidence(), fitted
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_same_on_every_engine_and_cut(case, found):
 
 
 def test_kept_and_read_back(found):
-    again = Evidence.from_state(found[0].state())
+    again = ReportSample.from_state(found[0].state())
     np.testing.assert_array_equal(again.examples.values, found[0].examples.values)
     np.testing.assert_array_equal(again.places, found[0].places)
 
@@ -139,7 +139,7 @@ def test_little_memory_means_fewer_rows_and_no_map(case):
     X, y, _ = case
     _, fitted = looked(np.tile(X, (4, 1)), np.tile(y, 4))
     problem, answer = fitted.problem, fitted.model.answer
-    evidence = Look(problem.graph, answer, problem.labels, memory=1 << 10).evidence()
+    evidence = EvidenceMaker(problem.graph, answer, problem.labels, memory=1 << 10).evidence()
     assert len(evidence.codes) <= LEAST_SAMPLE
     assert evidence.places.shape == (0, 2)
     assert len(evidence.examples.rows)

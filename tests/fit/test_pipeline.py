@@ -19,7 +19,7 @@ from biglp._graph.anchors import AnchorFactor
 from biglp._graph.graph import Graph
 from biglp._graph.stores import MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import encode_labels
-from biglp._learn.spreading import SpreadingAnswer
+from biglp._learn.spreading import SpreadingPredictor
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from helpers import (
@@ -58,7 +58,7 @@ def test_step_by_step_is_the_estimator(factor):
     assert isinstance(graph, Graph)
     stated = taken.problem([graph], labels)
     learnt = taken.learn(stated)
-    assert isinstance(learnt.answer, SpreadingAnswer)
+    assert isinstance(learnt.answer, SpreadingPredictor)
     sink = sink_for(labels, X)
     answered = taken.answer(stated, learnt, sink)
     expected = model(factor=factor, landmarks=L).fit(X, y)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from biglp._core.blocks import Block, Plan
+from biglp._core.blocks import Block, Cut
 from biglp._engines import SerialEngine, ThreadEngine
 from helpers import assert_scores_agree, blobs, clear_rows, model, raw_scores, rows_in_a_block
 from strategies import problems
@@ -23,7 +23,7 @@ def random_cut(source, places):
     """Blocks between the given places, of any sizes."""
     n = source.n_rows
     edges = [0, *sorted(place for place in places if place < n), n]
-    plan = Plan(len(edges) - 1)
+    plan = Cut(len(edges) - 1)
     return [
         Block(source, index, start, stop, plan=plan)
         for index, (start, stop) in enumerate(pairwise(edges))

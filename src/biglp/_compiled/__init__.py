@@ -26,7 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._compiled import gpu as fused
-from biglp._core.arrays import Array, Ties, is_torch
+from biglp._core.arrays import Array, RowEntries, is_torch
 from biglp._core.errors import MissingExtraError
 
 # --------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def column_sums(array: Array) -> Array:
     """Sum of every column.  (b, r) → (r,)."""
     if sparse.issparse(array):
         return np.asarray(array.sum(axis=0)).ravel()
-    if isinstance(array, Ties):
+    if isinstance(array, RowEntries):
         return array.column_sums()
     if is_torch(array):  # blocks are large on a card: float32 would lose digits in the sum
         found = fused.column_sums(array)
@@ -202,7 +202,7 @@ def column_sums(array: Array) -> Array:
 
 def gram_matrix(array: Array) -> Array:
     """Products of all columns with each other.  (b, r) → (r, r)."""
-    if isinstance(array, Ties):
+    if isinstance(array, RowEntries):
         return array.gram()
     if not is_torch(array):
         return array.T @ array  # the same array twice: BLAS does half the work

@@ -30,7 +30,7 @@ DENSE_WIDTH = 8192
 """Columns up to which sums over all pairs are added up in a dense matrix, of half a gigabyte."""
 
 
-class Ties:
+class RowEntries:
     """A matrix (b × k) of which each row has s entries, in different columns.
 
     Parameters
@@ -46,11 +46,11 @@ class Ties:
         self.columns, self.weights = columns, weights
         self.shape = (weights.shape[0], width)
 
-    def __getitem__(self, rows: Any) -> Ties:
+    def __getitem__(self, rows: Any) -> RowEntries:
         """Some of the rows."""
         if isinstance(rows, np.ndarray):
             rows = sys.modules["torch"].as_tensor(rows, device=self.weights.device)
-        return Ties(self.columns[rows], self.weights[rows], self.shape[1])
+        return RowEntries(self.columns[rows], self.weights[rows], self.shape[1])
 
     def __matmul__(self, matrix: Any) -> Any:
         """Product with a small tensor, dense.  (b, k)·(k, c) → (b, c)."""
@@ -126,7 +126,7 @@ def namespace(array: Array) -> Any:
 
 def like(array: Rows, constant: np.ndarray) -> Array:
     """Bring a small NumPy constant to the type, precision and place of ``array``."""
-    array = array.weights if isinstance(array, Ties) else array
+    array = array.weights if isinstance(array, RowEntries) else array
     if is_torch(array):
         dtype = array.dtype if array.dtype.is_floating_point else None
         return sys.modules["torch"].as_tensor(constant, dtype=dtype, device=array.device)
@@ -181,7 +181,7 @@ def squared_norms(rows: Rows) -> Array:
 
 def to_numpy(array: Any) -> Any:
     """Bring a small result back as a NumPy array or CSR matrix; leave other objects alone."""
-    if isinstance(array, Ties):
+    if isinstance(array, RowEntries):
         return array.csr()
     if not is_torch(array):
         return array

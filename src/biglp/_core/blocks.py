@@ -45,7 +45,7 @@ class RowReader(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Cut:
     """One cut of a source into blocks; the token tells workers elsewhere which cut it is."""
 
     n_blocks: int
@@ -61,7 +61,7 @@ class Block:
     start: int
     stop: int
     memory: dict[str, Any] = field(default_factory=dict, repr=False)
-    plan: Plan | None = field(default=None, repr=False)
+    plan: Cut | None = field(default=None, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -91,7 +91,7 @@ class Block:
 def cut_rows(source: RowReader, rows_per_block: int) -> list[Block]:
     """Cut a source into blocks of ``rows_per_block`` rows, the last one shorter."""
     starts = range(0, source.n_rows, rows_per_block)
-    plan = Plan(len(starts))
+    plan = Cut(len(starts))
     return [
         Block(source, index, start, min(start + rows_per_block, source.n_rows), plan=plan)
         for index, start in enumerate(starts)

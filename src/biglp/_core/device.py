@@ -172,7 +172,7 @@ card takes some seconds, in which a few cores do as much; a guess, not measured.
 
 
 @dataclass(frozen=True)
-class Place:
+class Device:
     """Where the arithmetic runs, as it was asked for.
 
     Attributes
@@ -190,7 +190,7 @@ class Place:
     precision: str = "float32"
 
     @classmethod
-    def of(cls, device: Any, gpu_memory: Any = "auto", precision: Any = "float32") -> Place:
+    def of(cls, device: Any, gpu_memory: Any = "auto", precision: Any = "float32") -> Device:
         """Check what was asked for."""
         return cls(
             checked("device", device),

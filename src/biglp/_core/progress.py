@@ -39,7 +39,7 @@ ALMOST = 0.99
 """Most that is done before the end."""
 
 
-class Course:
+class WholeRun:
     """Follows the steps of a run.
 
     Parameters
@@ -227,7 +227,7 @@ class StepLines(Progress):
 
     Attributes
     ----------
-    course : Course
+    course : WholeRun
         How far the whole run is.
     latest : LineTask or None
         The sweep that began last.
@@ -236,7 +236,7 @@ class StepLines(Progress):
     live = False
 
     def __init__(self) -> None:
-        self.course = Course()
+        self.course = WholeRun()
         self.latest: LineTask | None = None
 
     def line(self, text: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from biglp._core.device import Place
+from biglp._core.device import Device
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import DEFAULT_EFFORT, DEFAULTS, checked
 from biglp._core.registry import looked_up
@@ -68,9 +68,9 @@ class Settings:
     sklearn: bool = False  # whether the interface has loaded scikit-learn, as the estimators have
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Device:
         """Where the arithmetic runs."""
-        return Place(self.graph.device, self.graph.gpu_memory, self.graph.precision)
+        return Device(self.graph.device, self.graph.gpu_memory, self.graph.precision)
 
     @classmethod
     def of(

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from biglp._core.blocks import Block, Plan
+from biglp._core.blocks import Block, Cut
 from biglp._core.errors import EngineError, MissingExtraError, ParameterError
 from biglp._core.progress import Task
 from biglp._core.threads import available_cores
@@ -286,7 +286,7 @@ class DaskEngine(Engine):
         self._n_sweeps += 1
         began = time.monotonic()
         runs = cut_runs(blocks)
-        plan = blocks[0].plan or Plan(len(blocks))
+        plan = blocks[0].plan or Cut(len(blocks))
         state = self._state(plan, blocks[0])
         with (
             self.progress.task(label, sum(run.n_rows for run in runs)) as task,
@@ -385,7 +385,7 @@ class DaskEngine(Engine):
             threads = self.client.nthreads()
         return dict(threads)
 
-    def _state(self, plan: Plan, block: Block) -> PlanState:
+    def _state(self, plan: Cut, block: Block) -> PlanState:
         if plan.token not in self._plans:
             self._plans[plan.token] = PlanState(self._parcel(dumps(block.source)))
             end = weakref.finalize(plan, _plan_died, weakref.ref(self), plan.token)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from biglp._core.blocks import Block, Plan
+from biglp._core.blocks import Block, Cut
 from biglp._core.errors import BadRowsError, BigLPError, EngineError
 from biglp._core.memory import freed_is_kept
 from biglp._core.threads import one_blas_thread
@@ -56,7 +56,7 @@ class Sweep:
     """
 
     number: int
-    plan: Plan
+    plan: Cut
     adds: bool
     most_at_once: int
     version: str = __version__

@@ -16,7 +16,7 @@ from biglp._fit.prepare import Prepared
 from biglp._fit.update import ROWS_AT_ONCE, with_only
 from biglp._labels.doubts import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import Answer, HeldOut, Problem
+from biglp._learn.base import HeldOut, Predictor, Problem
 from biglp._rows.source import explained
 
 MOST_LEARNT = 20_000
@@ -104,7 +104,7 @@ def split(labels: Labels, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
     return kept, fold
 
 
-def _said_of(problem: Problem[Labels], answer: Answer, rows: np.ndarray) -> np.ndarray:
+def _said_of(problem: Problem[Labels], answer: Predictor, rows: np.ndarray) -> np.ndarray:
     """What an answer says of some rows."""
     found = []
     source = problem.graph.source

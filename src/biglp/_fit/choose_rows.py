@@ -29,10 +29,10 @@ from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import Sample, Spectrum
+from biglp._fit.sample import Sample, SampleSpectrum
 from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
-from biglp._learn.base import Answer
+from biglp._learn.base import Predictor
 from biglp._rows.source import row_noise, sample_indices
 
 # --------------------------------------------------------------------------------------------------
@@ -43,8 +43,8 @@ from biglp._rows.source import row_noise, sample_indices
 #    is their correlation: what the label of one says about the other.
 # 2. k-means puts these vectors into as many clusters as rows are wanted, so that every row stands
 #    for a place that labels spread over.
-# 3. Of the half of each cluster that is nearest to its centre, the row in the densest place is taken:
-#    it is like many others, and not on the border of its cluster.
+# 3. Of the half of each cluster that is nearest to its centre, the row in the densest place is
+#    taken: it is like many others, and not on the border of its cluster.
 #
 # Only the sample is read, and everything but its features is small, so that the choice depends on
 # the seed alone.
@@ -222,7 +222,7 @@ class Pool:
     Attributes
     ----------
     graph : Graph
-    answer : Answer
+    answer : Predictor
         What the model says of them.
     labels : Labels or None
         Labelled rows of the graph, which are not suggested.
@@ -232,17 +232,17 @@ class Pool:
         Rows that come first: some of a group that is unlike all labelled rows.
     said : ndarray of shape (n, c), optional
         What the answer says of every row, where that is known; else a sweep finds it.
-    spectrum : Spectrum, optional
+    spectrum : SampleSpectrum, optional
         :func:`pool_spectrum` of the graph, which does not depend on labels.
     """
 
     graph: Graph
-    answer: Answer
+    answer: Predictor
     labels: Labels | None = None
     known: Any = None
     first: Sequence[int] = ()
     said: np.ndarray | None = None
-    spectrum: Spectrum | None = None
+    spectrum: SampleSpectrum | None = None
 
     def known_features(self, seed: int) -> Any:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
@@ -327,7 +327,7 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
 
 
 @dataclass(frozen=True)
-class SampleGraph(Spectrum):
+class SampleGraph(SampleSpectrum):
     """The graph as a random sample of rows shows it.
 
     Attributes
@@ -352,7 +352,7 @@ class SampleGraph(Spectrum):
             features = pool.graph.features_of(chosen)
             rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
             probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
-            found = Spectrum.of(features, pool.graph)
+            found = SampleSpectrum.of(features, pool.graph)
         return cls(found.values, found.basis, len(chosen), doubt(probabilities))
 
     def scale(self, share: float) -> float:
@@ -373,10 +373,10 @@ class SampleGraph(Spectrum):
         return Posterior.of(self.values, self.n_rows, labelled)
 
 
-def pool_spectrum(graph: Graph, seed: int) -> Spectrum:
+def pool_spectrum(graph: Graph, seed: int) -> SampleSpectrum:
     """Leading eigenvectors of a graph, as the sample of a pool shows them."""
     chosen = sample_indices(graph.source.n_rows, POOL_SAMPLE, seed)
-    return Spectrum.of(graph.features_of(chosen), graph)
+    return SampleSpectrum.of(graph.features_of(chosen), graph)
 
 
 def doubt(probabilities: Any) -> np.ndarray:
@@ -399,7 +399,7 @@ class CandidateSearch:
     Attributes
     ----------
     features : Features
-    answer : Answer
+    answer : Predictor
     labelled : ndarray of shape (l,)
         Rows that are no candidates, increasing.
     scale : float
@@ -410,7 +410,7 @@ class CandidateSearch:
     """
 
     features: Features
-    answer: Answer
+    answer: Predictor
     labelled: np.ndarray
     scale: float
     seed: int

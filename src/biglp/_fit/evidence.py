@@ -23,7 +23,7 @@ from biglp._fit.sample import DENSE_RANK, ROWS_PER_GROUP
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import Answer
+from biglp._learn.base import Predictor
 from biglp._rows import Source
 from biglp._rows.source import among, sample_indices
 
@@ -213,7 +213,7 @@ MEMORY = 256 << 20
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ReportSample:
     """A sample of the unlabelled rows, and what is said of them.
 
     Attributes
@@ -242,7 +242,7 @@ class Evidence:
         return own | {f"example_{f.name}": getattr(shown, f.name) for f in fields(Examples)}
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Evidence:
+    def from_state(cls, state: dict[str, np.ndarray]) -> ReportSample:
         """Rebuild from :meth:`state`."""
         shown = Examples(**{f.name: state[f"example_{f.name}"] for f in fields(Examples)})
         own = {f.name: state[f.name] for f in fields(cls) if f.name != "examples"}
@@ -250,13 +250,13 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Look:
+class EvidenceMaker:
     """Looks at a sample of the rows.
 
     Attributes
     ----------
     graph : Graph
-    answer : Answer
+    answer : Predictor
         What was learnt.
     labels : Labels
     doubts : LabelDoubts or None
@@ -267,14 +267,14 @@ class Look:
     """
 
     graph: Graph
-    answer: Answer
+    answer: Predictor
     labels: Labels
     doubts: LabelDoubts | None = None
     seed: int = 0
     memory: int = MEMORY
 
     @classmethod
-    def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> Look:
+    def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> EvidenceMaker:
         """Look at the rows of a fit, within half of what nothing needs after its last sweep.
 
         The other half the allocator may not have given back.
@@ -285,13 +285,13 @@ class Look:
         answer = fitted.model.answer
         return cls(problem.graph, answer, problem.labels, doubts, seed, min(memory, MEMORY))
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> ReportSample:
         """Find out what a report shows."""
         # Several threads wait for each other, on a busy machine ten times as long as they work.
         with one_blas_thread():
             return self._evidence()
 
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> ReportSample:
         row_map = self._map()
         width = 0 if row_map is None else row_map.basis.shape[1]
         rows = self._sample(width)
@@ -312,7 +312,7 @@ class Look:
         sampled = Sampled(rows, codes, others, confidence, units)
         places, labelled_codes, labelled_places = self._places(row_map, units)
         shown = choose_examples(sampled, self.labels.n_classes, self.doubts, self.seed)
-        return Evidence(
+        return ReportSample(
             codes=codes,
             confidence=confidence,
             places=places,

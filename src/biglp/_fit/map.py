@@ -23,7 +23,7 @@ from biglp._core.threads import one_blas_thread
 from biglp._fit.sample import RANK, ROWS_PER_GROUP, Sample
 from biglp._graph.graph import Graph
 from biglp._labels.labels import OwnLabels
-from biglp._learn.base import Answer
+from biglp._learn.base import Predictor
 
 SAMPLE = 4000
 """Rows behind the directions."""
@@ -97,16 +97,16 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class MappedAnswer:
+class MappedPredictor:
     """An answer with the places of the rows in two more columns.
 
     Attributes
     ----------
-    inner : Answer
+    inner : Predictor
     row_map : RowMap
     """
 
-    inner: Answer
+    inner: Predictor
     row_map: RowMap
 
     @property

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from biglp._core.blocks import cut_rows
-from biglp._core.device import Place, chosen_device
+from biglp._core.device import Device, chosen_device
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.memory import format_bytes
 from biglp._core.size import Size, values_per_row
@@ -30,7 +30,7 @@ from biglp._graph import FACTORS
 from biglp._graph.graph import Features, Graph
 from biglp._graph.normalise import Normalisation
 from biglp._learn import ANSWERS
-from biglp._learn.base import Answer
+from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source
 from biglp._rows.encoding import Encoding
 from biglp._transforms import Chain
@@ -140,7 +140,7 @@ class Model:
         For regression the numbers of the targets.
     views : tuple of ModelView
         Rows to normalised features.
-    answer : Answer
+    answer : Predictor
         Normalised features to probabilities.
     dtype : numpy.dtype
         Precision of the arithmetic.
@@ -156,7 +156,7 @@ class Model:
 
     classes: np.ndarray
     views: tuple[ModelView, ...]
-    answer: Answer
+    answer: Predictor
     dtype: np.dtype[Any]
     n_features: int
     report: Report = field(default_factory=Report)
@@ -178,7 +178,7 @@ class Model:
         return replace(known, dtype=self.dtype.str)
 
     def graph(
-        self, engine: Engine, source: Source, memory: int, place: Place | None = None
+        self, engine: Engine, source: Source, memory: int, place: Device | None = None
     ) -> Graph:
         """New rows, tied to the training rows through the model's features.
 
@@ -189,7 +189,7 @@ class Model:
             New rows as they are.
         memory : int
             Budget of this machine, in bytes.
-        place : Place, optional
+        place : Device, optional
             Where the arithmetic runs; on the processor by default.
         """
         check_columns(source, self.n_features, self.answer.kind)
@@ -207,7 +207,7 @@ class Model:
             part_bytes=source.part_bytes,
         )
         size = size_of_transformed(size, source, view.chain)
-        features, place = view.features.for_new_rows(), place or Place()
+        features, place = view.features.for_new_rows(), place or Device()
         work = 0.0  # sparse rows and own graphs stay on the processor
         if not source.is_sparse:
             work = float(source.n_rows) * source.n_features * features.factor.rank

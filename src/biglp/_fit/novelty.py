@@ -35,7 +35,7 @@ from biglp._fit.sample import Sample
 from biglp._graph.graph import Graph, float64_features
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
-from biglp._learn.base import SAMPLE, Answer, Problem
+from biglp._learn.base import SAMPLE, Predictor, Problem
 from biglp._rows import PreparedRows, Source
 from biglp._rows.source import sample_indices
 
@@ -205,13 +205,13 @@ class UnlikeLabels:
         return {"share": round(self.share, 3), "rows": self.rows}
 
 
-def unlike_labels(problem: Problem[Any], answer: Answer) -> UnlikeLabels | None:
+def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | None:
     """Look for rows that are unlike all labels; None when there is no such group.
 
     Parameters
     ----------
     problem : Problem
-    answer : Answer
+    answer : Predictor
         What was learnt from the labels.
     """
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed

@@ -24,7 +24,7 @@ from biglp._core.threads import blas_threads_for, one_blas_thread, threads_of_on
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.choose_rows import typical_rows
-from biglp._fit.map import MappedAnswer, RowMap, map_bytes
+from biglp._fit.map import MappedPredictor, RowMap, map_bytes
 from biglp._fit.model import Model, ModelView
 from biglp._fit.novelty import unlike_labels, unlike_warning, usual_distance
 from biglp._fit.plan import Plan
@@ -38,7 +38,7 @@ from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._learn import ANSWERS, METHODS
 from biglp._learn.accuracy import reliability
-from biglp._learn.base import SAMPLE, HeldOut, Learnt, Problem, View
+from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Problem, View
 from biglp._output import Sink
 from biglp._rows import PreparedRows, Source
 from biglp._rows.source import explained
@@ -94,7 +94,7 @@ def _later(task: Callable[[], T], /) -> Callable[[], T]:
 # Learning: from sums to an answer, without a sweep over the rows.
 
 
-def learn(problem: Problem[Any]) -> Learnt:
+def learn(problem: Problem[Any]) -> LearnResult:
     """Learn the answer to a problem."""
     factor, is_sparse = problem.graph.factor, sparse.issparse(problem.sums.gram)
     if is_sparse:
@@ -314,7 +314,7 @@ class Pipeline:
                 views.append(View(graph, graph.sums(labels, self.checkpoint)))
         return Problem(tuple(views), labels, self.settings.answer)
 
-    def learn(self, problem: Problem[Any]) -> Learnt:
+    def learn(self, problem: Problem[Any]) -> LearnResult:
         """Learn the answer."""
 
         def compute() -> dict[str, np.ndarray]:
@@ -333,14 +333,16 @@ class Pipeline:
         if "held_out_rows" in state:
             held_out = HeldOut(state.pop("held_out_rows"), state.pop("held_out_shares"))
         answer = ANSWERS[facts["kind"]].from_state(state)
-        return Learnt(answer, facts["report"], facts["n_iter"], held_out)
+        return LearnResult(answer, facts["report"], facts["n_iter"], held_out)
 
-    def answer(self, problem: Problem[Any], learnt: Learnt, sink: Sink) -> Answered:
+    def answer(self, problem: Problem[Any], learnt: LearnResult, sink: Sink) -> Answered:
         """Write an answer for every training row."""
         answer: Answerer = learnt.answer
         learnt.answer.expect(problem.labels.n_rows)
         if sink.wants_places:
-            answer = MappedAnswer(learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed))
+            answer = MappedPredictor(
+                learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed)
+            )
         return problem.graph.answer(
             answer,
             sink,

@@ -24,7 +24,7 @@ from typing import Any
 
 from biglp._compiled import LOOPS, LOOPS_BYTES
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
-from biglp._core.device import PINNED_BYTES, Place
+from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
 from biglp._core.memory import format_bytes, free_gpu_memory
 from biglp._core.settings import Settings
@@ -74,13 +74,13 @@ class Machine:
         Bytes, shared by the engine's processes there.
     engine : Engine
         Its threads and processes.
-    place : Place
+    place : Device
         Where the arithmetic runs.
     """
 
     memory: int
     engine: Engine
-    place: Place
+    place: Device
 
     @property
     def share(self) -> int:
@@ -408,7 +408,7 @@ def least_memory(within: Callable[[int], Plan]) -> int:
 
 
 def plan_new_rows(
-    memory: int, factor: FeatureMap, size: Size, engine: Engine, place: Place | None = None
+    memory: int, factor: FeatureMap, size: Size, engine: Engine, place: Device | None = None
 ) -> tuple[int, int]:
     """Share out the budget of labelling new rows with a model: rows a block, blocks at once.
 
@@ -417,7 +417,7 @@ def plan_new_rows(
     MemoryBudgetError
         Naming the smallest budget that works.
     """
-    machine = Machine(memory, engine, place or Place())
+    machine = Machine(memory, engine, place or Device())
     device, size = machine.place.device, replace(size, rank=factor.rank)
     answers = Cost(row=3 * size.n_classes * size.dtype.itemsize, block=VOTING_BYTES)
     cost, reading = add_up([factor.sweep_cost(size, device), answers]), PreparedRows.cost(size)

@@ -36,7 +36,7 @@ DENSE_RANK = 400
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class SampleSpectrum:
     """Leading eigenvectors of a graph.
 
     Attributes
@@ -51,7 +51,7 @@ class Spectrum:
     basis: np.ndarray
 
     @classmethod
-    def of(cls, features: Any, graph: Graph, rank: int = RANK) -> Spectrum:
+    def of(cls, features: Any, graph: Graph, rank: int = RANK) -> SampleSpectrum:
         """Take the features of a sample of a graph's rows apart.  (m, p)."""
         with one_blas_thread():  # so that the bits do not depend on the number of threads
             groups = _groups(graph.factor, max(features.shape[0] // ROWS_PER_GROUP, 1))
@@ -76,7 +76,7 @@ class Sample:
     ----------
     rows : ndarray of shape (m,)
         Row numbers, increasing.
-    spectrum : Spectrum
+    spectrum : SampleSpectrum
     rotated : ndarray of shape (m, q)
         Their features ψ.
     features : ndarray or CSR matrix of shape (m, p)
@@ -84,7 +84,7 @@ class Sample:
     """
 
     rows: np.ndarray
-    spectrum: Spectrum
+    spectrum: SampleSpectrum
     rotated: np.ndarray
     features: Any
 
@@ -97,7 +97,7 @@ class Sample:
     @classmethod
     def among(cls, graph: Graph, rows: np.ndarray, features: Any, rank: int = RANK) -> Sample:
         """Look at some rows whose features are known."""
-        spectrum = Spectrum.of(features, graph, rank)
+        spectrum = SampleSpectrum.of(features, graph, rank)
         with one_blas_thread():
             return cls(rows, spectrum, spectrum.rotated(features), features)
 

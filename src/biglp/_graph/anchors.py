@@ -30,8 +30,8 @@ from biglp._core.arrays import (
     PAIR_BYTES,
     ROWS_AT_ONCE,
     Array,
+    RowEntries,
     Rows,
-    Ties,
     check_finite,
     is_torch,
     namespace,
@@ -142,7 +142,7 @@ class AnchorFactor(LandmarkFactor):
 
     def pack(self, features: Array) -> Packed:
         """Landmark numbers in as few bytes as they need, and weights."""
-        if isinstance(features, Ties):
+        if isinstance(features, RowEntries):
             return features.columns, features.weights
         shape = (features.shape[0], self.n_nearest)
         columns = features.indices.astype(np.min_scalar_type(self.rank - 1)).reshape(shape)
@@ -152,7 +152,7 @@ class AnchorFactor(LandmarkFactor):
         """Z from landmark numbers and weights."""
         columns, weights = packed
         if is_torch(weights):
-            return Ties(columns.int(), weights, self.rank)
+            return RowEntries(columns.int(), weights, self.rank)
         return scatter(columns.astype(np.int32, copy=False), weights, self.rank)
 
     @classmethod

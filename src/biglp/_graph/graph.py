@@ -25,7 +25,7 @@ from scipy import sparse
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System, is_sparse_rank, take_apart
 from biglp._compiled import column_sums, compiled_blocks, gram_matrix
-from biglp._core.arrays import Array, Rows, Ties, like, to_csr, to_numpy
+from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_numpy
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint, Journal, Tally
@@ -162,7 +162,7 @@ def quick_to_multiply(features: Array, compiled: bool) -> Array:
 
 
 class Answerer(Protocol):
-    """What the sweep asks of an answer; :class:`biglp._learn.base.Answer` is the base of all."""
+    """What the sweep asks of an answer; :class:`biglp._learn.base.Predictor` is the base of all."""
 
     @property
     def needs_rows(self) -> bool:
@@ -438,7 +438,7 @@ def _column_sums(block: Block, factor: FeatureMap) -> tuple[Array]:
 def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
     rows, given = labels.targets_within(block.start, block.stop)
     found, gram, totals, repaired = features.summed(block, rows)
-    if isinstance(found, Ties):
+    if isinstance(found, RowEntries):
         targets = found.csr().T @ given
         if is_sparse_rank(features.factor.rank, len(labels.rows)):
             gram = to_csr(gram)  # where r × r numbers would be too many

@@ -26,7 +26,7 @@ from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
 from biglp._fit.check_labels import known_doubts
-from biglp._fit.evidence import Look
+from biglp._fit.evidence import EvidenceMaker
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
 from biglp._graph import FACTORS
@@ -163,7 +163,7 @@ class FitJob(Job):
         if self.report:
             doubts = engine.once(lambda: known_doubts(labels, fitted.held_out))
             facts["doubtful_labels"] = doubtful_lines(doubts, labels)
-            self._look(run, Look.of(fitted, doubts), source)
+            self._look(run, EvidenceMaker.of(fitted, doubts), source)
             names.append(REPORT)
         return names, facts
 
@@ -185,7 +185,7 @@ class FitJob(Job):
             words += ["--labels", str(file)]
         return shlex.join(words)
 
-    def _look(self, run: RunFolder, look: Look, source: Source) -> None:
+    def _look(self, run: RunFolder, look: EvidenceMaker, source: Source) -> None:
         """Look at the rows for the report; a graph has none that could be looked at."""
         if not look.graph.pairwise:
             give_back()  # rows of a table are decoded once more

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.arrays import to_dense
-from biglp._core.blocks import Block, cut_rows
-from biglp._core.blocks import Plan as Cut
+from biglp._core.blocks import Block, Cut, cut_rows
 from biglp._core.errors import BigLPWarning, MemoryBudgetError
 from biglp._core.memory import available_memory, parse_memory
 from biglp._core.progress import Progress, StepClock
@@ -39,7 +38,7 @@ from biglp._jobs.fit import FitJob, per_class, report_cost
 from biglp._jobs.job import LABEL_OPTIONS
 from biglp._labels.codes import Marks
 from biglp._labels.labels import Labels
-from biglp._labels.reading import Gathered, LabelInput
+from biglp._labels.reading import LabelInput, LabelsRead
 from biglp._learn.base import Problem
 from biglp._output import NoSink
 from biglp._rows import InputFiles, ReadOptions, Source
@@ -250,7 +249,7 @@ def _layout(reading: Mapping[str, Any]) -> ReadOptions:
     return ReadOptions(**{name: value for name, value in reading.items() if name in LAYOUT})
 
 
-def _read(source: LabelInput, facts: FileFacts) -> Gathered:
+def _read(source: LabelInput, facts: FileFacts) -> LabelsRead:
     """Read labels; those in the table itself also count its rows."""
     return source.gather(facts.n_rows if facts.exact else None)
 

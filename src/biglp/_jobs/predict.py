@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.device import Place
+from biglp._core.device import Device
 from biglp._core.errors import ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
@@ -69,7 +69,7 @@ class PredictJob(Job):
         encoding = model.encoding_for_new_rows()
         source = self.open_source(engine, run, **no_features, encoding=encoding)
         memory = engine.once(lambda: parse_memory(self.memory))
-        place = Place.of(self.device, self.gpu_memory, self.precision)
+        place = Device.of(self.device, self.gpu_memory, self.precision)
         with explained_model(self.model):
             graph = model.graph(engine, source, memory, place)
         run.confirm({"option --memory: rows a block": graph.blocks[0].n_rows})

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.device import Place
+from biglp._core.device import Device
 from biglp._core.errors import BigLPError, MissingExtraError, ParameterError
 from biglp._core.memory import parse_memory
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import as_place
-from biglp._fit.evidence import MEMORY, Evidence, Examples, Look
+from biglp._fit.evidence import MEMORY, EvidenceMaker, Examples, ReportSample
 from biglp._fit.model import Model
 from biglp._graph import FACTORS
 from biglp._jobs.job import from_stdin
@@ -206,7 +206,7 @@ class ShownRows:
         return [name for name in dict.fromkeys(found) if name is not None and name in available]
 
 
-def evidence_state(look: Look, rows: ShownRows) -> dict[str, np.ndarray]:
+def evidence_state(look: EvidenceMaker, rows: ShownRows) -> dict[str, np.ndarray]:
     """Look at the rows; arrays that a run folder can keep."""
     evidence, once = look.evidence(), look.graph.engine.once
     evidence = replace(evidence, examples=once(lambda: rows.with_all_pixels(evidence.examples)))
@@ -250,7 +250,7 @@ def page(
     if state is not None:
         known = json.loads(str(state[KNOWN]))
         more = {"beside": known["beside"], "feature_names": known["names"]}
-        more["evidence"] = Evidence.from_state(state)
+        more["evidence"] = ReportSample.from_state(state)
     content = Content(
         title=f"{name}{rest}: {summary['rows']:,} rows labelled from "
         f"{summary['labelled_rows']:,} labels",
@@ -441,7 +441,7 @@ class ReportJob(TableJob):
         source = self.open_source(engine, run, **no_features, encoding=encoding)
         labels = engine.once(lambda: self.label_input.gather(source.n_rows)).labels
         memory = engine.once(lambda: parse_memory(self.memory))
-        place = Place.of(self.device, self.gpu_memory, self.precision)
+        place = Device.of(self.device, self.gpu_memory, self.precision)
         graph = model.graph(engine, source, memory, place)
         names = [str(name) for name in model.classes.tolist()]
         doubts = doubts_again(self.summary.get("doubtful_labels", ()), names)
@@ -451,7 +451,7 @@ class ReportJob(TableJob):
                 f"the labels have changed since the fit in {self.folder}: their classes are no "
                 "longer those of its model. Fit again with --overwrite."
             )
-        look = Look(graph, model.answer, labels, doubts, seed, min(memory // 4, MEMORY))
+        look = EvidenceMaker(graph, model.answer, labels, doubts, seed, min(memory // 4, MEMORY))
         with explained(source):
             return evidence_state(look, ShownRows(self.label_input, source))
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from biglp._core.device import Place
+from biglp._core.device import Device
 from biglp._core.errors import BigLPError, ParameterError
 from biglp._core.memory import parse_memory
 from biglp._core.parameters import checked
@@ -26,7 +26,7 @@ from biglp._jobs.report import EarlierFit
 from biglp._jobs.results import MODEL, RUN_FOLDER, SUMMARY
 from biglp._jobs.table_job import TableJob
 from biglp._labels.codes import Marks
-from biglp._labels.reading import OWN_NAMES, Gathered
+from biglp._labels.reading import OWN_NAMES, LabelsRead
 from biglp._labels.tools import labelling_interface
 from biglp._rows import InputFiles, Source
 from biglp._rows.options import LAYOUT
@@ -126,7 +126,7 @@ class SuggestJob(TableJob):
         gathered = engine.once(lambda: self._labels(source))
         labels = None if gathered is None else gathered.labels
         memory = engine.once(lambda: parse_memory(self.memory))
-        place = Place.of(self.device, self.gpu_memory, self.precision)
+        place = Device.of(self.device, self.gpu_memory, self.precision)
         with explained_model(self.model):
             graph = model.graph(engine, source, memory, place)
         unlike = model.report.get("unlike_labels") or {"rows": ()}
@@ -145,7 +145,7 @@ class SuggestJob(TableJob):
         }
         return self.publish(engine, suggestions), facts
 
-    def _labels(self, source: Source) -> Gathered | None:
+    def _labels(self, source: Source) -> LabelsRead | None:
         found = self.label_input
         return found.gather(source.n_rows) if found.anywhere else None
 

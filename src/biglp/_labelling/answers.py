@@ -35,7 +35,7 @@ from biglp._rows.written_numbers import MISSING_TEXTS
 ENDING = ".journal"
 
 
-class Journal:
+class History:
     """Lines of what was done; only one process holds it at a time.
 
     Parameters
@@ -337,7 +337,7 @@ class Answers:
     file : LabelsFile
     own : mapping of int to str
         Labels that the file holds, by row.
-    journal : Journal
+    journal : History
     known : Known
         Labels from elsewhere, which an answer overrules.
     pool : ndarray
@@ -359,7 +359,7 @@ class Answers:
         self,
         file: LabelsFile,
         own: Mapping[int, str],
-        journal: Journal,
+        journal: History,
         *,
         known: Known,
         pool: np.ndarray,

@@ -26,7 +26,7 @@ from biglp._fit.update import with_only
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._learn.base import HeldOut, Learnt, Problem
+from biglp._learn.base import HeldOut, LearnResult, Problem
 from biglp._output import ArraySink
 from biglp._rows import PreparedRows, Source
 from biglp._rows.source import sample_indices
@@ -186,7 +186,7 @@ class Fit:
     n_labels : int
     classes : list of str
     graph : Graph
-    learnt : Learnt
+    learnt : LearnResult
     probabilities : ndarray of shape (p, c)
         Of each row of the pool.
     suggested : ndarray of shape (s,)
@@ -205,7 +205,7 @@ class Fit:
     n_labels: int
     classes: list[str]
     graph: Graph
-    learnt: Learnt
+    learnt: LearnResult
     probabilities: np.ndarray
     suggested: np.ndarray
     doubts: list[dict[str, Any]]
@@ -322,7 +322,7 @@ class Learner:
         return replace(fit, probabilities=sink.probabilities, stale=fit.stale[BLOCKS_AT_ONCE:])
 
     def _said(
-        self, learnt: Learnt, labels: Labels, before: Fit | None
+        self, learnt: LearnResult, labels: Labels, before: Fit | None
     ) -> tuple[np.ndarray, Sequence[Block]]:
         """Class probabilities of the pool's rows, and blocks of which they are not the latest."""
         blocks, stale = self.graph.blocks, list[Block]()

@@ -19,7 +19,7 @@ from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._graph.graph import Graph
 from biglp._jobs.fit import FitJob
-from biglp._labelling.answers import Answers, Journal, Known, LabelsFile, class_name
+from biglp._labelling.answers import Answers, History, Known, LabelsFile, class_name
 from biglp._labelling.learner import Fit, Learner, PoolSource, draw_pool, pool_size, stored_bytes
 from biglp._labelling.map import MapMaker
 from biglp._labelling.view import View, make_view
@@ -345,14 +345,14 @@ class Session:
         self.wanted, self.id, self.version = wanted, secrets.token_hex(8), 0
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
-        journal = Journal(wanted.path)
+        journal = History(wanted.path)
         try:
             self._open(journal)
         except BaseException:
             journal.give_up()
             raise
 
-    def _open(self, journal: Journal) -> None:
+    def _open(self, journal: History) -> None:
         wanted, job = self.wanted, self.wanted.job
         job.settings()  # parameters before files: they are the quicker to refuse
         classes = [class_name(name) for name in wanted.classes]

@@ -27,7 +27,7 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"
 
 
 @dataclass(frozen=True)
-class Shape:
+class ImageShape:
     """Size of pictures whose pixels are the features.
 
     Attributes
@@ -43,7 +43,7 @@ class Shape:
     planar: bool = False
 
     @classmethod
-    def parse(cls, text: str, n_features: int) -> Shape:
+    def parse(cls, text: str, n_features: int) -> ImageShape:
         """Read ``28x28``, ``28x28x3`` or ``3x28x28``."""
         try:
             numbers = [int(part) for part in text.lower().split("x")]
@@ -65,7 +65,7 @@ class Shape:
         return cls(height, width, channels, planar)
 
     @classmethod
-    def recognised(cls, source: Source) -> Shape | None:
+    def recognised(cls, source: Source) -> ImageShape | None:
         """The shape of square pictures, where the rows look like such; None where they do not."""
         some = source.read(0, min(source.n_rows, LOOKED_AT))
         rows = some.toarray() if sparse.issparse(some) else np.asarray(some)
@@ -80,7 +80,7 @@ class Shape:
         return {"height": self.height, "width": self.width, "channels": self.channels}
 
 
-def pixels(row: Any, shape: Shape) -> bytes:
+def pixels(row: Any, shape: ImageShape) -> bytes:
     """A PNG file of a row of pixels.
 
     Values up to 1 are shares of full brightness, others are bytes; of values that can be neither
@@ -188,7 +188,7 @@ class View:
     beside : LabelInput
         Says where columns and IDs are.
     kind : {"image", "text", "table"}
-    shape : Shape or None
+    shape : ImageShape or None
     pictures : Pictures or None
     texts, show, columns : tuples of str
         Columns that are read, that are shown beside, and whose values are shown.
@@ -199,7 +199,7 @@ class View:
     source: Source
     beside: LabelInput
     kind: str
-    shape: Shape | None = None
+    shape: ImageShape | None = None
     pictures: Pictures | None = None
     texts: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
@@ -318,7 +318,9 @@ def make_view(
                 f"{option}={given!r} means nothing for rows without named columns; "
                 "leave it out, or give a table beside the rows (--metadata FILE)."
             )
-        found = Shape.parse(shape, source.n_features) if shape else Shape.recognised(source)
+        found = (
+            ImageShape.parse(shape, source.n_features) if shape else ImageShape.recognised(source)
+        )
         return View(source, beside, "table" if found is None else "image", found)
     table = beside.beside
     table.check("show", *show)
@@ -334,7 +336,9 @@ def make_view(
         columns = tuple(name for name in columns if name != found_in.column)
         return replace(view, kind="image", pictures=found_in, columns=columns)
     if shape is not None or beside.metadata is not None:
-        found = Shape.parse(shape, source.n_features) if shape else Shape.recognised(source)
+        found = (
+            ImageShape.parse(shape, source.n_features) if shape else ImageShape.recognised(source)
+        )
         if found is not None:
             return replace(view, kind="image", shape=found, columns=())
     return view if texts else replace(view, kind="table")

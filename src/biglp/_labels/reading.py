@@ -371,7 +371,7 @@ LABELS_BY_NAME = ("label", "labels", "target")
 
 
 @dataclass(frozen=True)
-class Gathered:
+class LabelsRead:
     """Labels that were read, and what the user should hear about them.
 
     Attributes
@@ -543,7 +543,7 @@ class LabelInput:
         """Read the labels of the labelled rows; integers become as short as they can."""
         return self.gather(n_rows).labels
 
-    def gather(self, n_rows: int | None) -> Gathered:
+    def gather(self, n_rows: int | None) -> LabelsRead:
         """Read the labels of the labelled rows, and say what was found on the way.
 
         Without ``n_rows`` there are as many rows as labels, given or not.
@@ -558,7 +558,7 @@ class LabelInput:
         if labels.classes.dtype.kind == "i":
             kind = np.promote_types(smallest_integers(labels.classes), np.int16)
             labels = replace(labels, classes=labels.classes.astype(kind))
-        return Gathered(labels, merged.told, warnings, self.unlabelled is not None)
+        return LabelsRead(labels, merged.told, warnings, self.unlabelled is not None)
 
     def pairs(self, n_rows: int | None) -> tuple[Merged, int, list[LabelWarning]]:
         """Rows and labels of all places, of however many classes; the number of rows; warnings."""

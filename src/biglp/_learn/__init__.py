@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from biglp._core.registry import Registry
 
 if TYPE_CHECKING:
-    from biglp._learn.base import Answer, Method
+    from biglp._learn.base import Method, Predictor
 
 METHODS: Registry[type[Method]] = Registry(
     {
@@ -27,11 +27,11 @@ FILTERS = ["spreading", "poisson"]
 """Methods that the parameter ``filter`` names: the committee is its default, regression has
 targets."""
 
-ANSWERS: Registry[type[Answer]] = Registry(
+ANSWERS: Registry[type[Predictor]] = Registry(
     {
-        "committee": "biglp._learn.committee.answer:CommitteeAnswer",
-        "spreading": "biglp._learn.spreading:SpreadingAnswer",
-        "regression": "biglp._learn.regression:RegressionAnswer",
+        "committee": "biglp._learn.committee.answer:CommitteePredictor",
+        "spreading": "biglp._learn.spreading:SpreadingPredictor",
+        "regression": "biglp._learn.regression:RegressionPredictor",
     }
 )
 """Every kind of answer by its name in model files and checkpoints."""

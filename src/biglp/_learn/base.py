@@ -128,7 +128,7 @@ class Problem(Generic[AnyLabels]):
         return replace(self, views=tuple(replace(view, graph=graph) for view, graph in both))
 
 
-class Answer(ABC):
+class Predictor(ABC):
     """Turns a block of rows into what is written about them.
 
     Attributes
@@ -190,7 +190,7 @@ class Answer(ABC):
 
     @classmethod
     @abstractmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Answer:
+    def from_state(cls, state: dict[str, np.ndarray]) -> Predictor:
         """Rebuild from :meth:`state`."""
 
 
@@ -211,12 +211,12 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class LearnResult:
     """The answer that was learnt, and what was found on the way.
 
     Attributes
     ----------
-    answer : Answer
+    answer : Predictor
     report : dict
         What was chosen.
     n_iter : int
@@ -225,7 +225,7 @@ class Learnt:
         None where the method holds no labels out.
     """
 
-    answer: Answer
+    answer: Predictor
     report: dict[str, Any]
     n_iter: int = 1
     held_out: HeldOut | None = None
@@ -258,7 +258,7 @@ class Method(ABC):
 
     @classmethod
     @abstractmethod
-    def learn(cls, problem: Problem[Any]) -> Learnt:
+    def learn(cls, problem: Problem[Any]) -> LearnResult:
         """Learn the answer; no sweep over all rows."""
 
 

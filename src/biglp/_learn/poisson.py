@@ -21,12 +21,12 @@ from biglp._algebra.systems import DENSE_RANK, Spectrum, is_sparse_rank
 from biglp._core.errors import ParameterError
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels
-from biglp._learn.base import Learnt, Method, Problem
+from biglp._learn.base import LearnResult, Method, Problem
 from biglp._learn.committee.method import with_class_shares
 from biglp._learn.spreading import (
     DEFAULT_PRIOR_POWER,
     PRIOR_POWERS,
-    SpreadingAnswer,
+    SpreadingPredictor,
     balance_weights,
     rows_to_choose_by,
 )
@@ -47,7 +47,7 @@ class PoissonMethod(Method):
             )
 
     @classmethod
-    def learn(cls, problem: Problem[Labels]) -> Learnt:
+    def learn(cls, problem: Problem[Labels]) -> LearnResult:
         """Choose the prior, and solve."""
         if isinstance(problem.system, OwnGraphSystem):
             return _learn_on_graph(problem, problem.system)
@@ -84,27 +84,27 @@ class PoissonMethod(Method):
             "candidates": candidates,
             "spectral_radius": spectrum.radius,
         }
-        return Learnt(_answer(problem, unmixed, weights), report)
+        return LearnResult(_answer(problem, unmixed, weights), report)
 
 
-def _learn_on_graph(problem: Problem[Labels], system: OwnGraphSystem) -> Learnt:
+def _learn_on_graph(problem: Problem[Labels], system: OwnGraphSystem) -> LearnResult:
     """Solve on a graph that was given. Leaving labels out would take a solve for each of them."""
     share = mean_label(problem.labels.counts)
     weights = balance_weights(problem.settings, problem.labels, share, DEFAULT_PRIOR_POWER)
     answer = _answer(problem, system.poisson() * weights, weights)
     report = {"filter": "poisson", "alpha": None, "prior_power": DEFAULT_PRIOR_POWER}
-    return Learnt(answer, {**report, "leave_one_out_accuracy": None, "candidates": []})
+    return LearnResult(answer, {**report, "leave_one_out_accuracy": None, "candidates": []})
 
 
 def _answer(
     problem: Problem[Labels], coefficients: np.ndarray, weights: np.ndarray
-) -> SpreadingAnswer:
+) -> SpreadingPredictor:
     """The answer of unmixed coefficients, already weighted."""
     settings, labels = problem.settings, problem.labels
     share = prior = mean_label(labels.counts)
     if not isinstance(settings.class_balance, str):
         prior = given_prior(settings.class_balance, labels.n_classes)
-    answer = SpreadingAnswer(coefficients, weights, prior, own_shift=-share * weights)
+    answer = SpreadingPredictor(coefficients, weights, prior, own_shift=-share * weights)
     return with_class_shares(answer, problem) if settings.balances("share") else answer
 
 

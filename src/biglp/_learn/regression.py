@@ -21,7 +21,7 @@ from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
-from biglp._learn.base import Answer, Learnt, Method, Problem, centre_and_spread, to_float64
+from biglp._learn.base import LearnResult, Method, Predictor, Problem, centre_and_spread, to_float64
 from biglp._learn.spreading import ALPHAS
 from biglp._rows.source import sample_rows
 
@@ -34,7 +34,7 @@ MEMBERS = ("graph", "ridge", "mean")
 
 
 @dataclass(frozen=True)
-class RegressionAnswer(Answer):
+class RegressionPredictor(Predictor):
     """Values of any rows.
 
     Attributes
@@ -93,7 +93,7 @@ class RegressionAnswer(Answer):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> RegressionAnswer:
+    def from_state(cls, state: dict[str, np.ndarray]) -> RegressionPredictor:
         """Rebuild from :meth:`state`."""
         return cls(**state)
 
@@ -111,7 +111,7 @@ class RegressionMethod(Method):
         """Nothing can be wrong: there are no classes."""
 
     @classmethod
-    def learn(cls, problem: Problem[Targets]) -> Learnt:
+    def learn(cls, problem: Problem[Targets]) -> LearnResult:
         """Choose α and the blend."""
         graph, labels, seed = problem.graph, problem.labels, problem.settings.seed
         part = problem.part_of_labels(MOST_LABELLED)
@@ -123,7 +123,7 @@ class RegressionMethod(Method):
         opinions = np.stack([by_graph, ridge.held_out, held_out_mean(part.values, part.weights)])
         shares = blend(opinions, part.values, part.weights)
         coefficients, n_iter = problem.spread(alpha)
-        answer = RegressionAnswer(
+        answer = RegressionPredictor(
             coefficients=without_noise(problem.sums.unmix(coefficients), problem.sums, alpha),
             slopes=ridge.slopes,
             intercepts=ridge.intercepts,
@@ -138,7 +138,7 @@ class RegressionMethod(Method):
             **_report(opinions, shares, part),
             "spectral_radius": problem.system.radius,
         }
-        return Learnt(answer, report, n_iter)
+        return LearnResult(answer, report, n_iter)
 
 
 def _choose_alpha(

@@ -15,7 +15,7 @@ from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels, OwnLabels
-from biglp._learn.base import Answer, Learnt, Method, Problem
+from biglp._learn.base import LearnResult, Method, Predictor, Problem
 from biglp._learn.committee.method import with_class_shares
 
 ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -29,7 +29,7 @@ NO_WEIGHTS = ("none", "centre", "share")
 
 
 @dataclass(frozen=True)
-class SpreadingAnswer(Answer):
+class SpreadingPredictor(Predictor):
     """Class probabilities from scores of any sign.
 
     Attributes
@@ -86,7 +86,7 @@ class SpreadingAnswer(Answer):
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> SpreadingAnswer:
+    def from_state(cls, state: dict[str, np.ndarray]) -> SpreadingPredictor:
         """Rebuild from the four arrays."""
         return cls(**state)
 
@@ -141,7 +141,7 @@ class SpreadingMethod(Method):
     """Label spreading at one α."""
 
     @classmethod
-    def learn(cls, problem: Problem[Labels]) -> Learnt:
+    def learn(cls, problem: Problem[Labels]) -> LearnResult:
         """Choose, propagate, and balance the classes."""
         labelled = rows_to_choose_by(problem, problem.settings.alpha is None)
         choice = choose(problem, labelled)
@@ -149,7 +149,7 @@ class SpreadingMethod(Method):
         if problem.settings.balances("share"):
             answer = with_class_shares(answer, problem)
         report = {**choice.describe(), "spectral_radius": problem.system.radius}
-        return Learnt(answer, report, n_iter)
+        return LearnResult(answer, report, n_iter)
 
 
 def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRows | None:
@@ -196,7 +196,7 @@ def choose(problem: Problem[Labels], labelled: LabelledRows | None) -> Choice:
     return Choice(**best_one, candidates=tuple(candidates))
 
 
-def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingAnswer, int]:
+def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingPredictor, int]:
     """Propagate with the chosen α and balance the classes; also return the iterations used."""
     settings, labels, alpha = problem.settings, problem.labels, choice.alpha
     coefficients, n_iter = problem.spread(alpha)
@@ -211,7 +211,7 @@ def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingAnswer, i
         shift = (alpha - 1.0) * mean_label(labels.counts)
     unmixed = problem.sums.unmix(coefficients * weights)
     unmixed = without_noise(unmixed, problem.sums, alpha)
-    return SpreadingAnswer(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
+    return SpreadingPredictor(unmixed, (1.0 - alpha) * weights, prior, shift), n_iter
 
 
 def balance_weights(

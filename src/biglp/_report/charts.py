@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._fit.evidence import Evidence
+from biglp._fit.evidence import ReportSample
 
 # --------------------------------------------------------------------------------------------------
 # Small images as PNG files in data URIs, so that a page needs no file beside it.
@@ -78,12 +78,12 @@ def class_colours(found: np.ndarray) -> list[str]:
     return colours
 
 
-def draw_map(evidence: Evidence, names: list[str], colours: list[str]) -> dict[str, Any] | None:
+def draw_map(evidence: ReportSample, names: list[str], colours: list[str]) -> dict[str, Any] | None:
     """What the page shows of the map; None where there is none.
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : ReportSample
     names, colours : list of str
         Of the classes.
     """

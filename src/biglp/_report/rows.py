@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._fit.evidence import PARTS, Evidence, Examples
+from biglp._fit.evidence import PARTS, Examples, ReportSample
 from biglp._report.charts import data_uri
 
 # --------------------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ class Content:
         ``warnings`` and ``told``. What is not there is not shown.
     classes : sequence of str
         Names of the classes, in the order of their codes; empty for measured targets.
-    evidence : Evidence or None
+    evidence : ReportSample or None
         A sample of the rows.
     beside : list of dict
         For each of the evidence's examples what people know of the row: its ID, text, columns.
@@ -54,7 +54,7 @@ class Content:
     title: str
     facts: Mapping[str, Any]
     classes: Sequence[str] = ()
-    evidence: Evidence | None = None
+    evidence: ReportSample | None = None
     beside: Sequence[Mapping[str, str]] = ()
     feature_names: Sequence[str] | None = None
     going_on: Sequence[Step] = ()

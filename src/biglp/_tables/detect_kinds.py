@@ -49,7 +49,7 @@ ID_NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class Look:
+class ColumnSummary:
     """What the first rows of a column hold.
 
     Attributes
@@ -115,13 +115,13 @@ class FirstRows:
     table: Any
     complete: bool
 
-    def look(self, column: str, *, guess: bool = True) -> Look:
+    def look(self, column: str, *, guess: bool = True) -> ColumnSummary:
         """Look at one column; without ``guess`` text is text, whatever it looks like."""
         values = self.table.column(column)
         look = look_at_column(column, values)
         if guess or content_of(values.type) != "text":
             return look
-        return Look(column, values.type, "text", len(values), missing_in(values))
+        return ColumnSummary(column, values.type, "text", len(values), missing_in(values))
 
 
 def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> FirstRows:
@@ -173,7 +173,7 @@ def _other_types(
     )
 
 
-def look_at_column(name: str, values: Any) -> Look:
+def look_at_column(name: str, values: Any) -> ColumnSummary:
     """Say what a column holds.
 
     Parameters
@@ -187,10 +187,10 @@ def look_at_column(name: str, values: Any) -> Look:
         found = as_numbers(values).astype(np.float64, copy=False)
         known = found[~np.isnan(found)]
         return _look_at_numbers(
-            Look(name, values.type, content, len(values), len(values) - len(known)), known
+            ColumnSummary(name, values.type, content, len(values), len(values) - len(known)), known
         )
     missing = missing_in(values)
-    seen = Look(name, values.type, content, len(values), missing)
+    seen = ColumnSummary(name, values.type, content, len(values), missing)
     if missing == len(values):
         return replace(seen, constant=len(values) >= LEAST_ROWS)
     if pa.types.is_dictionary(values.type):  # declared to be categories, whatever they look like
@@ -201,7 +201,7 @@ def look_at_column(name: str, values: Any) -> Look:
     return seen
 
 
-def _look_at_text(seen: Look, values: Any) -> Look:
+def _look_at_text(seen: ColumnSummary, values: Any) -> ColumnSummary:
     thousands = has_thousands(values)
     found = written_numbers(values, thousands=thousands)
     marks = pc.is_in(values, value_set=pa.array(MISSING_TEXTS))
@@ -226,7 +226,7 @@ def _look_at_text(seen: Look, values: Any) -> Look:
     )
 
 
-def _look_at_written(seen: Look, values: Any, found: Any) -> Look:
+def _look_at_written(seen: ColumnSummary, values: Any, found: Any) -> ColumnSummary:
     """Numbers that are written as text."""
     others = values.filter(pc.is_null(found))
     look = replace(seen, content="number", missing=seen.missing + len(others), written=True)
@@ -238,7 +238,7 @@ def _has_codes(values: Any) -> bool:
     return bool(pc.any(pc.match_substring_regex(values, CODE)).as_py())
 
 
-def _look_at_numbers(seen: Look, values: np.ndarray) -> Look:
+def _look_at_numbers(seen: ColumnSummary, values: np.ndarray) -> ColumnSummary:
     if not len(values):
         return replace(seen, constant=seen.rows >= LEAST_ROWS)
     low, high = float(values.min()), float(values.max())
@@ -258,7 +258,7 @@ def _look_at_numbers(seen: Look, values: np.ndarray) -> Look:
     )
 
 
-def _one_value(seen: Look, same: bool) -> bool:
+def _one_value(seen: ColumnSummary, same: bool) -> bool:
     return same and seen.missing == 0 and seen.rows >= LEAST_ROWS
 
 

@@ -16,7 +16,7 @@ from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._rows.encoding import Encoding, some
 from biglp._rows.options import ReadOptions
-from biglp._tables.detect_kinds import FirstRows, Look, first_rows
+from biglp._tables.detect_kinds import ColumnSummary, FirstRows, first_rows
 from biglp._tables.kinds import (
     Column,
     Date,
@@ -260,13 +260,13 @@ class Decision:
         Columns that become features.
     left_out : dict of str to str
         Why the others do not.
-    looks : dict of str to Look
+    looks : dict of str to ColumnSummary
         What each column holds, with the figures of all rows where these were looked at.
     """
 
     columns: list[Column] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
-    looks: dict[str, Look] = field(default_factory=dict)
+    looks: dict[str, ColumnSummary] = field(default_factory=dict)
 
 
 def decide(
@@ -274,7 +274,7 @@ def decide(
     names: Sequence[str],
     options: ReadOptions,
     head: FirstRows,
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ColumnSummary],
 ) -> Decision:
     """Decide what becomes of each column.
 
@@ -285,7 +285,7 @@ def decide(
         Columns that may become features.
     options : ReadOptions
     head : FirstRows
-    looks : dict of str to Look
+    looks : dict of str to ColumnSummary
         What the first rows of each column hold.
     """
     decision = Decision(looks=dict(looks))
@@ -359,7 +359,7 @@ def _look_through(
     files: Sequence[TableFile],
     texts: Sequence[str],
     totals: dict[str, Totals],
-    looks: dict[str, Look],
+    looks: dict[str, ColumnSummary],
     options: ReadOptions,
 ) -> dict[str, Levels]:
     """Look at all rows of some columns, and put the figures of all rows in place of the first's.
@@ -390,7 +390,7 @@ def _look_through(
     return levels
 
 
-def _no_feature(look: Look, *, asked: bool) -> str | None:
+def _no_feature(look: ColumnSummary, *, asked: bool) -> str | None:
     """Why a column is no feature, as far as its first rows tell."""
     if look.content == "other":
         return None if asked else f"holds {look.type}, neither numbers nor text"
@@ -399,11 +399,13 @@ def _no_feature(look: Look, *, asked: bool) -> str | None:
     return None if asked else look.identity
 
 
-def _one_value(look: Look) -> str:
+def _one_value(look: ColumnSummary) -> str:
     return "has no values" if look.missing == look.rows else "has one value only"
 
 
-def _decide_text(decision: Decision, look: Look, found: Levels, options: ReadOptions) -> None:
+def _decide_text(
+    decision: Decision, look: ColumnSummary, found: Levels, options: ReadOptions
+) -> None:
     name, auto = look.name, options.categorical == "auto"
     asked = name in (options.columns or ())
     if auto and not asked and look.constant and len(found.counts) + bool(found.missing) == 1:
@@ -414,14 +416,14 @@ def _decide_text(decision: Decision, look: Look, found: Levels, options: ReadOpt
         decision.columns.append(_categories(name, found, options))
 
 
-def _reader(look: Look) -> Number:
+def _reader(look: ColumnSummary) -> Number:
     """The column without what becomes of missing values, which is not known yet."""
     if look.content == "time" or look.date_format is not None:
         return Date(look.name, format=look.date_format)
     return Number(look.name, texts=look.written, thousands=look.thousands)
 
 
-def _number(look: Look, options: ReadOptions, mean: float | None) -> Column:
+def _number(look: ColumnSummary, options: ReadOptions, mean: float | None) -> Column:
     filling, indicator = None, False
     if options.missing == "auto":
         filling = 0.0 if look.median is None else look.median
@@ -454,7 +456,7 @@ def _categories(name: str, found: Levels, options: ReadOptions) -> Column:
     return OneHot(name, tuple(sorted(found.counts)), filled, missing)
 
 
-def column_facts(looks: Mapping[str, Look], columns: Sequence[Column]) -> dict[str, Any]:
+def column_facts(looks: Mapping[str, ColumnSummary], columns: Sequence[Column]) -> dict[str, Any]:
     """Facts of each column that new rows are compared with; small, and ready for JSON."""
     facts: dict[str, Any] = {}
     for column in columns:
@@ -490,7 +492,7 @@ class NoFeaturesError(BadRowsError):
 
     @classmethod
     def of(
-        cls, file: TableFile, looks: Mapping[str, Look], left_out: Mapping[str, str]
+        cls, file: TableFile, looks: Mapping[str, ColumnSummary], left_out: Mapping[str, str]
     ) -> NoFeaturesError:
         """Give the reasons."""
         reasons = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
@@ -504,14 +506,14 @@ class NoFeaturesError(BadRowsError):
         return error
 
 
-def refuse(file: TableFile, looks: Mapping[str, Look], options: ReadOptions) -> None:
+def refuse(file: TableFile, looks: Mapping[str, ColumnSummary], options: ReadOptions) -> None:
     """Raise one error that names every column that cannot be used as the options say.
 
     Parameters
     ----------
     file : TableFile
         The first file of the table.
-    looks : dict of str to Look
+    looks : dict of str to ColumnSummary
         What the first rows of each column hold.
     options : ReadOptions
     """

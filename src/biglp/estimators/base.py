@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from biglp._core.arrays import unflagged
-from biglp._core.device import Place
+from biglp._core.device import Device
 from biglp._core.errors import ModelFileError, ParameterError, warn_caller
 from biglp._core.memory import parse_memory
 from biglp._core.parameters import chosen
@@ -25,7 +25,7 @@ from biglp._fit.novelty import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
 from biglp._labels.labels import encode_labels, weighted
-from biglp._labels.reading import Gathered, LabelInput
+from biglp._labels.reading import LabelInput, LabelsRead
 from biglp._labels.values import given_weights
 from biglp._output import Sink
 from biglp._rows import Source, as_source
@@ -88,10 +88,10 @@ def label_files(X: Any, y: Any, asked: Any) -> LabelInput | None:
 
 def read_labels(
     named: LabelInput | None, y: Any, n_rows: int, sample_weight: Any, classes: Any
-) -> Gathered:
+) -> LabelsRead:
     """Read labels from where they are; the parameters are those of ``fit``."""
     if named is None or not named.anywhere:
-        return Gathered(encode_labels(y, n_rows, sample_weight, classes), [], [])
+        return LabelsRead(encode_labels(y, n_rows, sample_weight, classes), [], [])
     found = named.gather(n_rows)
     if sample_weight is None:
         return found
@@ -192,7 +192,7 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _score_rows(self, source: Source, sink: Sink) -> None:
         """Write the answers for new rows to a sink."""
-        place = Place.of(self.device, self.gpu_memory, self.precision)
+        place = Device.of(self.device, self.gpu_memory, self.precision)
         with self._working() as engine, explained(source), place.precisely():
             graph = self._graph_of(engine, source)
             graph.answer(self._model.answer, sink)
@@ -206,7 +206,7 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _graph_of(self, engine: Engine, source: Source) -> Graph:
         """New rows, tied to the training rows."""
-        place = Place.of(self.device, self.gpu_memory, self.precision)
+        place = Device.of(self.device, self.gpu_memory, self.precision)
         return self._model.graph(engine, source, parse_memory(self.memory), place)
 
     @contextmanager

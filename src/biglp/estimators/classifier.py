@@ -16,7 +16,7 @@ from biglp._core.settings import Settings
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.update import forget_features
-from biglp._labels.reading import Gathered
+from biglp._labels.reading import LabelsRead
 from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
 from biglp._output import ArraySink
 from biglp._rows import Source, working_dtype
@@ -462,7 +462,7 @@ class LowRankLabelPropagation(
 
     def _open(
         self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
-    ) -> tuple[Settings, Source, Gathered]:
+    ) -> tuple[Settings, Source, LabelsRead]:
         """Check the parameters, then open rows and labels."""
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
         named = label_files(X, y, self)
@@ -472,7 +472,7 @@ class LowRankLabelPropagation(
         return settings, source, read_labels(named, y, source.n_rows, sample_weight, classes)
 
     def _fit_opened(
-        self, settings: Settings, source: Source, found: Gathered
+        self, settings: Settings, source: Source, found: LabelsRead
     ) -> list[BigLPWarning]:
         """Learn from opened rows and labels; return what the user should know."""
         labels = found.labels

@@ -13,7 +13,7 @@ from biglp._core.progress import versions
 from biglp._files.local import atomic_write
 from biglp._files.uri import as_place
 from biglp._fit.check_labels import known_doubts
-from biglp._fit.evidence import Evidence, Look
+from biglp._fit.evidence import EvidenceMaker, ReportSample
 from biglp._fit.novelty import unlike_warning
 from biglp._fit.pipeline import region_warnings
 from biglp._fit.report import Report
@@ -132,14 +132,14 @@ def _of_classes(estimator: Any, look: bool) -> Content:
     )
 
 
-def _evidence(estimator: Any) -> Evidence:
+def _evidence(estimator: Any) -> ReportSample:
     """Look at a sample of the training rows."""
     with estimator._working() as engine:
         problem = estimator._problem_on(engine)
         doubts = known_doubts(problem.labels, estimator._held_out)
         seed, answer = problem.settings.seed, estimator._model.answer
         with explained(problem.graph.source.inner):
-            return Look(problem.graph, answer, problem.labels, doubts, seed).evidence()
+            return EvidenceMaker(problem.graph, answer, problem.labels, doubts, seed).evidence()
 
 
 def _of_values(estimator: Any) -> Content:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import softmax
 
 from biglp._learn.committee.answer import (
-    CommitteeAnswer,
+    CommitteePredictor,
     GraphModel,
     WeightedModel,
     graph_logits,
@@ -23,7 +23,7 @@ def test_the_answer_is_the_formula():
     nearest = Nearest(rows[:20], np.eye(3, dtype=np.float32)[codes[:20]])
     graphs = [GraphModel(rng.random((4, 3))) for _ in range(2)]
     lines = [LinearModel(rng.normal(size=(6, 3)), rng.normal(size=3)) for _ in range(2)]
-    answer = CommitteeAnswer(
+    answer = CommitteePredictor(
         bias=np.array([0.1, 0.0, -0.1]),
         models=(
             WeightedModel("spread", graphs[0], 0.5, 1.0),
@@ -44,5 +44,5 @@ def test_the_answer_is_the_formula():
     total += 0.2 * scaled_logits(nearest.of(rows), 0.9)
     answers, _ = answer.outputs(features, rows)
     np.testing.assert_allclose(answers, softmax(total, axis=1), rtol=1e-5)
-    again = CommitteeAnswer.from_state(answer.state())
+    again = CommitteePredictor.from_state(answer.state())
     np.testing.assert_array_equal(again.outputs(features, rows)[0], answers)

@@ -8,7 +8,7 @@ from sklearn.datasets import make_moons
 from biglp import LowRankLabelPropagation
 from biglp._core.blocks import cut_rows
 from biglp._graph.glnp.factor import GlnpFactor
-from biglp._graph.glnp.new_rows import Course, Patterns
+from biglp._graph.glnp.new_rows import NewRowSteps, Patterns
 from glnp_tools import SOLVERS, fitted, gathered, prepared, relative, some_rows
 
 
@@ -46,7 +46,7 @@ def test_a_start_that_is_drawn_by_row_has_no_course():
 def test_rows_take_their_steps_in_parts(monkeypatch):
     X = some_rows()
     course = fitted(X, k=4, max_iter=10)[0].course
-    assert isinstance(course, Course)
+    assert isinstance(course, NewRowSteps)
     whole = course.follow(X)
     monkeypatch.setattr("biglp._graph.glnp.new_rows.PART_BYTES", 8 * 4 * 13)
     np.testing.assert_allclose(course.follow(X), whole, rtol=1e-12)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biglp._core.blocks import Block, Plan, cut_rows
+from biglp._core.blocks import Block, Cut, cut_rows
 from biglp._engines import SerialEngine
 from biglp._graph.glnp.descent import MEMORY
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
@@ -33,7 +33,7 @@ def test_any_cut_into_blocks_gives_the_same_factor(solver, cuts, start):
     params = {"k": 3, "solver": solver, "start": centres, "max_iter": 8, "tol": 0.0}
     _, _, F = fitted(X, rows_each=1500, **params)
     edges = [0, *sorted(cuts), len(X)]
-    plan = Plan(len(edges) - 1)
+    plan = Cut(len(edges) - 1)
     pieces = enumerate(pairwise(edges))
     source = prepared(X)
     blocks = [Block(source, i, first, last, plan=plan) for i, (first, last) in pieces]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import LabelError, OutputError, ParameterError
-from biglp._labelling.answers import Answers, Journal, Known, LabelsFile, class_name
+from biglp._labelling.answers import Answers, History, Known, LabelsFile, class_name
 from biglp._labels.reading import LabelInput
 from windows_rules import keep_windows_rules
 
@@ -43,7 +43,7 @@ def synced(monkeypatch):
 
 def start(path, known=(), classes=()):
     """Open a file of answers, as a server does."""
-    journal = Journal(path)
+    journal = History(path)
     OPEN.append(journal)
     file = LabelsFile(path, "row", lambda rows: [str(row) for row in rows])
     lines = file.read(torn=journal.pending is not None)
@@ -244,12 +244,12 @@ def test_it_works_by_the_rules_of_windows(path, monkeypatch):
         answers.label([row], label, f"{row}{label}")
     answers.rename("dog", "wolf")
     with pytest.raises(ParameterError, match="in use"):
-        Journal(path)
+        History(path)
     answers.close()
     again = start(path)
     assert again.own == {5: "wolf", 3: "wolf"}
     again.close()
-    fresh = Journal(path.with_name("other.csv"))
+    fresh = History(path.with_name("other.csv"))
     fresh.give_up()
     assert not fresh.path.exists()
 
@@ -309,7 +309,7 @@ def killed_at(moment, path, monkeypatch):
 
     answers = start(path)
     with monkeypatch.context() as patched:
-        for kind, names in ((Journal, ("begin", "done")), (LabelsFile, ("append", "rewrite"))):
+        for kind, names in ((History, ("begin", "done")), (LabelsFile, ("append", "rewrite"))):
             for name in names:
                 patched.setattr(kind, name, pass_moment(getattr(kind, name)))
         try:

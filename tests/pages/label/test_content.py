@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from biglp._core.errors import ParameterError
-from biglp._labelling.view import Pictures, Shape, pixels, readable
+from biglp._labelling.view import ImageShape, Pictures, pixels, readable
 from biglp._rows import as_source
 
 
@@ -18,7 +18,7 @@ def decoded(data):
     return np.rint(255 * image.imread(io.BytesIO(data), format="png")).astype(np.uint8)
 
 
-@pytest.mark.parametrize("shape", [Shape(2, 3, 1), Shape(3, 2, 3), Shape(28, 28, 1)])
+@pytest.mark.parametrize("shape", [ImageShape(2, 3, 1), ImageShape(3, 2, 3), ImageShape(28, 28, 1)])
 def test_pixels_come_back(shape):
     size = (shape.height, shape.width, shape.channels)
     image = np.random.default_rng(0).integers(0, 256, size).astype(np.uint8)
@@ -28,7 +28,7 @@ def test_pixels_come_back(shape):
 
 
 def test_shares_of_brightness_sparse_rows_and_scaled_values():
-    shape = Shape(1, 2, 1)
+    shape = ImageShape(1, 2, 1)
     assert decoded(pixels(np.array([[0.0, 1.0]]), shape)).ravel().tolist() == [0, 255]
     row = sparse.csr_array(np.array([[0.0, 7.0]]))
     assert decoded(pixels(row, shape)).ravel().tolist() == [0, 7]
@@ -42,35 +42,35 @@ def test_square_pictures_are_recognised():
     coloured = grey[:, :, :, None] * colours
     planar = np.moveaxis(coloured, 3, 1)
     for images, shape in (
-        (grey, Shape(24, 24, 1)),
-        (coloured, Shape(24, 24, 3)),
-        (planar, Shape(24, 24, 3, planar=True)),
+        (grey, ImageShape(24, 24, 1)),
+        (coloured, ImageShape(24, 24, 3)),
+        (planar, ImageShape(24, 24, 3, planar=True)),
         (grey[:, 1:], None),
     ):
-        assert Shape.recognised(as_source(images.reshape(100, -1))) == shape
+        assert ImageShape.recognised(as_source(images.reshape(100, -1))) == shape
 
 
 def test_colours_one_after_the_other():
     image = np.arange(12).reshape(2, 2, 3).astype(np.uint8)
     planar = np.moveaxis(image, 2, 0).reshape(1, -1)
-    found = decoded(pixels(planar, Shape.parse("3x2x2", 12)))
+    found = decoded(pixels(planar, ImageShape.parse("3x2x2", 12)))
     np.testing.assert_array_equal(found, image)
 
 
 def test_measurements_are_no_pictures():
     rows = np.random.default_rng(0).normal(size=(10, 64))
-    assert Shape.recognised(as_source(rows)) is None
+    assert ImageShape.recognised(as_source(rows)) is None
 
 
 def test_a_shape_that_is_given():
-    assert Shape.parse("10x20", 200) == Shape(10, 20, 1)
-    assert Shape.parse("10X20x3", 600) == Shape(10, 20, 3)
-    assert Shape.parse("3x10x20", 600) == Shape(10, 20, 3, planar=True)
+    assert ImageShape.parse("10x20", 200) == ImageShape(10, 20, 1)
+    assert ImageShape.parse("10X20x3", 600) == ImageShape(10, 20, 3)
+    assert ImageShape.parse("3x10x20", 600) == ImageShape(10, 20, 3, planar=True)
     for text in ("10", "axb", "10x20x4", "0x5", "10x20x3x1", ""):
         with pytest.raises(ParameterError, match="no shape of a picture"):
-            Shape.parse(text, 200)
+            ImageShape.parse(text, 200)
     with pytest.raises(ParameterError, match="200 pixels, but rows have 100"):
-        Shape.parse("10x20", 100)
+        ImageShape.parse("10x20", 100)
 
 
 class TestPictures:

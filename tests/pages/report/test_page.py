@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._fit.evidence import Evidence, Examples
+from biglp._fit.evidence import Examples, ReportSample
 from biglp._report.page import report_html, short_html
 from biglp._report.rows import Content, Step
 from helpers import blobs
@@ -34,7 +34,7 @@ def content(names, **more):
         values=rng.normal(size=(6, 3)).astype(np.float32),
         columns=np.empty((0, 0), dtype=np.int64),
     )
-    evidence = Evidence(
+    evidence = ReportSample(
         codes=codes,
         confidence=rng.random(n).astype(np.float32),
         places=rng.normal(size=(n, 2)),

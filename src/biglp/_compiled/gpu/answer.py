@@ -13,10 +13,10 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._compiled.gpu.tiles import Shape, dots, in_parts, launched, n_programs, next_power
+from biglp._compiled.gpu.tiles import Tiles, dots, in_parts, launched, n_programs, next_power
 
-SHAPES = (Shape(64, 4, 3), Shape(128, 4, 2))
-LARGEST_SHAPES = (Shape(512, 4, 1),)
+SHAPES = (Tiles(64, 4, 3), Tiles(128, 4, 2))
+LARGEST_SHAPES = (Tiles(512, 4, 1),)
 
 
 @triton.jit
@@ -91,7 +91,7 @@ def fused_shares(features: Any, coefficients: np.ndarray, prior: np.ndarray) -> 
     beside = torch.as_tensor(usual, device=device)
     smallest = float(np.finfo(np.float32).tiny)
 
-    def launch(some: Any, shape: Shape) -> tuple[Any, Any]:
+    def launch(some: Any, shape: Tiles) -> tuple[Any, Any]:
         programs = n_programs(some, shape.rows)
         out = torch.empty((some.shape[0], c), dtype=torch.float32, device=device)
         unreached = torch.empty(programs, dtype=torch.int32, device=device)
@@ -131,7 +131,7 @@ def fused_largest(array: Any) -> Any | None:
     torch = sys.modules["torch"]
     n, c = array.shape
 
-    def launch(some: Any, shape: Shape) -> Any:
+    def launch(some: Any, shape: Tiles) -> Any:
         out = torch.empty(some.shape[0], dtype=torch.int32, device=some.device)
         _largest[(-(-some.shape[0] // shape.rows),)](
             some,

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 
 from biglp._compiled.gpu.tiles import (
-    Shape,
+    Tiles,
     dots,
     in_parts,
     launched,
@@ -28,7 +28,7 @@ from biglp._compiled.gpu.tiles import (
 
 MOST_TF32 = 1 << 13
 """Numbers of half of the landmarks that fit a multiprocessor's memory in two tf32 parts."""
-SHAPES = (Shape(64, 4, 1), Shape(64, 4, 2), Shape(128, 8, 2), Shape(128, 4, 3))
+SHAPES = (Tiles(64, 4, 1), Tiles(64, 4, 2), Tiles(128, 8, 2), Tiles(128, 4, 3))
 
 
 @triton.jit
@@ -98,7 +98,7 @@ def fused_gaussian(rows: Any, landmarks: np.ndarray, bandwidth: float) -> tuple[
     points = in_parts(torch.as_tensor(filled, device=rows.device), products)
     squares = torch.as_tensor(lengths, device=rows.device)
 
-    def launch(some: Any, shape: Shape) -> tuple[Any, Any]:
+    def launch(some: Any, shape: Tiles) -> tuple[Any, Any]:
         out = torch.empty((some.shape[0], k), dtype=torch.float32, device=some.device)
         bad = torch.zeros(1, dtype=torch.int32, device=some.device)
         _gaussian[(n_programs(some, shape.rows),)](

@@ -14,13 +14,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._compiled.gpu.tiles import Shape, launched, next_power
+from biglp._compiled.gpu.tiles import Tiles, launched, next_power
 
 GROUP = 1 << 14
 """Rows whose sums are added in float32."""
-SHAPES = (Shape(64, 2, 3), Shape(64, 4, 2))
-TALL_SHAPES = (Shape(32, 4, 2), Shape(64, 8, 2))
-SUM_SHAPES = (Shape(128, 4, 1), Shape(256, 8, 1))
+SHAPES = (Tiles(64, 2, 3), Tiles(64, 4, 2))
+TALL_SHAPES = (Tiles(32, 4, 2), Tiles(64, 8, 2))
+SUM_SHAPES = (Tiles(128, 4, 1), Tiles(256, 8, 1))
 
 
 @triton.jit
@@ -125,7 +125,7 @@ def fused_gram(
     filled[:p] = 0.0 if weights is None else weights
     beside = torch.as_tensor(filled, device=device)
 
-    def launch(some: Any, shape: Shape) -> tuple[Any, ...]:
+    def launch(some: Any, shape: Tiles) -> tuple[Any, ...]:
         n_groups = -(-some.shape[0] // GROUP)
         grams = torch.empty((n_groups, tall, tall), dtype=torch.float32, device=device)
         totals = torch.empty((n_groups, tall), dtype=torch.float64, device=device)
@@ -150,7 +150,7 @@ def fused_gram(
         gram = grams.sum(0, dtype=torch.float64)[:p, :p]
         return (gram + gram.T) / 2, totals.sum(0)[:p], factors
 
-    def on_a_copy(some: Any, shape: Shape) -> tuple[Any, ...]:
+    def on_a_copy(some: Any, shape: Tiles) -> tuple[Any, ...]:
         return launch(some.clone(), shape)
 
     def agrees(some: Any, found: tuple[Any, ...]) -> bool:
@@ -177,7 +177,7 @@ def fused_sums(features: Any) -> Any | None:
     p, device = features.shape[1], features.device
     tall = next_power(p)
 
-    def launch(some: Any, shape: Shape) -> Any:
+    def launch(some: Any, shape: Tiles) -> Any:
         n_groups = -(-some.shape[0] // GROUP)
         totals = torch.empty((n_groups, tall), dtype=torch.float64, device=device)
         _sums[(n_groups,)](

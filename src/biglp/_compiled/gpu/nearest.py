@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from biglp._compiled.gpu.tiles import (
-    Shape,
+    Tiles,
     dots,
     in_parts,
     launched,
@@ -23,7 +23,7 @@ from biglp._compiled.gpu.tiles import (
     next_power,
 )
 
-SHAPES = (Shape(64, 4, 1, 32), Shape(128, 8, 1, 128), Shape(64, 4, 1, 64))
+SHAPES = (Tiles(64, 4, 1, 32), Tiles(128, 8, 1, 128), Tiles(64, 4, 1, 64))
 
 
 @triton.jit
@@ -105,7 +105,7 @@ def fused_nearest(rows: Any, landmarks: np.ndarray, count: int) -> tuple[Any, An
     lengths = np.einsum("ij,ij->i", landmarks, landmarks, dtype=np.float64).astype(np.float32)
     squares = torch.as_tensor(lengths, device=rows.device)
 
-    def launch(some: Any, shape: Shape) -> tuple[Any, Any]:
+    def launch(some: Any, shape: Tiles) -> tuple[Any, Any]:
         size = (some.shape[0], count)
         columns = torch.empty(size, dtype=torch.int32, device=some.device)
         values = torch.empty(size, dtype=torch.float32, device=some.device)

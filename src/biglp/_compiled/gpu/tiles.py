@@ -84,7 +84,7 @@ TRIAL_ROWS, TIMED_ROWS, TIMES = 512, 1 << 20, 3
 
 
 @dataclass(frozen=True)
-class Shape:
+class Tiles:
     """How a kernel is launched.
 
     Attributes
@@ -105,16 +105,16 @@ class Shape:
     width: int = 0
 
 
-_found: dict[Hashable, Shape | None] = {}
+_found: dict[Hashable, Tiles | None] = {}
 _told = False
 
-Launch = Callable[[Any, Shape], Any]
+Launch = Callable[[Any, Tiles], Any]
 
 
 def launched(
     key: Hashable,
     rows: Any,
-    shapes: Sequence[Shape],
+    shapes: Sequence[Tiles],
     launch: Launch,
     agrees: Callable[[Any, Any], bool],
     tried: Launch | None = None,
@@ -126,7 +126,7 @@ def launched(
     key : hashable
         What the best shape depends on.
     rows : torch tensor of shape (b, m)
-    shapes : sequence of Shape
+    shapes : sequence of Tiles
     launch : callable
         ``launch(rows, shape)`` does the work.
     agrees : callable
@@ -148,10 +148,10 @@ def launched(
 
 
 def _best(
-    rows: Any, shapes: Sequence[Shape], launch: Launch, agrees: Callable[[Any, Any], bool]
-) -> Shape | None:
+    rows: Any, shapes: Sequence[Tiles], launch: Launch, agrees: Callable[[Any, Any], bool]
+) -> Tiles | None:
     some, more = rows[:TRIAL_ROWS], rows[:TIMED_ROWS]
-    times, problem = dict[Shape, float](), "no result agrees with plain torch"
+    times, problem = dict[Tiles, float](), "no result agrees with plain torch"
     for shape in shapes:
         try:
             if agrees(some, launch(some, shape)):
@@ -164,7 +164,7 @@ def _best(
     return min(times, key=lambda shape: times[shape])
 
 
-def _seconds(rows: Any, shape: Shape, launch: Launch) -> float:
+def _seconds(rows: Any, shape: Tiles, launch: Launch) -> float:
     """Least time of a few launches."""
     wait = sys.modules["torch"].cuda.synchronize if rows.is_cuda else _nothing
     launch(rows, shape)

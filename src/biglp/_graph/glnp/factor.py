@@ -44,7 +44,7 @@ from biglp._graph.glnp.descent import (
     UniformStart,
     warn_stopped_short,
 )
-from biglp._graph.glnp.new_rows import Course, nonnegative_least_squares
+from biglp._graph.glnp.new_rows import NewRowSteps, nonnegative_least_squares
 from biglp._graph.glnp.steps import descend_gradient, descend_multiplicative
 from biglp._graph.kernels import products
 from biglp._graph.landmarks import choose_landmarks
@@ -116,7 +116,7 @@ class GlnpFactor(Factor):
         FᵀF.
     iterate : Iterate, optional
         Recipe for the F of the training rows; without it every row counts as new.
-    course : Course or Iterate, optional
+    course : NewRowSteps or Iterate, optional
         Recipe for the F of new rows, or what it is made from when it is first wanted.
 
     Attributes
@@ -144,7 +144,7 @@ class GlnpFactor(Factor):
         offsets: np.ndarray,
         M: np.ndarray,
         iterate: Iterate | None = None,
-        course: Course | Iterate | None = None,
+        course: NewRowSteps | Iterate | None = None,
     ) -> None:
         self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
@@ -245,10 +245,10 @@ class GlnpFactor(Factor):
         return max(len(self.objective_) - 1, 0)
 
     @cached_property
-    def course(self) -> Course | None:
+    def course(self) -> NewRowSteps | None:
         """Recipe for the F of new rows; None where they have the formula of the end."""
         known = self._given_course if self._iterate is None else self._iterate
-        return Course.of(known) if isinstance(known, Iterate) else known
+        return NewRowSteps.of(known) if isinstance(known, Iterate) else known
 
     def __getstate__(self) -> dict[str, Any]:
         """Send what new rows need in its short form."""
@@ -310,7 +310,7 @@ class GlnpFactor(Factor):
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
         """Rebuild from :meth:`state`."""
-        course = Course.from_state(state)
+        course = NewRowSteps.from_state(state)
         return cls(state["P"], state["offsets"], state["M"], course=course)
 
     def describe(self) -> dict[str, Any]:

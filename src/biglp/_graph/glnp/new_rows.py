@@ -192,7 +192,7 @@ def _part(lines: list[np.ndarray], start: int, stop: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class NewRowSteps:
     """Start and steps of a fit, for rows that were not in it.
 
     Attributes
@@ -217,7 +217,7 @@ class Course:
     size: float
 
     @classmethod
-    def of(cls, iterate: Iterate) -> Course | None:
+    def of(cls, iterate: Iterate) -> NewRowSteps | None:
         """Take down the steps of a fit.
 
         None where its start is drawn by the number of a row, or they would make a model too large.
@@ -292,7 +292,7 @@ class Course:
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Course | None:
+    def from_state(cls, state: dict[str, np.ndarray]) -> NewRowSteps | None:
         """Rebuild from :meth:`state`; None where it is not there, as in earlier models."""
         if "course_moves" not in state:
             return None

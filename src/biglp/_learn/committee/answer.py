@@ -21,9 +21,9 @@ from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
 from biglp._algebra.systems import System
 from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namespace
 from biglp._labels.labels import OwnLabels
-from biglp._learn.base import Answer
+from biglp._learn.base import Predictor
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Asked, Evidence, Member, MemberFit, MemberModel, Starts
+from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, Starts, TrainingSet
 
 # --------------------------------------------------------------------------------------------------
 # Sums and maxima of rows with a few columns.
@@ -118,19 +118,19 @@ class SpreadMember(Member):
     model = GraphModel
 
     @classmethod
-    def candidates(cls, evidence: Evidence) -> list[Self]:
+    def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """One for each α, or for the user's own."""
         given = evidence.problem.settings.alpha
         alphas = tuple(STARTS) if given is None else (given,)
         return [cls(f"spread {alpha:g}", alpha) for alpha in alphas]
 
-    def start(self, evidence: Evidence) -> float:
+    def start(self, evidence: TrainingSet) -> float:
         """That of its α; the user's own has the weight of all."""
         given = evidence.problem.settings.alpha
         starts = STARTS.values() if given is not None else (STARTS[self.alpha],)
         return sum(evidence.between(*one[evidence.kind]) for one in starts)
 
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Propagate, and leave each label out."""
         problem = evidence.problem
         coefficients, n_iter = problem.spread(self.alpha)
@@ -184,7 +184,7 @@ class WeightedModel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CommitteeAnswer(Answer):
+class CommitteePredictor(Predictor):
     """What the members say of a row, weighted.
 
     Attributes
@@ -263,7 +263,7 @@ class CommitteeAnswer(Answer):
         return arrays
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> CommitteeAnswer:
+    def from_state(cls, state: dict[str, np.ndarray]) -> CommitteePredictor:
         """Rebuild from :meth:`state`."""
         models = []
         facts = (state["members"].tolist(), state["scales"].tolist(), state["weights"].tolist())

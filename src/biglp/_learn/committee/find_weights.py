@@ -35,10 +35,10 @@ from scipy.special import softmax
 
 from biglp._learn.committee.answer import scaled_logits
 from biglp._learn.committee.member import (
-    Evidence,
     Member,
     MemberFit,
     Starts,
+    TrainingSet,
     everywhere,
     usual_size,
 )
@@ -105,7 +105,7 @@ class Trained:
     log_shares: np.ndarray | None = None
 
     @classmethod
-    def of(cls, evidence: Evidence, member: Member, fit: MemberFit) -> Trained:
+    def of(cls, evidence: TrainingSet, member: Member, fit: MemberFit) -> Trained:
         """A member and what it has learnt, as the evidence is seen now."""
         log_shares = evidence.log_counts if member.says_shares else None
         return cls(member, fit, member.start(evidence), log_shares)

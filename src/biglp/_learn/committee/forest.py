@@ -29,10 +29,10 @@ from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.size import Cost, Size
 from biglp._learn.committee.member import (
     Asked,
-    Evidence,
     Member,
     MemberFit,
     MemberModel,
+    TrainingSet,
     everywhere,
 )
 from biglp._learn.committee.trees import FEW, Walk, means_on_device, rounded_up
@@ -544,7 +544,7 @@ class ForestMember(Member):
     model = Forest
 
     @classmethod
-    def candidates(cls, evidence: Evidence) -> list[Self]:
+    def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """None on principal components and on directions of words.
 
         Thresholds on them say little that distances do not: without trees MNIST and Fashion-MNIST
@@ -575,7 +575,7 @@ class ForestMember(Member):
         )
 
     @classmethod
-    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+    def left_out(cls, evidence: TrainingSet) -> list[dict[str, Any]]:
         """Trees that a larger effort would grow."""
         taken, most = EFFORTS[evidence.problem.settings.effort].trees, MOST_TREES
         if taken == most or not cls.candidates(evidence):
@@ -583,7 +583,7 @@ class ForestMember(Member):
         more = TREE_STEP * USUAL_DEPTH * (most - taken) * evidence.problem.labels.n_rows
         return [left_out("trees", taken, most, more, None)]
 
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
         given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
         with growing_threads(evidence.problem.graph.engine.n_threads):

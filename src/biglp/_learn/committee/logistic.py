@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 
 from biglp._core.arrays import Rows
 from biglp._learn.base import Standard, to_float64
-from biglp._learn.committee.member import Evidence, LinearModel, Member, MemberFit
+from biglp._learn.committee.member import LinearModel, Member, MemberFit, TrainingSet
 
 FOLDS = 5
 STRENGTH = 0.1
@@ -50,7 +50,7 @@ class LogisticMember(Member):
     words = "logistic regression on the labelled rows"
     model = LinearModel
 
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
         rows, targets = to_float64(evidence.rows), evidence.targets
         asked = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]

@@ -27,10 +27,10 @@ from biglp._core.arrays import Rows, to_dense
 from biglp._learn.base import Standard, to_float64
 from biglp._learn.committee.logistic import folds
 from biglp._learn.committee.member import (
-    Evidence,
     LinearModel,
     Member,
     MemberFit,
+    TrainingSet,
     everywhere,
     usual_size,
 )
@@ -48,7 +48,7 @@ class MeansMember(Member):
     words = "nearest class mean"
     model = LinearModel
 
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Find the means, and each without one row."""
         standard = evidence.standard
         model, held_out = fit_class_means(to_float64(evidence.rows), evidence.targets, standard)
@@ -136,11 +136,11 @@ class SeededMember(Member):
     model = LinearModel
 
     @classmethod
-    def candidates(cls, evidence: Evidence) -> list[Self]:
+    def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """None where classes are no bundles of directions."""
         return [cls()] if evidence.kind in ("text", "embedding") else []
 
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Let the means of all labels move, and those of folds of them."""
         centre, spread = evidence.standard
         sample, rows = (

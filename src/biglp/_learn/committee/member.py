@@ -129,7 +129,7 @@ class MemberFit:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class TrainingSet:
     """What the members learn from.
 
     Attributes
@@ -166,7 +166,7 @@ class Evidence:
     kind: str
 
     @classmethod
-    def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> Evidence:
+    def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
         graph = problem.graph
         part = problem.part_of_labels(problem.system.most_labelled)
@@ -202,7 +202,7 @@ class Evidence:
         logs = np.log(np.maximum(self.targets.sum(axis=0), np.finfo(np.float64).tiny))
         return np.asarray(logs - logs.mean())
 
-    def seen_through(self, graph: MemberFit) -> Evidence:
+    def seen_through(self, graph: MemberFit) -> TrainingSet:
         """The same, knowing whether the graph of a table is in clusters."""
         clusters = self.kind == "table" and usual_size(graph.sample) > DECISIVE
         return replace(self, kind="clusters") if clusters else self
@@ -272,7 +272,7 @@ class Member(ABC):
     model: ClassVar[type[MemberModel]]
 
     @classmethod
-    def candidates(cls, evidence: Evidence) -> list[Self]:
+    def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """The members of this kind that are worth asking here."""
         return [cls()]
 
@@ -282,14 +282,14 @@ class Member(ABC):
         return Cost()
 
     @classmethod
-    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+    def left_out(cls, evidence: TrainingSet) -> list[dict[str, Any]]:
         """What a larger effort would add to it: lines of the report."""
         return []
 
-    def start(self, evidence: Evidence) -> float:
+    def start(self, evidence: TrainingSet) -> float:
         """Weight w₀ here."""
         return evidence.between(*self.starts[evidence.kind])
 
     @abstractmethod
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Learn from the evidence."""

@@ -20,17 +20,17 @@ from biglp._core.threads import threads_of_one
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._learn.accuracy import ALARM, TINY, HeldOutLabels, estimate_accuracy, unseen_share
-from biglp._learn.base import SAMPLE, HeldOut, Learnt, Method, Problem
+from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.answer import CommitteeAnswer, WeightedModel, scaled_logits
+from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits
 from biglp._learn.committee.find_weights import PRIOR_STARTS, Trained, Weights, find_weights
-from biglp._learn.committee.member import Evidence, Member, MemberFit
+from biglp._learn.committee.member import Member, MemberFit, TrainingSet
 from biglp._rows.prepared import KEPT_BYTES
 from biglp._rows.source import among, sample_indices
 from biglp._transforms.project import PROJECT_ABOVE
 
 if TYPE_CHECKING:
-    from biglp._learn.spreading import SpreadingAnswer
+    from biglp._learn.spreading import SpreadingPredictor
 
 
 # --------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ SHARES_SAMPLE = 10_000
 """Rows that tell where the thresholds of the classes are."""
 
 
-def with_class_shares(answer: SpreadingAnswer, problem: Problem[Labels]) -> SpreadingAnswer:
+def with_class_shares(answer: SpreadingPredictor, problem: Problem[Labels]) -> SpreadingPredictor:
     """Move an answer's scores so that a sample of rows gets the class shares of the labels.
 
     √d is the constant mode of the graph, √d = F̄·s (:mod:`biglp._algebra.balance`).
@@ -85,7 +85,9 @@ LEAST_TRUST = 0.01
 """Probability of being right that every label is left."""
 
 
-def learn_robustly(problem: Problem[Labels], learn: Callable[[Problem[Labels]], Learnt]) -> Learnt:
+def learn_robustly(
+    problem: Problem[Labels], learn: Callable[[Problem[Labels]], LearnResult]
+) -> LearnResult:
     """Learn, and where too many labels seem to be wrong learn again with less trust in those."""
     learnt = learn(problem)
     doubts = _doubts(problem.labels, learnt)
@@ -127,7 +129,7 @@ def _worth_it(doubts: LabelDoubts) -> bool:
     return bool(enough and told and doubts.error_rate > EXPECTED)
 
 
-def _doubts(labels: Labels, learnt: Learnt) -> LabelDoubts | None:
+def _doubts(labels: Labels, learnt: LearnResult) -> LabelDoubts | None:
     """What is thought of the labels that were held out; None where none could be."""
     held_out = learnt.held_out
     if held_out is None or not np.isfinite(held_out.shares).any():
@@ -145,16 +147,16 @@ WIDEST = 0.2
 
 
 def appraise(
-    evidence: Evidence, trained: list[Trained], answer: CommitteeAnswer, held_out: np.ndarray
+    evidence: TrainingSet, trained: list[Trained], answer: CommitteePredictor, held_out: np.ndarray
 ) -> dict[str, Any]:
     """Facts for the report.
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence : TrainingSet
     trained : list of Trained
         The members behind the answer's models, in their order.
-    answer : CommitteeAnswer
+    answer : CommitteePredictor
     held_out : ndarray of shape (l, c)
         Class probabilities of the labelled rows without their own labels; NaN where unknown.
     """
@@ -181,7 +183,7 @@ def appraise(
     }
 
 
-def sample_shares(answer: CommitteeAnswer, trained: list[Trained]) -> np.ndarray:
+def sample_shares(answer: CommitteePredictor, trained: list[Trained]) -> np.ndarray:
     """Class probabilities of the sample, from what the members have said of it.  (b, c)."""
     total = np.zeros_like(trained[0].fit.sample, dtype=np.float64) + answer.bias
     for model, one in zip(answer.models, trained, strict=True):
@@ -261,14 +263,14 @@ class CommitteeMethod(Method):
         return add_up([own, *(MEMBERS[name].cost(size) for name in MEMBERS)])
 
     @classmethod
-    def learn(cls, problem: Problem[Labels]) -> Learnt:
+    def learn(cls, problem: Problem[Labels]) -> LearnResult:
         """Learn once, or twice where some labels are probably wrong."""
         return learn_robustly(problem, cls.learn_once)
 
     @classmethod
-    def learn_once(cls, problem: Problem[Labels]) -> Learnt:
+    def learn_once(cls, problem: Problem[Labels]) -> LearnResult:
         """Let the members learn, and find their weights."""
-        evidence = Evidence.of(problem, _log_prior(problem.labels, problem.settings))
+        evidence = TrainingSet.of(problem, _log_prior(problem.labels, problem.settings))
         asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
         kinds = [kind for kind, _ in asked]
         fits = _learnt(evidence, [member for _, member in asked])
@@ -293,7 +295,7 @@ class CommitteeMethod(Method):
             found = _weights(trained, evidence)
         weighted = zip(trained, found.scales, found.weights, strict=False)
         bias = sum(weight * one.bias(scale) for one, scale, weight in weighted)
-        answer = CommitteeAnswer(
+        answer = CommitteePredictor(
             bias=bias + found.weights[-1] * evidence.log_prior,
             models=tuple(
                 WeightedModel(kind, one.fit.model, float(scale), float(weight))
@@ -313,10 +315,10 @@ class CommitteeMethod(Method):
             report["unlabelled_rows_helped"] = helped
         report |= appraise(evidence, trained, answer, found.shares)
         held_out = HeldOut(evidence.part.rows, found.shares)
-        return Learnt(answer, report, max(one.fit.n_iter for one in trained), held_out)
+        return LearnResult(answer, report, max(one.fit.n_iter for one in trained), held_out)
 
 
-def _learnt(evidence: Evidence, members: list[Member]) -> list[MemberFit]:
+def _learnt(evidence: TrainingSet, members: list[Member]) -> list[MemberFit]:
     """Let the members learn; those that use the graph in threads, where they take the longest.
 
     They spend their time in matrix products and solves, with one BLAS thread each: the numbers are
@@ -343,14 +345,14 @@ def _learnt(evidence: Evidence, members: list[Member]) -> list[MemberFit]:
     return [found[place] for place in range(len(members))]
 
 
-def _weights(trained: list[Trained], evidence: Evidence) -> Weights:
+def _weights(trained: list[Trained], evidence: TrainingSet) -> Weights:
     labelled = evidence.labelled
     prior_start = evidence.between(*PRIOR_STARTS[evidence.kind])
     return find_weights(trained, evidence.log_prior, labelled.codes, labelled.given, prior_start)
 
 
 def _left_out(
-    missed: list[Trained], evidence: Evidence, before: float | None, after: float | None
+    missed: list[Trained], evidence: TrainingSet, before: float | None, after: float | None
 ) -> list[dict[str, Any]]:
     """Members that were not worth their time, and what a larger effort takes more of.
 
@@ -368,7 +370,7 @@ def _left_out(
     return graph.factor.left_out(effort, n_rows) + found
 
 
-def _with_shares(answer: CommitteeAnswer, evidence: Evidence) -> CommitteeAnswer:
+def _with_shares(answer: CommitteePredictor, evidence: TrainingSet) -> CommitteePredictor:
     """Move the bias so that a sample of rows gets the class shares of the labels."""
     said, _ = answer.outputs(evidence.sample_features, evidence.sample_rows)
     logs = np.log(np.maximum(to_numpy(said), LEAST_CHANCE))

@@ -26,7 +26,7 @@ from biglp._core.parameters import EFFORTS, Effort, left_out, pair_seconds
 from biglp._core.size import Cost, Size
 from biglp._graph.kernels import searched_at_once
 from biglp._learn.committee.answer import row_sums
-from biglp._learn.committee.member import Asked, Evidence, Member, MemberFit, MemberModel
+from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
 
 NEIGHBOURS = 5
 MIN_LABELS = 1000
@@ -132,7 +132,7 @@ class NearestMember(Member):
     model = Nearest
 
     @classmethod
-    def candidates(cls, evidence: Evidence) -> list[Self]:
+    def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """None where labels are few."""
         return [cls()] if _count(evidence) else []
 
@@ -151,7 +151,7 @@ class NearestMember(Member):
         )
 
     @classmethod
-    def left_out(cls, evidence: Evidence) -> list[dict[str, Any]]:
+    def left_out(cls, evidence: TrainingSet) -> list[dict[str, Any]]:
         """Labelled rows that did not vote because rows are so many."""
         taken, rows = _count(evidence), evidence.rows
         most = min(len(evidence.problem.labels.rows), MAX_LABELS, MAX_BYTES // (4 * rows.shape[1]))
@@ -160,7 +160,7 @@ class NearestMember(Member):
         more = (most - taken) * pair_seconds(rows.shape[1]) * evidence.problem.labels.n_rows
         return [left_out("labelled rows that vote", taken, most, more, None)]
 
-    def learn(self, evidence: Evidence) -> MemberFit:
+    def learn(self, evidence: TrainingSet) -> MemberFit:
         """Take labelled rows as voters, more than the other members learn from."""
         problem, part = evidence.problem, evidence.part
         labels, chosen = problem.labels, problem.part_of_labels(_count(evidence))
@@ -177,7 +177,7 @@ class NearestMember(Member):
         return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
-def _count(evidence: Evidence) -> int:
+def _count(evidence: TrainingSet) -> int:
     labels, n_features = evidence.problem.labels, evidence.rows.shape[1]
     effort = EFFORTS[evidence.problem.settings.effort]
     return count_voters(len(labels.rows), labels.n_rows, n_features, effort)
