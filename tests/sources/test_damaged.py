@@ -115,8 +115,8 @@ def test_hdf5_with_addresses_beyond_its_end(tmp_path):
 def test_a_line_without_end_is_refused_before_it_is_in_memory(
     tmp_path, monkeypatch, name, head, line
 ):
-    for module in ("textfiles", "jsonlines", "libsvm"):
-        monkeypatch.setattr(f"biglp._rows.format.{module}.LONGEST_LINE", 1 << 21)
+    for module in ("_rows.textfiles", "_tables.jsonlines", "_rows.libsvm"):
+        monkeypatch.setattr(f"biglp.{module}.LONGEST_LINE", 1 << 21)
     path = tmp_path / name
     path.write_bytes(head + b"1.5," * (5 << 20))
     with pytest.raises(BadRowsError, match=rf"line {line}: (longer than 2 MB|.*fields)"):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from biglp._core.errors import BadRowsError, InputError, ParameterError
 from biglp._rows import as_source
-from biglp._rows.format import streams
+from biglp._tables import frames as streams
 from helpers import blobs, model
 
 ROWS = np.random.default_rng(0).integers(-50, 50, size=(97, 3)) / 8

@@ -138,7 +138,7 @@ def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
     assert opened_by(code, csv, kept) == first
     shutil.make_archive(str(tmp_path / "code"), "zip", code)
     assert opened_by(tmp_path / "code.zip", csv, kept) == first
-    rules = next(code.rglob("decide.py"))
+    rules = next(code.rglob("encode_columns.py"))
     rules.write_text(rules.read_text() + "\n# another rule\n")
     assert opened_by(code, csv, kept) != first
     assert len(list(kept.iterdir())) == 2

@@ -14,7 +14,7 @@ import pytest
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._rows import as_source
 from biglp._rows.encoding import Encoding
-from biglp._rows.format import csvparser
+from biglp._tables import delimited as csvparser
 
 FRAME = pd.DataFrame(
     {

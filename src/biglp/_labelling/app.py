@@ -22,7 +22,7 @@ from biglp._core.errors import BigLPError, LabelError, ParameterError
 from biglp._labelling.cards import Cards, state
 from biglp._labelling.session import Session
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parent / "page"
 HEARTBEAT = 10.0
 """Seconds between signs of life on the stream of events."""
 MOST_ANSWER_LETTERS = 100

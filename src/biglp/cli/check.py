@@ -11,7 +11,7 @@ from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, T
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
 from biglp.cli.options import Options, output_to, with_options
-from biglp.cli.running import piped
+from biglp.cli.pipes import piped
 
 SHOWN = 10
 """Labels that are printed; a file holds all of them."""

@@ -18,7 +18,7 @@ from biglp._core.parameters import (
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
 from biglp.cli.options import Inputs, Options, output_to, with_options
-from biglp.cli.running import piped
+from biglp.cli.pipes import piped
 
 FOLDER = output_to(
     "Folder for labels, model.biglp, summary.json and report.html; may be a URI (s3://…).",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from biglp._core.parameters import LABELS, READING, Parameter
 from biglp.cli.errors import escape, explained
 from biglp.cli.options import Inputs, Options, with_options
-from biglp.cli.running import piped
+from biglp.cli.pipes import piped
 
 FULL = Parameter(False, "Try methods on more rows: sharper estimates, later.")
 MOST_COLUMNS, MOST_TOLD = 12, 60

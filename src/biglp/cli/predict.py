@@ -10,7 +10,7 @@ from biglp._core.parameters import MACHINE, PRINTING, RESULTS
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
 from biglp.cli.options import Inputs, Options, output_to, with_options
-from biglp.cli.running import piped
+from biglp.cli.pipes import piped
 
 FILE = output_to(
     "File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), or a folder, which may be "

@@ -21,7 +21,7 @@ from biglp._core.parameters import (
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
 from biglp.cli.options import Options, output_to, with_options
-from biglp.cli.running import piped
+from biglp.cli.pipes import piped
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""

@@ -251,7 +251,7 @@ def test_requests_that_are_no_json(untouched):
     [
         "/static/../app.py",
         "/static/%2e%2e/app.py",
-        "/static/..%2f..%2fguard.py",
+        "/static/..%2f..%2fserver.py",
         "/static//etc/passwd",
         "/../answers.csv",
         "/api/row/-1",

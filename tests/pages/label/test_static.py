@@ -9,7 +9,7 @@ import pytest
 
 import biglp
 
-STATIC = Path(biglp.__file__).parent / "_pages" / "label" / "static"
+STATIC = Path(biglp.__file__).parent / "_labelling" / "page"
 FILES = sorted(path for path in STATIC.rglob("*") if path.is_file())
 SCRIPTS = [path for path in FILES if path.suffix == ".js"]
 NAMESPACE = "http://www.w3.org/2000/svg"

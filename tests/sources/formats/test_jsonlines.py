@@ -11,7 +11,7 @@ import pytest
 from biglp._core.errors import BadRowsError
 from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, ReadOptions, as_source
-from biglp._rows.format import jsonlines as module
+from biglp._tables import jsonlines as module
 
 
 def write(path, lines):

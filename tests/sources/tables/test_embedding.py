@@ -10,7 +10,7 @@ import pytest
 from array_files import list_column
 from biglp._core.errors import BadRowsError
 from biglp._rows import Encoding, as_source
-from biglp._rows.format import parquet
+from biglp._tables import parquet
 from cli_tools import done, failed
 from helpers import blobs
 

@@ -13,7 +13,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._compiled.gpu.tiles import Tiles, dots, in_parts, launched, n_programs, next_power
+from biglp._compiled.gpu.tiles import dots, in_parts
+from biglp._compiled.gpu.trial import Tiles, launched, n_programs, next_power
 
 SHAPES = (Tiles(64, 4, 3), Tiles(128, 4, 2))
 LARGEST_SHAPES = (Tiles(512, 4, 1),)

@@ -16,15 +16,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._compiled.gpu.tiles import (
-    Tiles,
-    dots,
-    in_parts,
-    launched,
-    n_products,
-    n_programs,
-    next_power,
-)
+from biglp._compiled.gpu.tiles import dots, in_parts, n_products
+from biglp._compiled.gpu.trial import Tiles, launched, n_programs, next_power
 
 MOST_TF32 = 1 << 13
 """Numbers of half of the landmarks that fit a multiprocessor's memory in two tf32 parts."""

@@ -14,7 +14,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._compiled.gpu.tiles import Tiles, launched, next_power
+from biglp._compiled.gpu.trial import Tiles, launched, next_power
 
 GROUP = 1 << 14
 """Rows whose sums are added in float32."""

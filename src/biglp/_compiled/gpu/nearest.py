@@ -13,15 +13,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from biglp._compiled.gpu.tiles import (
-    Tiles,
-    dots,
-    in_parts,
-    launched,
-    n_products,
-    n_programs,
-    next_power,
-)
+from biglp._compiled.gpu.tiles import dots, in_parts, n_products
+from biglp._compiled.gpu.trial import Tiles, launched, n_programs, next_power
 
 SHAPES = (Tiles(64, 4, 1, 32), Tiles(128, 8, 1, 128), Tiles(64, 4, 1, 64))
 
