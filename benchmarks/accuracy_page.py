@@ -19,6 +19,8 @@ import pandas as pd
 import accuracy_plots as plots
 import accuracy_tables as tables
 
+MOST = 8
+"""Cells that are shown of those where a peer is better."""
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
 
 
@@ -26,11 +28,6 @@ def read(folder: Path, *names: str) -> pd.DataFrame | None:
     """Lines of the files that are there."""
     found = [pd.read_csv(folder / name) for name in names if (folder / name).exists()]
     return pd.concat(found, ignore_index=True) if found else None
-
-
-def folded(title: str, lines: list[str]) -> list[str]:
-    """A table that opens on a click."""
-    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
 def parts_of(
@@ -75,14 +72,7 @@ def parts_of(
             "Where biglp is behind",
             f"Below the best peer of the cell in accuracy by more than {tables.MARGIN:g} points "
             f"and one standard error: {len(below)} of {total} cells.",
-            [
-                *folded("These cells", tables.markdown(head, below)),
-                *folded("Every cell: accuracy", tables.every_cell(results, "accuracy")),
-                *folded("Every cell, random labels: AUC", tables.every_cell(random, "auc")),
-                *folded(
-                    "Every cell, random labels: log-loss", tables.every_cell(random, "log_loss")
-                ),
-            ],
+            ["The largest of them:", "", *tables.markdown(head, below[:MOST])],
         ),
         (
             "Are the probabilities right?",

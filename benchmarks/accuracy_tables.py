@@ -18,6 +18,8 @@ from accuracy_methods import CONSTANT, METHODS, OURS
 CELL = ["data", "rows", "how", "labels"]
 LOWER = {"log_loss", "calibration"}
 """Figures of which less is better."""
+SHOWN = (OURS, "LabelSpreading(knn)", "Poisson", "5-NN", "logistic regression", "forest")
+"""Methods of the tables after the first; the results have all of them."""
 MARGIN = 2.0
 """Points below the best peer that count as a loss, unless the standard error is larger."""
 TABLES = [name for name, about in SETS.items() if about.kind == TABLE]
@@ -147,6 +149,7 @@ def at_random(results: pd.DataFrame, left_out: pd.DataFrame | None) -> list[str]
     lines = [
         [f"**{method}**" if method == OURS else method, *(columns[c][method] for c in counts)]
         for method in figures["auc"].columns
+        if method in SHOWN
     ]
     return markdown(["method", *(f"{count:,} labels" for count in counts)], lines)
 
@@ -162,7 +165,7 @@ def text_table(results: pd.DataFrame) -> list[str]:
             head.append(f"{name}, {each}")
             for method, value in shown(line, 1).items():
                 lines[method].append(value)
-    return markdown(head, [[method, *line] for method, line in lines.items()])
+    return markdown(head, [[method, *lines[method]] for method in SHOWN if method in lines])
 
 
 def losses(results: pd.DataFrame) -> list[list[str]]:
@@ -182,21 +185,9 @@ def losses(results: pd.DataFrame) -> list[list[str]]:
             labels = f"{count} a class" if how == "class" else f"{count} at random"
             even = f"{balanced.loc[cell, OURS]:.1f} / {balanced.loc[cell, best]:.1f}"
             figures = [f"{line[OURS]:.1f}", f"{line[best]:.1f} ({best})"]
-            lines.append(
-                [name, f"{size:,}", labels, *figures, f"{gap.mean():.1f} ± {error:.1f}", even]
-            )
-    return lines
-
-
-def every_cell(results: pd.DataFrame, figure: str) -> list[str]:
-    """One line a cell, one column a method."""
-    table = cells(results, figure)
-    digits, lower = (3, True) if figure in LOWER else (1, False)
-    lines = []
-    for (name, size, how, count), line in table.iterrows():
-        labels = f"{count} a class" if how == "class" else f"{count} at random"
-        lines.append([name, f"{size:,}", labels, *shown(line, digits, lower=lower)])
-    return markdown(["data", "rows", "labels", *table.columns], lines)
+            behind = f"{gap.mean():.1f} ± {error:.1f}"
+            lines.append([name, f"{size:,}", labels, *figures, behind, even])
+    return sorted(lines, key=lambda line: -float(line[5].split()[0]))
 
 
 def estimates(results: pd.DataFrame) -> list[str]:
@@ -223,4 +214,7 @@ def calibration_errors(results: pd.DataFrame) -> list[str]:
         index="method", columns=["how", "labels"], values="calibration", observed=True
     )
     head = ["method", *(f"{n} a class" if h == "class" else f"{n:,} r" for h, n in table.columns)]
-    return markdown(head, [[name, *(f"{v:.1f}" for v in line)] for name, line in table.iterrows()])
+    lines = [
+        [name, *(f"{v:.1f}" for v in line)] for name, line in table.iterrows() if name in SHOWN
+    ]
+    return markdown(head, lines)
