@@ -43,6 +43,37 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+TABLES = {
+    "biglp._engines": "ENGINES",
+    "biglp._graph": "FACTORS",
+    "biglp._learn": "METHODS",
+    "biglp._learn.committee": "MEMBERS",
+    "biglp._transforms.base": "TRANSFORMS",
+    "biglp._tables.kinds": "KINDS",
+}
+
+
+@pytest.fixture(autouse=True)
+def tables_in_their_order():
+    """A test leaves all tables of names as they were, in the same order.
+
+    Members of a committee are added in theirs: put back in another one, they gave later tests of
+    this process other last digits than its Dask workers and MPI ranks, which start anew.
+    """
+
+    def orders():
+        return {
+            name: list(getattr(sys.modules[module], name))
+            for module, name in TABLES.items()
+            if module in sys.modules
+        }
+
+    before = orders()
+    yield
+    after = orders()
+    assert {name: after[name] for name in before} == before
+
+
 @pytest.fixture(scope="session")
 def engines():
     """Engines by their names, made when they are first asked for."""

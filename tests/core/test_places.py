@@ -53,45 +53,23 @@ def test_addresses_that_cannot_be_used(uri, message):
         as_place(uri).exists()
 
 
-def test_a_store_that_shows_half_files_gets_them_under_another_name(tmp_path, monkeypatch):
-    """pyarrow's file system in memory stands for HDFS and the like."""
-    place = as_place("mock:///folder/x.bin")
+def test_a_file_in_a_store_has_the_methods_of_a_path():
+    place = as_place("memory://here/folder/x.bin")
     assert isinstance(place, StorePath)
     with atomic_write(place) as file:
         file.write(b"first")
         assert not place.exists()
     assert place.read_bytes() == b"first"
+    assert place.is_file()
+    assert not place.is_dir()
     assert place.parent.is_dir()
     assert place.parent.files() == ["x.bin"]
-    local = tmp_path / "y"
-    local.write_bytes(bytes(100))
-    found, _ = place._reached()
-    moved = []
-    monkeypatch.setattr(StorePath, "_reached", lambda self: (Moves(found, moved), "folder/x.bin"))
-    with pytest.raises(KeyboardInterrupt):
-        place.upload(local)
-    monkeypatch.undo()
-    assert moved == [("folder/x.bin.part", "folder/x.bin")]
-    assert place.read_bytes() == b"first"  # until the move nothing has changed
+    assert as_place("memory://here").files() == ["folder/x.bin"]
     with open_binary(place) as file:
         assert file.read(2) == b"fi"
     place.unlink()
     place.unlink(missing_ok=True)
-    assert not place.is_file()
-
-
-class Moves:
-    """A file system whose moves are noted and interrupted."""
-
-    def __init__(self, inner, moved):
-        self._inner, self._moved = inner, moved
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def move(self, *names):
-        self._moved.append(names)
-        raise KeyboardInterrupt
+    assert not place.exists()
 
 
 def test_unfinished_work_has_the_same_folder_each_time(tmp_path, monkeypatch):

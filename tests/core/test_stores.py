@@ -19,9 +19,8 @@ SMALL, LARGE = bytes(range(256)), bytes(range(256)) * (48 << 10)
 @pytest.mark.parametrize("fault", FAULTS[:-1])
 def test_reading_again_after_a_fault(store, fault):
     place = as_place(store.put("x.bin", SMALL))
-    file = place.reader()
     store.faults = [fault]
-    assert bytes(place.read_part(file, 10, 200)) == SMALL[10:200]
+    assert bytes(place.read_part(10, 200)) == SMALL[10:200]
     assert store.faults == []
 
 
@@ -41,12 +40,11 @@ def test_writing_again_after_a_fault(store, tmp_path, data, faults):
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
 def test_a_store_that_stays_away_gets_one_message_and_no_half_file(store, tmp_path, data):
     place = as_place(store.put("x.bin", data))
-    file = place.reader()
     store.faults = ["503"] * 100
     with pytest.raises(
         StoreError, match=r"x\.bin could not be read: .*503.*tried 3 times.*--resume"
     ):
-        place.read_part(file, 0, 10)
+        place.read_part(0, 10)
     local = tmp_path / "y.bin"
     local.write_bytes(data)
     store.faults, store.methods = ["", *["reset"] * 100], ("PUT", "POST")
@@ -70,7 +68,7 @@ def test_what_trying_again_does_not_change_is_not_tried_again(store, tmp_path):
 
 
 def test_an_interrupted_upload_leaves_nothing_even_when_python_ends(store, tmp_path):
-    """pyarrow completes a stream that is closed or forgotten with what it has got so far."""
+    """Neither the whole file nor a part of it: the store is told to drop what it has."""
     program = (
         "import pathlib, sys\n"
         "from biglp._files.uri import as_place\n"
@@ -78,7 +76,7 @@ def test_an_interrupted_upload_leaves_nothing_even_when_python_ends(store, tmp_p
         "    def open(self, mode):\n"
         "        return self\n"
         "    def __enter__(self):\n"
-        "        self.pieces = [bytes(6 << 20), bytes(6 << 20)]\n"
+        "        self.pieces = [bytes(8 << 20), bytes(8 << 20)]\n"
         "        return self\n"
         "    def read(self, size):\n"
         "        if not self.pieces:\n"
@@ -89,31 +87,17 @@ def test_an_interrupted_upload_leaves_nothing_even_when_python_ends(store, tmp_p
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
-    command = [sys.executable, "-W", "ignore", "-c", program, store.uri("x.bin"), __file__]
+    with (tmp_path / "x.bin").open("wb") as file:
+        file.truncate(24 << 20)
+    names = store.uri("x.bin"), str(tmp_path / "x.bin")
+    command = [sys.executable, "-W", "ignore", "-c", program, *names]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "interrupted\n"
     assert done.stderr == ""
-    # It was begun in parts; whether a part left before the end is up to pyarrow's own threads.
-    assert any(request.endswith("?uploads") for request in store.asked)
+    # It was begun in parts; whether a part left before the end is up to obstore's own threads.
+    assert any("?uploads" in request for request in store.asked)
+    assert any(request.startswith("DELETE") for request in store.asked)
     assert store.names() == []
-
-
-def test_an_upload_that_arrives_short_is_sent_again(store, tmp_path, monkeypatch):
-    local = tmp_path / "x"
-    local.write_bytes(SMALL)
-    place = as_place(store.uri("x"))
-    put, times = type(place)._put, []
-
-    def short(self, path):
-        times.append(path)
-        if len(times) == 1:
-            raise stores.ShortAnswerError("the store holds 3 bytes of 256")
-        put(self, path)
-
-    monkeypatch.setattr(type(place), "_put", short)
-    place.upload(local)
-    assert len(times) == 2
-    assert store.get("x") == SMALL
 
 
 def test_the_endpoint(monkeypatch):
@@ -124,6 +108,22 @@ def test_the_endpoint(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://other:1/")
     assert stores.s3_endpoint("") == "http://other:1"
     assert stores.s3_endpoint("endpoint_override=https://h") == "https://h"
+
+
+def test_keys_of_a_profile(monkeypatch, tmp_path):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "keys").write_text(
+        "[lab]\naws_access_key_id = known\naws_secret_access_key = se%cret\n"
+    )
+    (tmp_path / "config").write_text("[profile lab]\nregion = eu-west-1\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "keys"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "lab")
+    config = stores.object_store("s3", "of-a-profile", "").config
+    assert config["access_key_id"] == "known"
+    assert config["secret_access_key"] == "se%cret"
+    assert config["region"] == "eu-west-1"
 
 
 def test_a_tag_is_an_md5_when_a_file_came_in_one_part():

@@ -191,7 +191,7 @@ def test_python(here, store, rows):
 
 def test_an_endpoint_in_the_address(here, store, rows, monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    stores._filesystem.cache_clear()
+    stores.object_store.cache_clear()
     options = f"?endpoint_override=127.0.0.1:{store.port}&scheme=http"
     named = [
         f"{word}{options}" if word.startswith("s3://") else word

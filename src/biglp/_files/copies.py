@@ -12,7 +12,6 @@ import glob
 import hashlib
 import json
 import re
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +22,6 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
 
 from biglp._core.errors import BadRowsError, BigLPError, OutputError, StoreError
 from biglp._core.memory import available_memory, format_bytes
@@ -88,9 +85,9 @@ class Copy:
                     task.advance(file.tell())
                     _hash_file(self._partial, digest)
                 for data in parts.of(self):
-                    file.write(data.data)
+                    file.write(data)
                     if self.stamp.md5 is not None:
-                        digest.update(data.data)
+                        digest.update(data)
                     task.advance(len(data))
         return digest.hexdigest()
 
@@ -122,23 +119,16 @@ class Parts:
         self.pool = pool
         self._coming: deque[tuple[Copy, Future[Any]]] = deque()
         self._waiting = deque(part for copy in copies for part in _cut(copy, size))
-        self._open = threading.local()
 
-    def of(self, copy: Copy) -> Iterator[np.ndarray]:
+    def of(self, copy: Copy) -> Iterator[Any]:
         """Yield the parts of a file, and have the next ones fetched meanwhile."""
         while True:
             while self._waiting and len(self._coming) < PARTS_AT_ONCE:
                 whose, start, stop = self._waiting.popleft()
-                self._coming.append((whose, self.pool.submit(self._fetch, whose, start, stop)))
+                self._coming.append((whose, self.pool.submit(whose.place.read_part, start, stop)))
             if not self._coming or self._coming[0][0] is not copy:
                 return
             yield self._coming.popleft()[1].result()
-
-    def _fetch(self, copy: Copy, start: int, stop: int) -> np.ndarray:
-        """Read a part; each thread has the file open that it read last."""
-        if getattr(self._open, "whose", None) is not copy:
-            self._open.whose, self._open.file = copy, copy.place.reader()
-        return copy.place.read_part(self._open.file, start, stop)
 
     def stop(self) -> None:
         """Fetch nothing more."""
