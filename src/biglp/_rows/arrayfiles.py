@@ -10,12 +10,11 @@ import math
 import os
 import threading
 import zipfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -52,7 +51,7 @@ PART_BYTES = 1 << 20
 
 
 class Facts(NamedTuple):
-    """Shape and type of an array in a file."""
+    """Shape and type of an array in a file, which has them itself where it is open."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -62,7 +61,7 @@ class Facts(NamedTuple):
         return len(self.shape)
 
 
-def choose(path: str, arrays: Mapping[str, Facts]) -> str:
+def choose(path: str, arrays: Mapping[str, Any]) -> str:
     """Name of the rows among the arrays of a file: the one named, or the only one it can be."""
     file, inside = split_inside(path)
     if inside:
@@ -70,7 +69,7 @@ def choose(path: str, arrays: Mapping[str, Facts]) -> str:
         check_shape(arrays[name], path, may_be_empty=True)
         return name
     fitting = [
-        name for name, facts in arrays.items() if facts.ndim == 2 and facts.dtype.kind in "fiub"
+        name for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind in "fiub"
     ]
     known = [name for name in ROW_ARRAYS if name in fitting]
     if len(fitting) == 1 or known:
@@ -82,7 +81,7 @@ def choose(path: str, arrays: Mapping[str, Facts]) -> str:
     )
 
 
-def named(path: str, arrays: Mapping[str, Facts]) -> str:
+def named(path: str, arrays: Mapping[str, Any]) -> str:
     """Name of the array that was asked for with ``::name``."""
     file, inside = split_inside(path)
     name = inside.removeprefix(INSIDE).strip("/")
@@ -94,11 +93,11 @@ def named(path: str, arrays: Mapping[str, Facts]) -> str:
     return name
 
 
-def _listed(arrays: Mapping[str, Facts]) -> str:
+def _listed(arrays: Mapping[str, Any]) -> str:
     shown = [
-        f"{name} ({' × '.join(f'{length:,}' for length in facts.shape) or 'one value'} "
-        f"{facts.dtype})"
-        for name, facts in list(arrays.items())[:SHOWN]
+        f"{name} ({' × '.join(f'{length:,}' for length in array.shape) or 'one value'} "
+        f"{array.dtype})"
+        for name, array in list(arrays.items())[:SHOWN]
     ]
     more = f" and {len(arrays) - SHOWN} more" if len(arrays) > SHOWN else ""
     return ", ".join(shown) + more if shown else "none"
@@ -175,116 +174,80 @@ NPY = ArrayFormat("npy", NpySource, _npy_labels, holds_arrays=False)
 # Files that store arrays in chunks, each packed as a whole: HDF5 and Zarr.
 
 
-class ArrayFile(ABC):
-    """A file that holds arrays by name, opened where it is first read."""
+class ArrayFile:
+    """A file, or a Zarr folder, that holds arrays by name, opened where it is first read."""
 
-    kind: ClassVar[str]
-    _file: Any
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.stamp = FileStamp.of(path)
+    def __init__(self, kind: str, path: str) -> None:
+        self.kind = kind
+        self.stamp = self._watched = FileStamp.of(path)
+        if kind == "Zarr":  # to look at every chunk each time would take too long
+            names = [os.path.join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
+            self._watched = FileStamp.of(next(filter(os.path.exists, names), names[0]))
         self._begin()
 
-    @abstractmethod
-    def open_file(self) -> Any:
-        """Open the file for reading: a mapping from names to arrays."""
-
-    @abstractmethod
-    def facts(self) -> dict[str, Facts]:
-        """Names, shapes and types of all arrays, those in groups too."""
-
     @property
-    def file(self) -> Any:
+    def arrays(self) -> dict[str, Any]:
+        """All arrays, those in groups too."""
         with self._lock:
-            if self._file is None:
+            if self._arrays is None:
                 self.check()
                 try:
-                    self._file = self.open_file()
+                    self._arrays = self._open()
                 except (OSError, ValueError, KeyError) as error:
                     raise BadRowsError(
-                        f"{self.path} cannot be read as {self.kind}: {error}. It is damaged, was "
-                        "cut short while it was written, or has the wrong ending; write or copy "
-                        "it again."
+                        f"{self.stamp.path} cannot be read as {self.kind}: {error}. It is damaged, "
+                        "was cut short while it was written, or has the wrong ending; write or "
+                        "copy it again."
                     ) from error
-            return self._file
+            return self._arrays
 
-    def array(self, name: str) -> Any:
-        return self.file[name]
+    def _open(self) -> dict[str, Any]:
+        path, module, extra = self.stamp.path, *LIBRARIES[self.kind]
+        try:
+            library = importlib.import_module(module)
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{path} is read through {module}, which cannot be loaded here ({error}); install "
+                f'it with: pip install "biglp[{extra}]".'
+            ) from error
+        arrays: dict[str, Any] = {}
+        if self.kind == "HDF5":
+
+            def note(name: str, thing: Any) -> None:
+                if isinstance(thing, library.Dataset) and thing.shape is not None:
+                    arrays[name] = thing
+
+            self._file = library.File(path, "r")
+            self._file.visititems(note)
+        else:
+            self._file = library.open(path, mode="r")
+            if not hasattr(self._file, "members"):
+                return {"array": self._file}  # what an array is called that is in no group
+            for name, thing in sorted(self._file.members(max_depth=None)):
+                if not hasattr(thing, "members"):
+                    arrays[name] = thing
+        return arrays
 
     def check(self) -> None:
         """Raise when it is no longer the file that was looked at first."""
-        self.stamp.check()
+        self._watched.check()
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._file = None
+        self._file: Any = None
+        self._arrays: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the open file behind."""
-        return {**self.__dict__, "_lock": None, "_file": None}
+        return {**self.__dict__, "_lock": None, "_file": None, "_arrays": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, path=state["stamp"].path)
+        self.__dict__.update(state)
         self._begin()
 
 
-class Hdf5File(ArrayFile):
-    """One HDF5 file."""
-
-    kind = "HDF5"
-
-    def open_file(self) -> Any:
-        return _library("h5py", self.path, "hdf5").File(self.path, "r")
-
-    def facts(self) -> dict[str, Facts]:
-        sets: dict[str, Facts] = {}
-        data_set = _library("h5py", self.path, "hdf5").Dataset
-
-        def note(name: str, thing: Any) -> None:
-            if isinstance(thing, data_set) and thing.shape is not None:
-                sets[name] = Facts(thing.shape, thing.dtype)
-
-        self.file.visititems(note)
-        return sets
-
-
-class ZarrFolder(ArrayFile):
-    """One Zarr folder, an array or a group of arrays."""
-
-    kind = "Zarr"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        names = [os.path.join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
-        self._description = FileStamp.of(next(filter(os.path.exists, names), names[0]))
-
-    def open_file(self) -> Any:
-        return _library("zarr", self.path, "zarr").open(self.path, mode="r")
-
-    def facts(self) -> dict[str, Facts]:
-        arrays = [("array", self.file)]  # what an array is called that is in no group
-        if hasattr(self.file, "members"):
-            members = sorted(self.file.members(max_depth=None))
-            arrays = [(name, thing) for name, thing in members if not hasattr(thing, "members")]
-        return {name: Facts(array.shape, np.dtype(array.dtype)) for name, array in arrays}
-
-    def array(self, name: str) -> Any:
-        return self.file[name] if hasattr(self.file, "members") else self.file
-
-    def check(self) -> None:
-        """Raise when it was made again; to look at every chunk each time would take too long."""
-        self._description.check()
-
-
-def _library(module: str, path: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path} is read through {module}, which cannot be loaded here ({error}); install it "
-            f'with: pip install "biglp[{extra}]".'
-        ) from error
+LIBRARIES = {"HDF5": ("h5py", "hdf5"), "Zarr": ("zarr", "zarr")}
+"""Modules that read them, and the extras that install these."""
 
 
 class ChunkedSource(FileSource):
@@ -294,15 +257,12 @@ class ChunkedSource(FileSource):
     begin in its middle.
     """
 
-    def __init__(
-        self, open_file: Callable[[str], ArrayFile], name: str, may_be_empty: bool = False
-    ) -> None:
-        self.name = name
-        self._file = open_file(split_inside(name)[0])
-        self.kind = self._file.kind
+    def __init__(self, kind: str, name: str, may_be_empty: bool = False) -> None:
+        self.name, self.kind = name, kind
+        self._file = ArrayFile(kind, split_inside(name)[0])
         self.stamps = (self._file.stamp,)
-        self._array_name = choose(name, self._file.facts())
-        array = check_shape(self._file.array(self._array_name), name, may_be_empty)
+        self._array_name = choose(name, self._file.arrays)
+        array = check_shape(self._file.arrays[self._array_name], name, may_be_empty)
         self.n_rows, self.n_features = array.shape
         self.dtype = np.dtype(array.dtype)
         row_bytes = self.n_features * self.dtype.itemsize
@@ -350,7 +310,7 @@ class ChunkedSource(FileSource):
 
     def _load(self, begin: int, end: int) -> np.ndarray:
         try:
-            return np.asarray(self._file.array(self._array_name)[begin:end])
+            return np.asarray(self._file.arrays[self._array_name][begin:end])
         except MemoryError:
             raise
         except Exception as error:  # a damaged chunk can fail in any layer of its library
@@ -360,21 +320,18 @@ class ChunkedSource(FileSource):
             ) from error
 
 
-def _labels_in_chunks(open_file: Callable[[str], ArrayFile], path: str) -> LabelArray:
-    file = open_file(split_inside(path)[0])
-    array = file.array(named(path, file.facts()))
+def _labels_in_chunks(kind: str, path: str) -> LabelArray:
+    arrays = ArrayFile(kind, split_inside(path)[0]).arrays
+    array = arrays[named(path, arrays)]
     dtype = np.dtype(array.dtype)
     return LabelArray(path, array.shape, dtype, lambda start, stop: array[start:stop])
 
 
 HDF5, ZARR = (
     ArrayFormat(
-        file.kind,
-        partial(ChunkedSource, file),
-        partial(_labels_in_chunks, file),
-        holds_arrays=True,
+        kind, partial(ChunkedSource, kind), partial(_labels_in_chunks, kind), holds_arrays=True
     )
-    for file in (Hdf5File, ZarrFolder)
+    for kind in LIBRARIES
 )
 
 

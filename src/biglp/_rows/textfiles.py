@@ -1,4 +1,4 @@
-"""Text files, plain or compressed: their letters, their format, and how a delimited one is laid out.
+"""Text files, plain or packed: their letters, their format, and how a delimited one is laid out.
 
 All of it is found by looking at the first bytes.
 """
