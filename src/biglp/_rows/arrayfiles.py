@@ -177,13 +177,16 @@ NPY = ArrayFormat("npy", NpySource, _npy_labels, holds_arrays=False)
 class ArrayFile:
     """A file, or a Zarr folder, that holds arrays by name, opened where it is first read."""
 
+    _file: Any = None
+    _arrays: dict[str, Any] | None = None
+
     def __init__(self, kind: str, path: str) -> None:
         self.kind = kind
         self.stamp = self._watched = FileStamp.of(path)
         if kind == "Zarr":  # to look at every chunk each time would take too long
             names = [os.path.join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
             self._watched = FileStamp.of(next(filter(os.path.exists, names), names[0]))
-        self._begin()
+        self._lock = threading.Lock()
 
     @property
     def arrays(self) -> dict[str, Any]:
@@ -202,7 +205,7 @@ class ArrayFile:
             return self._arrays
 
     def _open(self) -> dict[str, Any]:
-        path, module, extra = self.stamp.path, *LIBRARIES[self.kind]
+        path, (module, extra) = self.stamp.path, LIBRARIES[self.kind]
         try:
             library = importlib.import_module(module)
         except ImportError as error:
@@ -232,18 +235,12 @@ class ArrayFile:
         """Raise when it is no longer the file that was looked at first."""
         self._watched.check()
 
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
-        self._file: Any = None
-        self._arrays: dict[str, Any] | None = None
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave the open file behind."""
-        return {**self.__dict__, "_lock": None, "_file": None, "_arrays": None}
+        return {"kind": self.kind, "stamp": self.stamp, "_watched": self._watched}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin()
+        self.__dict__.update(state, _lock=threading.Lock())
 
 
 LIBRARIES = {"HDF5": ("h5py", "hdf5"), "Zarr": ("zarr", "zarr")}
@@ -327,12 +324,12 @@ def _labels_in_chunks(kind: str, path: str) -> LabelArray:
     return LabelArray(path, array.shape, dtype, lambda start, stop: array[start:stop])
 
 
-HDF5, ZARR = (
-    ArrayFormat(
-        kind, partial(ChunkedSource, kind), partial(_labels_in_chunks, kind), holds_arrays=True
-    )
-    for kind in LIBRARIES
-)
+def _chunked(kind: str) -> ArrayFormat:
+    open_rows, open_labels = partial(ChunkedSource, kind), partial(_labels_in_chunks, kind)
+    return ArrayFormat(kind, open_rows, open_labels, holds_arrays=True)
+
+
+HDF5, ZARR = map(_chunked, LIBRARIES)
 
 
 # --------------------------------------------------------------------------------------------------

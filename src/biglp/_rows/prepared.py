@@ -165,16 +165,6 @@ class PreparedRows(Source):
             return self._stored[0][indices]
         return self.prepared(self.inner.take(indices))
 
-    def fingerprint(self) -> dict[str, Any]:
-        """As the inner source: preparing depends on the settings, not on the file.
-
-        Filled rows have an encoding of their own, which holds their means.
-        """
-        facts = self.inner.fingerprint()
-        if self.encoding is None or self.encoding is self.inner.encoding:
-            return facts
-        return {**facts, "encoding": self.encoding.to_json()}
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave stored rows behind: they can be made again."""
         return {**self.__dict__, "_stored": None}

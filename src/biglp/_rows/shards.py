@@ -30,11 +30,14 @@ class ShardedSource(FileSource):
     class, or a function at the top of a module; a shard may hold no rows.
     """
 
+    _elsewhere = False  # whether it was sent to another process
+
     def __init__(self, files: Sequence[str], open_shard: Callable[[str], FileSource]) -> None:
         self.name = f"{files[0]} and {len(files) - 1:,} more"
         self._names = tuple(files)
         self._open_shard = open_shard
-        self._begin()
+        self._opened: OrderedDict[int, FileSource] = OrderedDict()
+        self._lock = threading.Lock()
         rows: list[int] = []
         stamps: list[FileStamp] = []
         dtypes = []
@@ -121,22 +124,16 @@ class ShardedSource(FileSource):
                 self._opened.popitem(last=False)
         return shard
 
-    def _begin(self, elsewhere: bool = False) -> None:
-        self._elsewhere = elsewhere
-        self._lock = threading.Lock()
-        self._opened: OrderedDict[int, FileSource] = OrderedDict()
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave open files behind; names and facts in few bytes."""
         state = {**self.__dict__}
-        del state["_lock"], state["_opened"], state["_elsewhere"], state["stamps"]
+        del state["_lock"], state["_opened"], state["stamps"]
         state["_names"] = "\0".join(map(os.path.abspath, self._names))
         state["_sizes"] = np.array([stamp.size for stamp in self.stamps])
         state["_times"] = np.array([stamp.mtime_ns for stamp in self.stamps])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin with no shard open."""
         sizes, times = state.pop("_sizes").tolist(), state.pop("_times").tolist()
         self.__dict__.update(state)
         self._names = tuple(state["_names"].split("\0"))
@@ -144,4 +141,5 @@ class ShardedSource(FileSource):
             FileStamp(split_inside(name)[0], size, time, elsewhere=True)
             for name, size, time in zip(self._names, sizes, times, strict=True)
         )
-        self._begin(elsewhere=True)
+        self._opened, self._lock = OrderedDict(), threading.Lock()
+        self._elsewhere = True

@@ -17,7 +17,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -160,10 +160,6 @@ class SimulatedSource(Source):
         out = np.full(stop - start, -1, dtype=np.int16)
         out[chosen[low:high] - start] = self.classes_of(chosen[low:high])
         return out
-
-    def fingerprint(self) -> dict[str, Any]:
-        """All settings: they are the rows."""
-        return {"kind": "simulated", **asdict(self.simulation)}
 
     def _bits(self, start: int, stop: int) -> np.ndarray:
         """Sixteen random bits for each number of the rows.  (rows, features)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
@@ -95,18 +94,6 @@ class Source(ABC):
         for stamp in self.stamps:
             stamp.check()
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Facts, ready for JSON, that change when the rows may have changed."""
-        chosen = np.unique(np.linspace(0, self.n_rows - 1, 1000).astype(np.int64))
-        some = to_numpy(self.take(chosen))
-        values = some.data if sparse.issparse(some) else np.ascontiguousarray(some)
-        return {
-            "kind": "memory",
-            "shape": [self.n_rows, self.n_features],
-            "dtype": np.dtype(self.dtype).str,
-            "probe": hashlib.sha256(values.tobytes()).hexdigest(),
-        }
-
     def __repr__(self) -> str:
         return f"<{self.name}: {self.n_rows:,} rows × {self.n_features:,} features, {self.dtype}>"
 
@@ -123,16 +110,6 @@ class FileSource(Source):
 
     def ask_for(self, start: int, stop: int) -> None:
         """Let the disk begin with rows that will be read soon, where that is possible."""
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Facts, ready for JSON, that change when the rows may have changed."""
-        return {
-            "kind": self.kind,
-            "files": [stamp.facts() for stamp in self.stamps],
-            "shape": [self.n_rows, self.n_features],
-            "dtype": np.dtype(self.dtype).str,
-            "encoding": self.encoding.to_json() if self.encoding else None,
-        }
 
 
 def no_rows(name: str) -> BadRowsError:
