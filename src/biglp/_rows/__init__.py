@@ -13,8 +13,6 @@ become features in :mod:`.tables`. What comes out goes through a chain of transf
 
 from __future__ import annotations
 
-from typing import Any
-
 from biglp._rows.encoding import Encoding
 from biglp._rows.opening import InputFiles, as_source
 from biglp._rows.options import ReadOptions
@@ -28,11 +26,5 @@ __all__ = [
     "ReadOptions",
     "Source",
     "as_source",
-    "fingerprint",
     "working_dtype",
 ]
-
-
-def fingerprint(source: Source) -> dict[str, Any]:
-    """Facts, ready for JSON, that change when the rows of a source may have changed."""
-    return source.fingerprint()
