@@ -67,11 +67,6 @@ class ColumnSummary:
     mistake: str | None = None  # the first text among them that is none
     constant: bool = False  # all values are the same and none is missing, or there are none
 
-    @property
-    def needs_text(self) -> bool:
-        """Whether the values are read from text."""
-        return self.written or self.date_format is not None
-
 
 def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> tuple[pa.Table, bool]:
     """The first rows of some columns, and whether these are all rows."""
@@ -184,9 +179,15 @@ def _with_range(summary: ColumnSummary, values: np.ndarray) -> ColumnSummary:
         # As np.median, whose checks take longer than a column's few values.
         middle = [(len(values) - 1) // 2, len(values) // 2]
         median = 0.5 * float(np.partition(values, middle)[middle].sum())
+    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
     identity = None
-    if summary.content == "number" and not summary.missing and len(values) >= LEAST_ROWS:
-        identity = _numbers_of_rows(summary.name, values)
+    if summary.content == "number" and not summary.missing and enough and whole:
+        steps, name = np.diff(values), summary.name.strip()
+        if steps[0] != 0 and (steps == steps[0]).all():
+            identity = "it counts the rows"
+        elif ID_NAME.search(name) or ID_NAME.search(name.lower()):
+            different = (np.diff(np.sort(values)) > 0).all()
+            identity = "its numbers are all different: an ID" if different else None
     return replace(
         summary,
         median=median if np.isfinite(median) else 0.0,
@@ -195,16 +196,3 @@ def _with_range(summary: ColumnSummary, values: np.ndarray) -> ColumnSummary:
         identity=identity,
         constant=low == high and not summary.missing and enough,
     )
-
-
-def _numbers_of_rows(name: str, values: np.ndarray) -> str | None:
-    """Why numbers are those of the rows, if they are."""
-    if not (np.isfinite(values).all() and (values == np.rint(values)).all()):
-        return None
-    steps = np.diff(values)
-    if steps[0] != 0 and (steps == steps[0]).all():
-        return "it counts the rows"
-    if ID_NAME.search(name.strip()) is None and ID_NAME.search(name.strip().lower()) is None:
-        return None
-    ordered = np.sort(values)
-    return "its numbers are all different: an ID" if (np.diff(ordered) > 0).all() else None

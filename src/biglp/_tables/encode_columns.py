@@ -276,8 +276,10 @@ def _decide(
         # number counts as missing, and no statistics tell that.
         known = []
         for name, total in totals.items():
-            ends = [file.extremes(name) for file in files if not looks[name].needs_text]
-            if ends and all(end is not None for end in ends):
+            if looks[name].written or looks[name].date_format is not None:
+                continue
+            ends = [file.extremes(name) for file in files]
+            if all(end is not None for end in ends):
                 values = np.concatenate([total.column.numbers(end) for end in ends])
                 low, high = float(values.min()), float(values.max())
                 summaries[name] = replace(looks[name], low=low, high=high)

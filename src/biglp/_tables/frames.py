@@ -58,7 +58,7 @@ def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | N
     options.refuse(name, *LAYOUT, "header", "zero_based", "n_features")
     if isinstance(table, TableFile):  # converted: a named cache would not know it again
         cache = "never" if options.cache == "never" else "auto"
-        return open_tables(table.kind, [table], replace(options, cache=cache))
+        return open_tables([table], replace(options, cache=cache))
     rows = FrameTable(table)
     encoding = make_encoding([rows], options)
     numbers = encoding.takes_arrays and encoding.n_features == encoding.n_inputs  # no lists

@@ -443,17 +443,43 @@ def numpy_type(kind: Any) -> np.dtype[Any]:
 
 
 @dataclass(frozen=True)
-class OneHot(Column):
+class Categories(Column):
+    """What both kinds of categories have in common."""
+
+    expects = "categories"
+    categories: tuple[str, ...] = ()
+    filled: bool = False  # a value may be missing
+    missing: bool = False  # "missing" is a category of its own, the last feature
+
+    def read_as(self, guess: Any) -> Any:
+        """Text as it is written."""
+        return pa.string()
+
+    def codes(self, values: Any) -> np.ndarray:
+        """Index of each category in the list; −1 where it is missing or not in the list.  (b,)"""
+        known = pa.array(self.categories, type=pa.string())
+        codes = pc.index_in(text(values), value_set=known, skip_nulls=True)
+        return np.asarray(codes.fill_null(-1).to_numpy())
+
+    def mark_missing(self, values: Any, out: np.ndarray) -> np.ndarray | None:
+        """Set the features ``out`` of missing values; the answer is that of :meth:`fill`."""
+        if not values.null_count:
+            return None
+        empty = np.asarray(values.is_null())
+        if self.missing:
+            out[:, empty] = 0
+            out[-1] = empty
+        return None if self.filled or self.missing else empty
+
+
+@dataclass(frozen=True)
+class OneHot(Categories):
     """1 where a row has the category, 0 elsewhere.
 
     A category that is not in the list is 0 everywhere, and so is a missing one where that may be.
     """
 
     kind = "onehot"
-    expects = "categories"
-    categories: tuple[str, ...] = ()
-    filled: bool = False  # a value may be missing
-    missing: bool = False  # "missing" is a category of its own
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -467,47 +493,28 @@ class OneHot(Column):
             " and one for missing ones" if self.missing else ""
         )
 
-    def read_as(self, guess: Any) -> Any:
-        """Text as it is written."""
-        return pa.string()
-
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        codes = level_codes(values, self.categories)
+        codes = self.codes(values)
         known = np.flatnonzero(codes >= 0)
         out[:] = 0
         out[codes[known], known] = 1
-        if not values.null_count:
-            return None
-        empty = np.asarray(values.is_null())
-        if self.missing:
-            out[-1] = empty
-        return None if self.filled or self.missing else empty
-
-
-def level_codes(values: Any, levels: tuple[str, ...]) -> np.ndarray:
-    """Index of each value in the list of levels; −1 where it is missing or not in the list."""
-    known = pa.array(levels, type=pa.string())
-    codes = pc.index_in(text(values), value_set=known, skip_nulls=True)
-    return np.asarray(codes.fill_null(-1).to_numpy())
+        return self.mark_missing(values, out)
 
 
 @dataclass(frozen=True)
-class Frequency(Column):
+class Frequency(Categories):
     """The logarithm of a category's count, and one feature for each of the most frequent ones.
 
     One feature for each of hundreds of categories would be as many columns that are nearly always
     0, and codes learnt from the labels would have a handful of labels to learn from. How often a
-    category occurs needs no label: it tells the usual from the rare.
+    category occurs needs no label: it tells the usual from the rare. The most frequent come first
+    in the list; a missing value counts as one of the others, unless it is a category.
     """
 
     kind = "frequency"
-    expects = "categories"
-    categories: tuple[str, ...] = ()  # the most frequent first
     counts: tuple[int, ...] = ()  # rows that each of them has
     shown: int = 0  # so many of the first have a feature of their own; all others share one
     n_levels: int = 0  # categories of the table, of which the list may hold some only
-    filled: bool = False  # a value may be missing: it counts as one of the others
-    missing: bool = False  # "missing" is a category of its own
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -524,25 +531,15 @@ class Frequency(Column):
             f"for each of the {self.shown} most frequent"
         )
 
-    def read_as(self, guess: Any) -> Any:
-        """Text as it is written."""
-        return pa.string()
-
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        codes = level_codes(values, self.categories)
+        codes = self.codes(values)
         # What is not in the list is as rare as can be; −1 finds the last place.
         logs = np.log(np.append(np.array(self.counts, dtype=np.float64), 1.0))
         out[0] = logs[codes]
         out[1:] = 0
         ones = np.where((codes < 0) | (codes >= self.shown), self.shown, codes)
         out[1 + ones, np.arange(len(codes))] = 1
-        if not values.null_count:
-            return None
-        empty = np.asarray(values.is_null())
-        if self.missing:
-            out[1:, empty] = 0
-            out[-1] = empty
-        return None if self.filled or self.missing else empty
+        return self.mark_missing(values, out[1:])
 
 
 # Sentences: how often each word is in them, as sparse features ------------------------------------

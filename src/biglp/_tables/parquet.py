@@ -72,11 +72,19 @@ class ParquetTable(TableFile):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Decode a few rows at a time, so that large row groups need little memory."""
+        wanted = set(columns)
         with self._open(STREAM_BYTES) as file:
+            indices = self._indices.items()  # by path, such as emb.list.element
+            chosen = [index for path, index in indices if wanted & {path, path.partition(".")[0]}]
             for part in range(len(self.part_rows)):
                 try:
+                    # Fewer rows at once where they hold long lists.
+                    size = 0
+                    for stored in _described(file, part, chosen):
+                        size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
+                    fitting = BATCH_BYTES * self.part_rows[part] // max(size, 1)
                     for batch in file.iter_batches(
-                        batch_size=self._batch_rows(file, part, set(columns)),
+                        batch_size=max(min(fitting, BATCH_ROWS), 1),
                         row_groups=[part],
                         columns=list(columns),
                     ):
@@ -135,17 +143,19 @@ class ParquetTable(TableFile):
             return 0  # without rows, or damaged, as the reading will say
         sizes = [column.total_uncompressed_size for column in stored]
         largest = stored[sizes.index(max(sizes))]
-        page = _unpacked_bytes(self._file(), largest.data_page_offset)
+        # The unpacked size of a page is the second number of its header. Each number stands behind
+        # a byte that tells its type, in groups of seven bits, the lowest first, its sign in the
+        # last of them.
+        header = self._file().read_at(8, largest.data_page_offset)
+        page = PAGE_BYTES
+        if header[:1] == header[2:3] == NUMBER:
+            number = 0
+            for group, byte in enumerate(header[3:]):
+                number |= (byte & 127) << 7 * group
+                if byte < 128:
+                    page = number >> 1
+                    break
         return int(PAGES_HELD * sum(min(size, page) for size in sizes) / len(sizes))
-
-    def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
-        """Rows of a row group that are decoded at once: fewer where they hold long lists."""
-        indices = self._indices.items()  # by path, such as emb.list.element
-        chosen = [index for path, index in indices if wanted & {path, path.partition(".")[0]}]
-        size = 0
-        for stored in _described(file, part, chosen):
-            size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
-        return max(min(BATCH_BYTES * self.part_rows[part] // max(size, 1), BATCH_ROWS), 1)
 
     @cached_property
     def _indices(self) -> dict[str, int]:
@@ -200,23 +210,6 @@ def _described(file: Any, part: int, indices: list[int]) -> list[Any]:
         if column.physical_type != schema.column(index).physical_type:
             raise pa.ArrowInvalid(f"{column.path_in_schema}: stored as {column.physical_type}")
     return columns
-
-
-def _unpacked_bytes(file: Any, position: int) -> int:
-    """Unpacked size of the page at a position of a file.
-
-    It is the second number of the page's header. Each number stands behind a byte that tells its
-    type, in groups of seven bits, the lowest first, its sign in the last of them.
-    """
-    header = file.read_at(8, position)
-    if header[:1] != NUMBER or header[2:3] != NUMBER:
-        return PAGE_BYTES
-    size = 0
-    for group, byte in enumerate(header[3:]):
-        size |= (byte & 127) << 7 * group
-        if byte < 128:
-            return size >> 1
-    return PAGE_BYTES
 
 
 class ParquetFormat(TableFormat):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,15 +68,20 @@ class RowColumns:
         """One of the columns."""
         return RowColumn(self, name)
 
-    def take(self, columns: Sequence[str], rows: np.ndarray) -> dict[str, list[Any]]:
-        """Entries of some rows, by number and in their order."""
-        return self.table(columns, rows).to_pydict()
-
     def table(self, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
         """Some rows, by number and in their order; of files with parts, only those are read."""
         order = np.argsort(rows, kind="stable")
         wanted, taken, start = np.asarray(rows)[order], [], 0
-        for size, read in self._pieces(columns):
+
+        def pieces() -> Iterator[tuple[int, Any]]:
+            """Sizes of pieces of the table, and how each is read."""
+            for table in self.as_written(columns):
+                for part, size in enumerate(table.part_rows):
+                    yield size, partial(table.read_part, part, columns)
+                for batch in stream([table], columns) if not table.part_rows else ():
+                    yield batch.num_rows, lambda batch=batch: batch
+
+        for size, read in pieces():
             first, last = np.searchsorted(wanted, [start, start + size])
             if last > first:
                 piece = take_rows(read(), pa.array(wanted[first:last] - start))
@@ -94,16 +99,6 @@ class RowColumns:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
         back = np.argsort(order, kind="stable")
         return pa.concat_tables(taken).select(list(columns)).take(pa.array(back))
-
-    def _pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Sizes of pieces of the table, and how each is read."""
-        for table in self.as_written(columns):
-            if table.part_rows:
-                for part, size in enumerate(table.part_rows):
-                    yield size, lambda part=part, table=table: table.read_part(part, columns)
-            else:
-                for batch in stream([table], columns):
-                    yield batch.num_rows, lambda batch=batch: batch
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ class RowColumn:
 
     def at(self, rows: np.ndarray) -> list[Any]:
         """Entries of some rows, by number and in their order."""
-        return self.table.take([self.name], rows)[self.name]
+        return self.table.table([self.name], rows)[self.name].to_pylist()
 
 
 # Labels in columns of a table: one a row, ``row,label`` or ``id,label``; weights beside them ------

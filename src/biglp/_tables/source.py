@@ -104,13 +104,12 @@ class TableFormat(Format):
                 tables[-1].close()
         return tables
 
-    def with_partitions(self, tables: Sequence[TableFile], options: ReadOptions) -> list[TableFile]:
-        """Files of one table, with the columns that the names of their folders hold."""
-        return with_partitions(tables, options)
+    with_partitions = staticmethod(with_partitions)
+    """Adds the columns that the names of the files' folders hold."""
 
     def open(self, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
-        """Open a table, converting it first where that pays and the disk has room."""
-        return open_tables(self.name, tables, options)
+        """Open the files of one table, converting them first where that pays."""
+        return open_tables(tables, options)
 
     def peek(self, tables: Sequence[TableFile], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""
@@ -155,10 +154,10 @@ class TableFormat(Format):
 # Tables converted once to raw rows, where that pays and the disk has room -------------------------
 
 
-def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
-    """Open the files of one table of this format, converting them first where that pays."""
+def open_tables(tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
+    """Open the files of one table, converting them first where that pays."""
     stamps = tuple(table.stamp for table in tables if table.stamp is not None)
-    name, in_parts = tables[0].name, bool(tables[0].part_rows)
+    name, kind, in_parts = tables[0].name, tables[0].kind, bool(tables[0].part_rows)
     if len(tables) > 1:
         name += f" and {len(tables) - 1} more"
     if not any(table.n_rows_guess for table in tables):
