@@ -165,3 +165,10 @@ def test_a_field_of_several_kinds_is_refused_until_it_is_left_out(tmp_path):
         as_source(path, columns=["title", "x"])
     rows = as_source(path, drop=["title"]).read(0, 20)
     assert rows.ravel().tolist() == [i % 7 for i in range(20)]
+
+
+def test_large_numbers_as_labels_stay_apart(tmp_path):
+    """Floating-point numbers would round them beyond 2⁵³."""
+    classes = [2**60 + i % 3 for i in range(6)]
+    path = write(tmp_path / "x.jsonl", [{"x": 1.5, "y": label} for label in classes])
+    assert read_labels(path, 6, column="y").tolist() == classes
