@@ -26,7 +26,7 @@ ELSEWHERE = {
     "pages/browser": "kills by signals",
     "pages/label/test_answers.py": "reads /proc",
     "pages/label/test_serve.py": "kills by signals",
-    "sinks/test_base.py": "limits the size of files, and kills by signals",
+    "doors/test_outputs.py": "limits the size of files, and kills by signals",
 }
 """Tests, below this folder, that ask for what only Linux has, and what that is."""
 

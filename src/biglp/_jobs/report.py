@@ -159,7 +159,7 @@ class ShownRows:
         if not columns:
             return []
         rows, places = np.unique(examples.rows, return_inverse=True)
-        taken = self.label_input.beside.take(columns, rows)
+        taken = self.label_input.beside.table(columns, rows).to_pydict()
         return [{name: shown(taken[name][place]) for name in columns} for place in places.tolist()]
 
     def with_all_pixels(self, examples: Examples) -> Examples:

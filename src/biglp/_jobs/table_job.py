@@ -60,7 +60,8 @@ class TableJob(Job):
             return lines
         beside = self.label_input.beside
         beside.check("show", *self.show)
-        taken = beside.take(wanted, np.array([line["row"] for line in lines], dtype=np.int64))
+        rows = np.array([line["row"] for line in lines], dtype=np.int64)
+        taken = beside.table(wanted, rows).to_pydict()
         return [
             {name: taken[name][place] for name in wanted if name not in self.show}
             | line

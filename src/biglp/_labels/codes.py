@@ -48,7 +48,7 @@ def distinct_of(column: Any) -> tuple[list[Any], np.ndarray]:
 
 def whole_number(text: Any) -> int | None:
     """The integer that a text reads as; None where it is none."""
-    if isinstance(text, str):
+    if isinstance(text, (str, int)):
         with suppress(ValueError):
             return int(text)  # floating-point numbers would round it beyond 2⁵³
     try:

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from biglp._core.errors import BadRowsError, InputError, ParameterError
 from biglp._rows import as_source
-from biglp._tables import frames as streams
 from helpers import blobs, model
 
 ROWS = np.random.default_rng(0).integers(-50, 50, size=(97, 3)) / 8
@@ -72,17 +71,17 @@ def make(kind: str, folder: Path, table=TABLE):
     return makers[kind]()
 
 
+HELD = "biglp._tables.frames.HELD_BYTES"
 KINDS = (
     "pandas", "polars", "polars query", "polars scan", "duckdb", "table", "batch", "dataset",
     "dataset in memory", "scanner", "reader", "stream", "capsule of a batch",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("held", [streams.HELD_BYTES, 100], ids=["held", "spooled"])
+@pytest.mark.parametrize("held", [64 << 20, 100], ids=["held", "spooled"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_the_same_rows(kind, held, tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "HELD_BYTES", held)
-    monkeypatch.setattr(streams, "BATCH_ROWS", 8)
+    monkeypatch.setattr(HELD, held)
     source = as_source(make(kind, tmp_path))
     assert (source.n_rows, source.n_features, source.dtype) == (97, 3, np.float64)
     assert source.input_names == ("a", "b", "c")
@@ -106,7 +105,7 @@ def test_categories_and_missing_values_of_a_stream(tmp_path, monkeypatch):
     texts = pa.array(["x", None, "y", "x"] * 3)
     table = pa.table({"n": pa.array([1, None, 3, 4] * 3), "t": texts.dictionary_encode()})
     expected = as_source(table, categorical="onehot", missing="mean").read(0, 12)
-    monkeypatch.setattr(streams, "HELD_BYTES", 1)
+    monkeypatch.setattr(HELD, 1)
     for rows in (table.to_reader(5), pyarrow.dataset.dataset(table)):
         found = as_source(rows, categorical="onehot", missing="mean").read(0, 12)
         np.testing.assert_array_equal(found, expected)
@@ -126,7 +125,7 @@ def test_a_data_set_keeps_its_filter_and_its_partition_columns(tmp_path):
 
 def test_spooled_rows_go_with_their_source(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(streams, "HELD_BYTES", 1)
+    monkeypatch.setattr(HELD, 1)
     source = as_source(TABLE.to_reader())
     copy = pickle.loads(pickle.dumps(source))
     assert list(tmp_path.glob("biglp-*/*/rows.npy"))

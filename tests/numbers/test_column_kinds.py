@@ -1,4 +1,4 @@
-"""What the first rows of a column tell."""
+"""What the first rows of a column tell, and the median of all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._tables.detect_kinds import look_at_column
-from biglp._tables.kinds import Number
+from biglp._tables import Median, Number, look_at_column
 
 N = 60
 RANDOM = np.random.default_rng(0)
@@ -115,3 +114,27 @@ def test_declared_categories_are_categories():
     codes = pa.chunked_array([pa.array([f"{i}" for i in range(N)]).dictionary_encode()])
     found = look_at_column("code", codes)
     assert (found.content, found.written, found.identity) == ("text", False, None)
+
+
+def median_of(values, cuts=1):
+    median = Median()
+    for part in np.array_split(np.asarray(values, dtype=np.float64), cuts):
+        median.add(part)
+    return median.value
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[3.0], [1, 2], [-0.0, 0.0, -1.0], [-5, -4, 3, 8], [1e300, -1e300, 1e-300], [2.5] * 7],
+)
+def test_the_median_of_few_numbers_is_exact(values):
+    assert median_of(values, 2) == np.median(values)
+    assert Median().value is None
+
+
+def test_the_median_of_many_numbers_in_any_order_and_cut():
+    rng = np.random.default_rng(0)
+    for values in (rng.normal(size=200_001), np.exp(3 * rng.normal(size=200_001)) - 1):
+        medians = {median_of(rng.permutation(values), cuts) for cuts in (1, 7, 333)}
+        assert len(medians) == 1
+        assert abs(medians.pop() - np.median(values)) < 1e-4

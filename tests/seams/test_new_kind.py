@@ -1,4 +1,4 @@
-"""From columns to features: the list of columns, and how it is stored."""
+"""A new kind of column is one class and one line."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._rows import as_source
-from biglp._rows.encoding import Encoding
-from biglp._tables.kinds import KINDS, Column, Number
+from biglp._rows import Encoding, as_source
+from biglp._tables import KINDS, Column, Number
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def _pair():
 
 
 @pytest.mark.usefixtures("_pair")
-def test_a_new_kind_of_column_is_one_class_and_one_line():
+def test_a_new_kind_of_column():
     encoding = Encoding((Pair("place", 2.0), Number("size")), 2, "<f4")
     encoding = Encoding.from_json(json.loads(json.dumps(encoding.to_json())))
     assert encoding.feature_names == ("place[0]", "place[1]", "size")
