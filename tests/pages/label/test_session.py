@@ -84,7 +84,7 @@ def test_text_ids_and_columns_beside(tmp_path, table, begin):
     assert card["guess"]["label"] == "sport"
     assert {each["id"] for each in card["nearest"]} <= {"m-001", "m-003", f"m-005{EVIL}", "m-004"}
     # What fit reads is what was answered, beside what the table says.
-    labels = session.wanted.job.label_input.read(120)
+    labels = session.wanted.job.label_input.gather(120).labels
     named = dict(zip(labels.rows.tolist(), labels.classes[labels.codes].tolist(), strict=True))
     assert named == {1: "money", 3: "money", 4: "sport", 5: "money"} == session.answers.labelled()
 
@@ -246,7 +246,7 @@ def test_labels_of_earlier_files_count_and_are_not_changed(tmp_path, begin):
     assert {each["key"] for each in state["classes"]} == {"0", "1", "2"}
     post(client, "/api/answer", row=0, label=str((truth[0] + 1) % 3))
     assert (tmp_path / "labels.npy").read_bytes() == before
-    labels = session.wanted.job.label_input.read(100)
+    labels = session.wanted.job.label_input.gather(100).labels
     assert labels.codes[0] == (truth[0] + 1) % 3
     assert len(labels.rows) == 20
 

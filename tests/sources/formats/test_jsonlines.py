@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, ReadOptions, as_source
 from biglp._tables import jsonlines as module
+from label_files import read_labels
 
 
 def write(path, lines):

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp._core.errors import BadRowsError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, as_source
+from label_files import read_labels
 
 FOLDERS = ("year=2023/lang=de", "year=2023/lang=en", "year=2024/lang=a%20b")
 
