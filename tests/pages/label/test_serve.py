@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import uuid
@@ -168,10 +169,16 @@ def test_options_that_are_refused(folder, options, message):
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "starlette"])
-def test_without_the_extra(folder, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    message = failed(6, "label", folder / "rows.npy", "--labels", folder / "a.csv")
-    assert 'pip install "biglp[label]"' in message
+def test_without_the_extra(folder, package):
+    arguments = ["biglp", "label", "rows.npy", "--labels", "a.csv"]
+    code = f"import runpy, sys; sys.modules[{package!r}] = None; sys.argv = {arguments!r}"
+    code += "; runpy.run_module('biglp', run_name='__main__')"
+    made = subprocess.run(  # a fresh Python: in this one the server is loaded
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 6
+    assert 'pip install "biglp[label]"' in made.stderr
+    assert "Traceback" not in made.stderr
     assert not (folder / "a.csv").exists()
 
 
