@@ -24,15 +24,19 @@ __all__ = [
 
 _FILES = {
     "LabelInput": "reading",
+    "Labels": "labels",
+    "encode_labels": "labels",
     "encode_targets": "targets",
     "find_doubts": "doubts",
     "label_array": "values",
+    "labels_from_pairs": "labels",
+    "suspicions": "labels",
 }
 
 
 def __getattr__(name: str) -> Any:  # labels in memory load nothing of files
-    if name not in __all__:
+    if name not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_FILES.get(name, 'labels')}"), name)
+    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

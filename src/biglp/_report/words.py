@@ -48,35 +48,23 @@ def story(settings: Mapping[str, Any]) -> list[str]:
         except KeyError:  # of an earlier release
             words = f"labels spread over a graph ({settings['factor']})"
         told.append(f"{words[0].upper()}{words[1:]}.")
-    return told + _committee(settings) + _alone(settings)
-
-
-def _committee(settings: Mapping[str, Any]) -> list[str]:
-    if "members" not in settings:
-        return []
-    together = "Several methods answered together, weighted by how well they find labels held out"
-    if settings.get("graph_share") is not None:
-        together += f"; the graph carries {settings['graph_share']:.0%} of the weight"
-    told = [f"{together}."]
-    if "held_out_error" in settings:
-        return told
-    found, alone = settings.get("held_out_accuracy"), settings.get("supervised_accuracy")
-    if found is None:
-        return [
-            *told,
-            "There are too few labels to hold some out, so that weights are the usual ones.",
-        ]
-    of = f"{found:.0%} of {settings['held_out_labels']:,} held-out labels were found"
-    if alone is None:
-        return [*told, f"{of}."]
-    helped = HELPED[settings.get("unlabelled_rows_helped")]
-    return [*told, f"{of}, {alone:.0%} without the graph: {helped}."]
-
-
-def _alone(settings: Mapping[str, Any]) -> list[str]:
-    """Of one method without a committee."""
-    told = []
-    if settings.get("alpha") is not None and "members" not in settings:
+    committee, measured = "members" in settings, "held_out_error" in settings
+    if committee:
+        words = "Several methods answered together, weighted by how well they find labels held out"
+        if settings.get("graph_share") is not None:
+            words += f"; the graph carries {settings['graph_share']:.0%} of the weight"
+        told.append(f"{words}.")
+    if committee and not measured:
+        share, alone = settings.get("held_out_accuracy"), settings.get("supervised_accuracy")
+        if share is None:
+            words = "There are too few labels to hold some out, so that weights are the usual ones"
+        else:
+            words = f"{share:.0%} of {settings['held_out_labels']:,} held-out labels were found"
+            if alone is not None:
+                helped = HELPED[settings.get("unlabelled_rows_helped")]
+                words += f", {alone:.0%} without the graph: {helped}"
+        told.append(f"{words}.")
+    if settings.get("alpha") is not None and not committee:
         told.append(
             f"A row takes {settings['alpha']:.0%} of its score from its neighbours (alpha "
             f"{settings['alpha']:g})."
@@ -86,7 +74,7 @@ def _alone(settings: Mapping[str, Any]) -> list[str]:
             f"{settings['leave_one_out_accuracy']:.0%} of the labels were found when each was "
             "left out."
         )
-    if "held_out_error" in settings:
+    if measured:
         errors = ", ".join(f"{error:.3g}" for error in settings["held_out_error"])
         told.append(
             f"The error on {settings['held_out_labels']:,} labels that were held out is {errors}."

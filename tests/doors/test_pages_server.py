@@ -14,9 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
-from biglp._core.errors import ParameterError
-from biglp._labelling.answers import LabelsFile
-from biglp._labelling.server import Address
+from biglp._labelling import LabelsFile
 from biglp.cli.label import default_labels
 from cli_tools import Process, failed
 from label_tools import made_rows, wait_for
@@ -69,7 +67,7 @@ def folder(tmp_path):
 def test_killed_at_random_moments(folder):
     """Each time answers are sent as fast as they go; benchmarks/label.py has more."""
     rng, confirmed, sent, row = random.Random(0), {}, {}, 0
-    with Address().listen() as free:
+    with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     for _ in range(2):
         server = Server(folder, port)
@@ -123,28 +121,8 @@ def test_killed_at_random_moments(folder):
     server.client.close()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org"])
-def test_other_machines_are_kept_out(host):
-    with pytest.raises(ParameterError, match="--i-know"):
-        Address(host).check()
-    Address(host, i_know=True).check()
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.3.2.1"])
-def test_this_machine_is_let_in(host):
-    Address(host).check()
-
-
-def test_no_other_program_takes_the_port_over_on_windows(monkeypatch):
-    stands_for = socket.SO_KEEPALIVE
-    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", stands_for, raising=False)
-    with Address("127.0.0.1", 0).listen() as listening:
-        assert listening.getsockopt(socket.SOL_SOCKET, stands_for)
-        assert not listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
-
-
 def test_a_port_that_is_taken(folder):
-    with Address().listen() as taken:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = failed(
             2, "label", folder / "rows.npy", "--port", port, "--labels", folder / "a.csv"
