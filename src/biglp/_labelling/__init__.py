@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from biglp._labelling.answers import Answers, History, Known, LabelsFile
-    from biglp._labelling.app import Page
-    from biglp._labelling.server import Guard
-    from biglp._labelling.session import Session, Wanted
+from typing import Any
 
 _FILES = {
     "Answers": "answers",
@@ -20,16 +14,7 @@ _FILES = {
     "Session": "session",
     "Wanted": "session",
 }
-__all__ = [
-    "Answers",
-    "Guard",
-    "History",
-    "Known",
-    "LabelsFile",
-    "Page",
-    "Session",
-    "Wanted",
-]
+__all__ = list(_FILES)
 
 
 def __getattr__(name: str) -> Any:  # only the page itself needs a server

@@ -109,8 +109,8 @@ class Page:
     def map_points(self, request: Request) -> Response:
         """Positions of the points of the map."""
         points = self.session.map.points
-        places = np.empty((0, 2)) if points is None else points.places
-        return _octets(places.astype("<f4"), {"x-points": str(len(places))})
+        positions = np.empty((0, 2)) if points is None else points.positions
+        return _octets(positions.astype("<f4"), {"x-points": str(len(positions))})
 
     def map_rows(self, request: Request) -> Response:
         """Row numbers of the points."""

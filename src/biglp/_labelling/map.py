@@ -1,7 +1,7 @@
-"""The map: a place for each of up to a million rows, coloured by what is thought of them.
+"""The map: a position for each of up to a million rows, coloured by what is thought of them.
 
-Places are leading directions of the pool's graph (:mod:`biglp._fit.map`). Rows of the pool come
-first and have colours of their own. The others are placed after them, in the background; each has
+Positions are leading directions of the pool's graph (:mod:`biglp._fit.map`). Rows of the pool come
+first and have colours of their own. The others come after them, in the background; each has
 the colour of the pool's rows at its nearest landmark, so that no fit has to look at all of them.
 """
 
@@ -35,7 +35,7 @@ class Points:
     """Rows on the map: those of the pool first, in its order, then others."""
 
     rows: np.ndarray  # (m,)
-    places: np.ndarray  # (m, 2), between -1 and 1
+    positions: np.ndarray  # (m, 2), between -1 and 1
     landmarks: np.ndarray  # (m,), the nearest of each
     n_pool: int
 
@@ -110,10 +110,10 @@ class MapMaker:
         placed = self._placed(row_map, pool.rows)
         if placed is None:
             return
-        places, landmarks = placed
-        low, high = places.min(axis=0), places.max(axis=0)
+        positions, landmarks = placed
+        low, high = positions.min(axis=0), positions.max(axis=0)
         middle, scale = (low + high) / 2, max(float((high - low).max()) / 2, 1e-12)
-        first = ((places - middle) / scale).astype(np.float32)
+        first = ((positions - middle) / scale).astype(np.float32)
         self.points = Points(pool.rows, first, landmarks, len(pool.rows))
         self._changed()
         others = np.setdiff1d(sample_indices(whole.n_rows, MAP_ROWS, seed), pool.rows)
@@ -133,7 +133,7 @@ class MapMaker:
     def _placed(self, row_map: RowMap, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Places and nearest landmarks of rows; None when the server ends meanwhile."""
         whole, graph = self._pool.whole, self._graph
-        places = np.empty((len(rows), 2), dtype=np.float32)
+        positions = np.empty((len(rows), 2), dtype=np.float32)
         landmarks = np.empty(len(rows), dtype=np.int32)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             while self._fitting() and not self._end.wait(WAIT_SECONDS):
@@ -142,10 +142,10 @@ class MapMaker:
                 return None
             piece = slice(start, start + ROWS_AT_ONCE)
             features = graph.features.of_rows(graph.source.prepared(whole.take(rows[piece])))
-            places[piece] = row_map.places(features)
+            positions[piece] = row_map.places(features)
             landmarks[piece] = _largest(features)
         whole.check_unchanged()
-        return places, landmarks
+        return positions, landmarks
 
 
 def _largest(features: Array) -> np.ndarray:

@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from biglp._labels.doubts import find_doubts
-    from biglp._labels.labels import Labels, encode_labels, labels_from_pairs, suspicions
-    from biglp._labels.reading import LabelInput
-    from biglp._labels.targets import encode_targets
-    from biglp._labels.values import label_array
-
-__all__ = [
-    "LabelInput",
-    "Labels",
-    "encode_labels",
-    "encode_targets",
-    "find_doubts",
-    "label_array",
-    "labels_from_pairs",
-    "suspicions",
-]
+from typing import Any
 
 _FILES = {
     "LabelInput": "reading",
@@ -32,6 +14,7 @@ _FILES = {
     "labels_from_pairs": "labels",
     "suspicions": "labels",
 }
+__all__ = list(_FILES)
 
 
 def __getattr__(name: str) -> Any:  # labels in memory load nothing of files

@@ -51,7 +51,8 @@ def join_ids(codes: LabelCodes, row_ids: RowColumn, memory: int | None = None) -
     distinct = encoded.dictionary
     # Rows that have one of the IDs, and which.
     found_rows, found_ids, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
-    for chunk in _chunks(row_ids, as_numbers, looked_up_bytes(memory)):
+    share = LOOKED_UP_BYTES if memory is None else max(memory // LOOKED_UP_SHARE, LEAST_LOOKED_UP)
+    for chunk in _chunks(row_ids, as_numbers, min(LOOKED_UP_BYTES, share)):
         looked_up = pc.index_in(chunk, value_set=distinct, skip_nulls=True)
         indices = np.concatenate([part.fill_null(-1).to_numpy() for part in looked_up.chunks])
         known = np.flatnonzero(indices >= 0)
@@ -84,13 +85,6 @@ def join_ids(codes: LabelCodes, row_ids: RowColumn, memory: int | None = None) -
         unknown,
         repeated=distinct.take(pa.array(np.flatnonzero(times > 1))).to_pylist(),
     )
-
-
-def looked_up_bytes(memory: int | None) -> int:
-    """How many bytes of IDs are looked up at once within a budget of the process."""
-    if memory is None:
-        return LOOKED_UP_BYTES
-    return min(LOOKED_UP_BYTES, max(memory // LOOKED_UP_SHARE, LEAST_LOOKED_UP))
 
 
 def _chunks(row_ids: RowColumn, as_numbers: bool, most: int) -> Iterator[Any]:

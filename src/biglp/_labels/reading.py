@@ -50,13 +50,12 @@ class LabelsRead:
         labels = self.labels
         warnings = [*self.warnings, *suspicions(labels, names=not self.marked)]
         if all_labelled and len(labels.rows) == labels.n_rows:
-            warnings.append(
-                LabelWarning(
-                    f"every one of the {labels.n_rows:,} rows has a label, so there is none to "
-                    "find one for. If one of the labels means that a row has none, name it with "
-                    "--unlabelled VALUE."
-                )
+            text = (
+                f"every one of the {labels.n_rows:,} rows has a label, so there is none to find "
+                "one for. If one of the labels means that a row has none, name it with "
+                "--unlabelled VALUE."
             )
+            warnings.append(LabelWarning(text))
         return warnings
 
 
@@ -211,7 +210,7 @@ class LabelInput:
             check_table_beside(self.files, self.metadata_files)
         if n_rows is None and self.labels and self.table_files is not None:
             n_rows = self.beside.count()
-        parts, warnings = [], list[LabelWarning]()
+        parts, warnings = [], list[str]()
         for codes in self._places(n_rows):
             if not codes.ids:
                 parts.append(Part.from_codes(codes, *codes.labelled()))
@@ -224,37 +223,31 @@ class LabelInput:
             parts.append(Part.from_codes(codes, rows, coded, weights))
             if unknown:
                 warnings.append(
-                    LabelWarning(
-                        f"{codes.name}: {len(unknown):,} IDs are those of no row, and their labels "
-                        f"were left out: {some(unknown, 5)}."
-                    )
+                    f"{codes.name}: {len(unknown):,} IDs are those of no row, and their labels "
+                    f"were left out: {some(unknown, 5)}."
                 )
             if repeated:
                 warnings.append(
-                    LabelWarning(
-                        f"{codes.name}: {len(repeated):,} IDs are those of several rows, and all "
-                        f"of these got the label: {some(repeated, 5)}. If a row should have an ID "
-                        "of its own, look for rows that occur twice."
-                    )
+                    f"{codes.name}: {len(repeated):,} IDs are those of several rows, and all of "
+                    f"these got the label: {some(repeated, 5)}. If a row should have an ID of its "
+                    "own, look for rows that occur twice."
                 )
         # Columns of the rows' table that look like labels, where labels are those of files.
         in_files = self.labels and not self.label_column and self.metadata is None
         if in_files and self.table_files is not None and not self.reading.get("columns"):
             skipped = {self.id_column, *self.reading.get("drop", ())}
-            for name in LABELS_BY_NAME:
-                if name in self.beside.names and name not in skipped:
-                    warnings.append(
-                        LabelWarning(
-                            f"The table of the rows has a column {name!r}, which is taken as a "
-                            f"feature, since labels are read from {os.fspath(self.labels[0])}. If "
-                            f"it holds labels too, give --label-column {name} (those of the file "
-                            f"count more); if not, --drop {name} leaves it out."
-                        )
-                    )
+            warnings += [
+                f"The table of the rows has a column {name!r}, which is taken as a feature, since "
+                f"labels are read from {os.fspath(self.labels[0])}. If it holds labels too, give "
+                f"--label-column {name} (those of the file count more); if not, --drop {name} "
+                "leaves it out."
+                for name in LABELS_BY_NAME
+                if name in self.beside.names and name not in skipped
+            ]
         if self.metadata_files is not None:
             self.metadata_files.check_unchanged()
         assert n_rows is not None
-        return merge(parts), n_rows, warnings
+        return merge(parts), n_rows, list(map(LabelWarning, warnings))
 
     def _places(self, n_rows: int | None) -> Iterator[LabelCodes]:
         """Labels of each place, in the order in which they count."""

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from biglp._report.charts import png
-    from biglp._report.page import report_html, short_html
-    from biglp._report.rows import Content, Pictures, Step, side_of
+from typing import Any
 
 _FILES = {
     "Content": "rows",
@@ -18,7 +13,7 @@ _FILES = {
     "short_html": "page",
     "side_of": "rows",
 }
-__all__ = ["Content", "Pictures", "Step", "png", "report_html", "short_html", "side_of"]
+__all__ = list(_FILES)
 
 
 def __getattr__(name: str) -> Any:  # a fit without a report loads nothing of it

@@ -1,4 +1,4 @@
-"""Pictures and charts of a report: places and sizes in the units of their SVG."""
+"""Pictures and charts of a report: positions and sizes in the units of their SVG."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OTHERS = "#8a8a8a"
 MAP_WIDTH, MAP_HEIGHT, MARGIN = 720, 480, 24
 MOST_MARKS, MOST_NAMES = 300, 20
 CROWDED = 0.6
-"""How much of a place on the map is told by rank, the rest by value."""
+"""How much of a position on the map is told by rank, the rest by value."""
 FEW_DOTS = 6000
 """Rows up to which dots are large."""
 
@@ -75,20 +75,20 @@ def draw_map(evidence: ReportSample, names: list[str], colours: list[str]) -> di
         return None
     stretch = stretching(np.concatenate([evidence.places, evidence.labelled_places]))
 
-    def on_page(places: np.ndarray) -> np.ndarray:
-        x, y = stretch(places).T
+    def on_page(positions: np.ndarray) -> np.ndarray:
+        x, y = stretch(positions).T
         sizes = np.array([MAP_WIDTH, MAP_HEIGHT]) - 2 * MARGIN
         return np.asarray(MARGIN + np.column_stack([x, 1.0 - y]) * sizes)
 
-    places, marks = on_page(evidence.places), on_page(evidence.labelled_places)
+    positions, marks = on_page(evidence.places), on_page(evidence.labelled_places)
     sizes = np.bincount(evidence.codes, minlength=len(names))
     named = np.argsort(-sizes, kind="stable")[:MOST_NAMES]
     named = named[sizes[named] > 0]
-    centres = [np.median(places[evidence.codes == code], axis=0) for code in named]
+    centres = [np.median(positions[evidence.codes == code], axis=0) for code in named]
     return {
         "width": MAP_WIDTH,
         "height": MAP_HEIGHT,
-        "src": data_uri(_dots(places, evidence.codes, colours)),
+        "src": data_uri(_dots(positions, evidence.codes, colours)),
         "names": [
             {"x": round(float(x)), "y": round(float(y)), "name": names[code]}
             for code, (x, y) in zip(named.tolist(), centres, strict=True)
@@ -104,12 +104,12 @@ def draw_map(evidence: ReportSample, names: list[str], colours: list[str]) -> di
                 evidence.labelled_codes[:MOST_MARKS].tolist(), marks[:MOST_MARKS], strict=True
             )
         ],
-        "n_rows": len(places),
+        "n_rows": len(positions),
     }
 
 
 def stretching(every: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """How places become places from 0 to 1 that are farther apart where rows are crowded.
+    """How positions become ones from 0 to 1 that are farther apart where rows are crowded.
 
     Partly by value, partly by rank: a class apart from all others would else leave these a corner
     of the map.
@@ -120,33 +120,33 @@ def stretching(every: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         ranks = np.cumsum(counts) / len(values)
         span = known[-1] - known[0]
         if span > 0:
-            places = (1.0 - CROWDED) * (known - known[0]) / span + CROWDED * ranks
-            steps.append((known, (places - places[0]) / (places[-1] - places[0])))
+            positions = (1.0 - CROWDED) * (known - known[0]) / span + CROWDED * ranks
+            steps.append((known, (positions - positions[0]) / (positions[-1] - positions[0])))
         else:
             steps.append((known, np.full(len(known), 0.5)))
 
-    def stretch(places: np.ndarray) -> np.ndarray:
-        return np.column_stack([np.interp(places[:, axis], *steps[axis]) for axis in (0, 1)])
+    def stretch(positions: np.ndarray) -> np.ndarray:
+        return np.column_stack([np.interp(positions[:, axis], *steps[axis]) for axis in (0, 1)])
 
     return stretch
 
 
-def _dots(places: np.ndarray, codes: np.ndarray, colours: list[str]) -> np.ndarray:
+def _dots(positions: np.ndarray, codes: np.ndarray, colours: list[str]) -> np.ndarray:
     """Dots on a transparent ground, in twice the size, so that they are fine.  (h, w, 4)."""
     size = 2
     shape = (size * MAP_HEIGHT, size * MAP_WIDTH)
-    radius = 5 if len(places) <= FEW_DOTS else 3
+    radius = 5 if len(positions) <= FEW_DOTS else 3
     steps = np.arange(-radius, radius + 1)
     around = [(dy, dx) for dy in steps for dx in steps if dy * dy + dx * dx <= radius * radius]
     # Of dots that overlap the last one is on top; a random order, so that no class always is.
-    order = np.random.default_rng(0).permutation(len(places))
-    y, x = np.rint(size * places[order][:, ::-1]).astype(np.int64).T
+    order = np.random.default_rng(0).permutation(len(positions))
+    y, x = np.rint(size * positions[order][:, ::-1]).astype(np.int64).T
     top = np.full(shape, -1, dtype=np.int32)
     for dy, dx in around:
         inside = (np.clip(y + dy, 0, shape[0] - 1), np.clip(x + dx, 0, shape[1] - 1))
         np.maximum.at(top, inside, np.arange(len(order), dtype=np.int32))
     palette = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours])
-    # The last line is that of places without a dot, whose number is -1: transparent.
+    # The last line is that of pixels without a dot, whose number is -1: transparent.
     ink = np.zeros((len(order) + 1, 4), dtype=np.uint8)
     ink[:-1, :3], ink[:-1, 3] = palette[codes[order]], 255
     return ink[top]
