@@ -23,9 +23,9 @@ ELSEWHERE = {
     "cli/test_damaged.py": "forks",
     "experiments/test_peer_runs.py": "reads /proc",
     "jobs/test_resume.py": "kills by signals",
-    "pages/browser": "kills by signals",
-    "pages/label/test_answers.py": "reads /proc",
-    "pages/label/test_serve.py": "kills by signals",
+    "doors/test_pages_browser.py": "kills by signals",
+    "doors/test_pages_answers.py": "reads /proc",
+    "doors/test_pages_server.py": "kills by signals",
     "doors/test_outputs.py": "limits the size of files, and kills by signals",
 }
 """Tests, below this folder, that ask for what only Linux has, and what that is."""

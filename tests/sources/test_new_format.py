@@ -9,12 +9,12 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, as_source
 from biglp._rows.arrays import ArraySource
 from biglp._rows.format import Format, register, unregister
 from cli_tools import done
 from helpers import blobs
+from label_files import read_labels
 
 
 class ToyFormat(Format):

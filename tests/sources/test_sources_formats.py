@@ -362,7 +362,7 @@ import biglp
 from biglp._core.errors import MissingExtraError
 from biglp._output import file_sink
 from biglp._rows import as_source
-from biglp._labels.reading import read_labels
+from biglp._labels import LabelInput
 folder = sys.argv[1]
 np.save(folder + "/x.npy", np.eye(4))
 np.save(folder + "/y.npy", np.array([0, -1, 1, -1]))
@@ -370,7 +370,7 @@ open(folder + "/x.svm", "w").write("1 1:2\\n")
 assert as_source(folder + "/x.npy").read(1, 2).tolist() == [[0, 1, 0, 0]]
 assert as_source("sim:10x2").read(0, 3).shape == (3, 2)
 assert as_source(folder + "/x.svm").read(0, 1).toarray().tolist() == [[2]]
-assert read_labels(folder + "/y.npy", 4).tolist() == [0, -1, 1, -1]
+assert LabelInput(None, (folder + "/y.npy",)).gather(4).labels.rows.tolist() == [0, 2]
 with file_sink(folder + "/out", 1, [0, 1]) as sink:
     sink.write(0, np.array([[0.1, 0.9]]))
 open(folder + "/x.csv", "w").write("1\\n")

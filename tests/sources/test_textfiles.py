@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError, InputWarning, ParameterError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, as_source
 from biglp._rows.options import ReadOptions
 from biglp._rows.textfiles import find_charset, look_at
 from biglp._tables import delimited as csvparser
+from label_files import read_labels
 
 N = 300
 NUMBERS = np.round(np.random.default_rng(0).standard_normal((N, 2)), 3)

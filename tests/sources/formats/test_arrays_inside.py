@@ -11,8 +11,8 @@ import zarr
 from scipy import sparse
 
 from biglp._core.errors import BadRowsError, LabelError, MissingExtraError, ParameterError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, as_source
+from label_files import read_labels
 
 ENDINGS = (".npz", ".h5", ".zarr")
 

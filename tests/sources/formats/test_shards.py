@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, as_source
 from biglp._rows import shards as module
+from label_files import read_labels
 
 
 @pytest.fixture

@@ -1,12 +1,15 @@
 """The report as a page: whole, escaped, small, whatever names and sizes are."""
 
+import base64
+import io
+
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._fit.evidence import Examples, ReportSample
-from biglp._report.page import report_html, short_html
-from biglp._report.rows import Content, Step
+from biglp._report import Content, Pictures, Step, png, report_html, short_html, side_of
 from helpers import blobs
 from report_tools import seen
 
@@ -156,3 +159,57 @@ def test_of_a_regression():
     assert "300 rows given values from 60 labels" in page.text
     assert "The error on 60 labels that were held out is" in page.text
     assert "Histogram of the answers" in {value for _, _, value in page.attributes}
+
+
+# Which rows are pictures, and PNG files that others can read --------------------------------------
+
+
+def smooth(n, side, channels, rng):
+    """Coloured squares of light and dark that change slowly."""
+    steps = np.linspace(0, 2, side)
+    phases = rng.uniform(0, 6, (n, channels, 1, 1))
+    waves = np.sin(phases + 2 * steps[:, None] + steps) * rng.uniform(0.5, 1, (n, channels, 1, 1))
+    return waves + rng.normal(0, 0.02, waves.shape)
+
+
+def test_digits_are_grey_squares():
+    found = Pictures.from_rows(load_digits().data)
+    assert (found.side, found.channels, found.low, found.high) == (8, 1, 0.0, 16.0)
+
+
+@pytest.mark.parametrize("planar", [True, False])
+def test_colours_in_either_order(planar):
+    waves = smooth(50, 10, 3, np.random.default_rng(0))
+    rows = (waves if planar else np.moveaxis(waves, 1, 3)).reshape(50, -1)
+    found = Pictures.from_rows(rows)
+    assert (found.side, found.channels, found.planar) == (10, 3, planar)
+
+
+def test_tables_and_embeddings_are_none():
+    rng = np.random.default_rng(0)
+    assert Pictures.from_rows(rng.normal(size=(100, 64))) is None
+    assert Pictures.from_rows(rng.random((100, 144)) * rng.exponential(size=144)) is None
+    assert Pictures.from_rows(np.zeros((10, 64))) is None
+    assert Pictures.from_rows(rng.normal(size=(100, 63))) is None
+    assert Pictures.from_rows(np.empty((0, 64))) is None
+
+
+def test_sides():
+    assert side_of(784) == 28
+    assert side_of(3072, 3) == 32
+    assert side_of(25) is None  # too small to be one
+    assert side_of(785) is None
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
+def test_png_is_read_back(shape):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    np.testing.assert_array_equal(np.asarray(image.open(io.BytesIO(png(pixels)))), pixels)
+
+
+def test_large_pictures_are_made_smaller():
+    image = pytest.importorskip("PIL.Image")
+    rows = smooth(20, 200, 1, np.random.default_rng(0)).reshape(20, -1)
+    made = base64.b64decode(Pictures.from_rows(rows).draw(rows[0]).partition(",")[2])
+    assert image.open(io.BytesIO(made)).size == (40, 40)

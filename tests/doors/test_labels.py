@@ -1,17 +1,29 @@
-"""Labels of any type, label distributions, weights, and every way of saying "unknown"."""
+"""Labels and targets in memory: of any type and library, and every way of saying "unknown"."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
-from biglp._core.errors import LabelError, ParameterError
-from biglp._labels.labels import Labels, encode_labels, labels_from_pairs, unlabelled
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import LabelError, LabelWarning, ParameterError
+from biglp._labels import (
+    Labels,
+    encode_labels,
+    encode_targets,
+    label_array,
+    labels_from_pairs,
+    suspicions,
+)
+from helpers import blobs, model
 
 NAN = float("nan")
+LARGE = (1 << 53) + 1  # a floating-point number cannot hold it
 
 
 @pytest.mark.parametrize(
@@ -93,8 +105,9 @@ def test_labels_that_cannot_be_used_are_refused(y, message):
 
 
 def test_which_entries_mean_unlabelled():
-    values = np.array([None, NAN, -1, "", -1.0, "-1", 0, False, True, np.bool_(True)], dtype=object)
-    assert unlabelled(values).tolist() == [True] * 6 + [False] * 4
+    values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
+    labels = encode_labels(np.array(values, dtype=object), len(values))
+    assert labels.rows.tolist() == [7, 8, 9, 10]
 
 
 def test_labelled_rows_within_a_block_are_counted_from_its_start():
@@ -170,3 +183,170 @@ def test_rows_that_occur_several_times_make_distributions():
     hard = labels_from_pairs(rows[2:], values[2:], 9, np.array([1.0, 1.0, 2.0]))
     assert hard.distribution is None
     np.testing.assert_allclose(hard.counts, [3, 1])
+
+
+# Labels keep their type on the way through the estimator.
+
+
+def with_gaps(kind: str, values: list):
+    if kind == "list":
+        return values
+    if kind == "objects":
+        return np.array(values, dtype=object)
+    if kind == "arrow":
+        return pa.array(values)
+    if kind == "chunks":
+        return pa.chunked_array([values[:2], values[2:]])
+    if kind == "polars":
+        return pytest.importorskip("polars").Series(values)
+    return pd.Series(values, dtype=kind)
+
+
+@pytest.mark.parametrize(
+    "kind", ["list", "objects", "arrow", "chunks", "polars", "Int64", "UInt64", "int64[pyarrow]"]
+)
+def test_integers_stay_integers_where_some_are_missing(kind):
+    found = label_array(with_gaps(kind, [3, None, LARGE, 3]))
+    assert [value for value in found.tolist() if value not in (None, -1)] == [3, LARGE, 3]
+    X, _, _ = blobs()
+    values = [0, LARGE] * 20 + [None] * (len(X) - 40)
+    fitted = model().fit(X, with_gaps(kind, values))
+    assert fitted.classes_.dtype.kind == "i"
+    assert fitted.classes_.tolist() == [0, LARGE]
+    assert fitted.transduction_.dtype == fitted.predict(X[:3]).dtype == fitted.classes_.dtype
+
+
+@pytest.mark.parametrize("kind", ["floats", "objects", "list", "pandas", "category", "polars"])
+def test_whole_numbers_with_nan_are_integers(kind):
+    values = {
+        "floats": np.array([1.0, np.nan, 2.0]),
+        "objects": np.array([1.0, None, 2.0], dtype=object),
+        "list": [1.0, float("nan"), 2.0],
+        "pandas": pd.Series([1, None, 2]),
+        "category": pd.Series([1, None, 2], dtype="category"),
+    }
+    given = values.get(kind)
+    if kind == "polars":
+        given = pytest.importorskip("polars").Series([1.0, None, 2.0])
+    found = label_array(given)
+    assert found.dtype == np.int64
+    assert found.tolist() == [1, -1, 2]
+
+
+def test_what_is_not_whole_or_has_no_gap_stays_as_it_is():
+    assert label_array(np.array([0.5, np.nan])).dtype == np.float64
+    assert label_array(np.array([1.0, 2.0])).dtype == np.float64
+    assert label_array(np.array([np.inf, np.nan])).dtype == np.float64
+    assert label_array(np.array([1, 2], dtype=np.int8)).dtype == np.int8
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (["no", "yes"], "U"),
+        ([False, True], "b"),
+        ([4, 7], "i"),
+    ],
+)
+def test_text_and_truth_values_and_model_files(labels, kind, tmp_path):
+    X, _, _ = blobs()
+    y = np.array(labels * 20 + [None] * (len(X) - 40), dtype=object)
+    fitted = model().fit(X, y)
+    assert (fitted.classes_.dtype.kind, fitted.classes_.tolist()) == (kind, labels)
+    fitted.save(tmp_path / "model.biglp")
+    loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
+    assert loaded.classes_.dtype == fitted.classes_.dtype
+    assert loaded.predict(X[:5]).dtype == fitted.transduction_.dtype
+
+
+def test_later_labels_keep_the_type():
+    X, y, truth = blobs()
+    fitted = model().fit(X, y)
+    kind = fitted.classes_.dtype
+    later = pd.Series(truth[:3]).astype("Int64")
+    later[1] = pd.NA
+    assert fitted.update_labels([0, 1, 2], later).classes_.dtype == kind
+
+
+@pytest.mark.parametrize(
+    "values", [[4, 0, 7], ["a", "", "b"], [0.0, 1.0, 2.0], [True, True, False]]
+)
+def test_masked_labels_are_missing(values):
+    labels = encode_labels(np.ma.array(values, mask=[False, True, False]), 3)
+    assert labels.rows.tolist() == [0, 2]
+    assert labels.classes[labels.codes].tolist() == [values[0], values[2]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_of_one_column_is_that_column(library):
+    frame = pytest.importorskip(library).DataFrame({"y": ["a", "b", "", "a"]})
+    assert label_array(frame).ravel().tolist() == ["a", "b", "", "a"]
+
+
+# Classes that look as if they meant "no label" are asked about; ordinary ones are not.
+
+
+@pytest.mark.parametrize("name", ["unknown", "N/A", "?", " None ", "<NA>", "no_label"])
+def test_names_that_usually_mean_no_label(name):
+    (warning,) = suspicions(encode_labels(["cat", name], 2))
+    assert f"1 of 2 rows have the label {name!r}" in str(warning)
+    assert not suspicions(encode_labels(["cat", name], 2), names=False)
+
+
+@pytest.mark.parametrize("name", ["no", "other", "nonesuch", "0", 0, -2, True, "Nan A."])
+def test_names_that_do_not(name):
+    assert not suspicions(encode_labels(np.array(["cat", name], dtype=object), 2))
+
+
+def test_minus_one_among_texts_is_no_label():
+    for y in (["a", "-1", "b", "-1"], np.array(["a", "-1", "b", ""]), ["a", -1, "b", None]):
+        labels = encode_labels(y, 4)
+        assert labels.rows.tolist() == [0, 2]
+        assert labels.classes.tolist() == ["a", "b"]
+    with pytest.raises(LabelError, match="-1 counts as unlabelled"):
+        encode_labels(["1", "-1", "1"], 3)
+
+
+def test_a_class_of_nearly_all_rows_is_suspected():
+    y = np.array([7] * 97 + [1, 2, -1])
+    (found,) = suspicions(encode_labels(y, 100))
+    assert "97.0% of all 100 rows have the label 7" in str(found)
+    assert "--unlabelled 7" in str(found)
+    y[:10] = -1
+    assert not suspicions(encode_labels(y, 100))
+    assert not suspicions(encode_labels(y[-30:], 30))
+
+
+def test_classes_that_differ_in_case_only():
+    (found,) = suspicions(encode_labels(["Code", "code", "No  answer", "no answer", "other"], 5))
+    assert "'Code', 'code'; 'No  answer', 'no answer'" in str(found)
+    assert not suspicions(encode_labels(["a", "b", "A b"], 3))
+
+
+def test_the_estimator_asks():
+    X, y, _ = blobs(n=200)
+    names = np.where(y < 0, "unknown", np.array(["a", "b", "c"])[y])
+    model = LowRankLabelPropagation(random_state=0, engine="serial")
+    with pytest.warns(LabelWarning, match=r"have the label 'unknown'.*None or -1 for them"):
+        model.fit(X, names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LabelWarning)
+        model.fit(X, np.where(y < 0, "", names))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed"),
+        ([1.0, 2.0], r"y has 2 rows but X has 3 rows"),
+        ([np.nan] * 3, r"none of the 3 rows has a target"),
+        ([1.0, np.inf, 2.0], r"infinity, or NaN beside a number, in row 1"),
+        ([[1.0, np.nan], [1, 1], [1, 1]], r"NaN beside a number, in row 0"),
+        (["a", "b", "c"], r"no numbers .* For classes use LowRankLabelPropagation"),
+        ([1j, 0, 1], "Complex data not supported"),
+        (np.zeros((3, 1, 1)), r"got shape \(3, 1, 1\)"),
+    ],
+)
+def test_targets_that_cannot_be_used_are_refused(y, message):
+    with pytest.raises(LabelError, match=message):
+        encode_targets(y, 3)

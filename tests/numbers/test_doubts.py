@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from biglp._labels.doubts import find_doubts
-from biglp._labels.labels import Labels
+from biglp._labels import Labels, find_doubts
 
 
-def said(n=300, c=4, rate=0.1, blur=1.0, seed=0):
+def noisy_labels(n=300, c=4, rate=0.1, blur=1.0, seed=0):
     """Probabilities that are right, labels drawn from them, and which of these are wrong."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(size=(n, c)) + 5.0 * np.eye(c)[rng.integers(c, size=n)]
@@ -47,7 +46,7 @@ def naive(labels, shares):
 
 
 def test_the_stated_loss_is_minimised():
-    labels, shares, _ = said(blur=0.6)
+    labels, shares, _ = noisy_labels(blur=0.6)
     rng = np.random.default_rng(1)
     softened = 0.8 * np.eye(4)[labels.codes] + 0.05
     for case in (
@@ -63,17 +62,17 @@ def test_the_stated_loss_is_minimised():
 
 @pytest.mark.parametrize("blur", [1.0, 0.5])
 def test_the_share_of_wrong_labels_is_found(blur):
-    noisy, shares, wrong = said(n=1000, rate=0.15, blur=blur)
+    noisy, shares, wrong = noisy_labels(n=1000, rate=0.15, blur=blur)
     found = find_doubts(noisy, shares)
     assert found.error_rate == pytest.approx(0.15, abs=0.03)
     assert found.wrong.sum() == pytest.approx(wrong.sum(), rel=0.2)
     assert wrong[found.wrong > 0.5].mean() > 0.8
-    clean, shares, _ = said(n=1000, rate=0.0, blur=blur)
+    clean, shares, _ = noisy_labels(n=1000, rate=0.0, blur=blur)
     assert find_doubts(clean, shares).error_rate < 0.02
 
 
 def test_the_most_doubtful_come_first_under_their_names():
-    labels, shares, _ = said()
+    labels, shares, _ = noisy_labels()
     named = replace(labels, classes=np.array(["a", "b", "c", "d"]))
     found = find_doubts(named, shares)
     every = found.listed(named, least=0.0)
@@ -91,7 +90,7 @@ def test_the_most_doubtful_come_first_under_their_names():
 
 
 def test_a_label_given_twice_is_less_doubtful():
-    labels, shares, _ = said()
+    labels, shares, _ = noisy_labels()
     once = find_doubts(labels, shares)
     worst = int(once.wrong.argmax())
     weights = np.ones(300)
@@ -101,7 +100,7 @@ def test_a_label_given_twice_is_less_doubtful():
 
 
 def test_labels_of_which_nothing_is_said_are_left_out():
-    labels, shares, _ = said()
+    labels, shares, _ = noisy_labels()
     shares[[3, 200]] = np.nan
     found = find_doubts(labels, shares)
     np.testing.assert_array_equal(found.rows, np.delete(np.arange(300), [3, 200]))

@@ -1,14 +1,19 @@
-"""Who is let in, and who is not."""
+"""Who is let in, who is not, and what the page is made of: nothing that makes HTML or code."""
 
 import os
+import re
+import socket
 import stat
+from pathlib import Path
 
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from biglp._labelling.server import Guard, kept_token
+import biglp
+from biglp._core.errors import ParameterError
+from biglp._labelling.server import Address, Guard, kept_token
 from label_tools import HOST, OWN, TOKEN, Client
 
 
@@ -138,3 +143,57 @@ def test_the_token_is_the_same_where_files_have_no_rights(tmp_path, monkeypatch)
     (tmp_path / ".answers.csv.token").chmod(0o666)  # what Windows says of any file
     monkeypatch.delattr(os, "getuid")
     assert kept_token(tmp_path / "answers.csv") == token
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org"])
+def test_other_machines_are_kept_out(host):
+    with pytest.raises(ParameterError, match="--i-know"):
+        Address(host).check()
+    Address(host, i_know=True).check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.3.2.1"])
+def test_this_machine_is_let_in(host):
+    Address(host).check()
+
+
+def test_no_other_program_takes_the_port_over_on_windows(monkeypatch):
+    stands_for = socket.SO_KEEPALIVE
+    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", stands_for, raising=False)
+    with Address("127.0.0.1", 0).listen() as listening:
+        assert listening.getsockopt(socket.SOL_SOCKET, stands_for)
+        assert not listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+
+
+STATIC = Path(biglp.__file__).parent / "_labelling" / "page"
+FILES = sorted(path for path in STATIC.rglob("*") if path.is_file())
+SCRIPTS = [path for path in FILES if path.suffix == ".js"]
+NAMESPACE = "http://www.w3.org/2000/svg"
+
+
+def named(path):
+    return str(path.relative_to(STATIC))
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_files_are_short_and_load_nothing_from_elsewhere(path):
+    text = path.read_text(encoding="utf-8").replace(NAMESPACE, "")
+    assert len(text.splitlines()) <= 300
+    assert not re.search(r"https?://|@import|url\(", text)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=named)
+def test_scripts_make_no_html_and_no_code(path):
+    text = path.read_text(encoding="utf-8")
+    banned = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc"
+    assert not re.search(banned, text)
+    for imported in re.findall(r'from "([^"]+)"', text):
+        assert (path.parent / imported).is_file(), imported
+
+
+def test_the_page_has_no_script_or_style_of_its_own():
+    text = (STATIC / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<style|\sstyle=|\son\w+=", text)
+    assert re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL) == [""]
+    for asked in re.findall(r'(?:src|href)="/static/([^"]+)"', text):
+        assert (STATIC / asked).is_file(), asked
