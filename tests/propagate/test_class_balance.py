@@ -17,7 +17,7 @@ def test_class_mass_is_the_column_sum_of_scores(alpha):
     F, normalised, codes = factor_problem()
     sums = sums_of(normalised, codes)
     S, Y = ref.normalised_graph(F @ F.T), ref.one_hot(codes)
-    coefficients = Spectrum.of(sums).coefficients(alpha)
+    coefficients = Spectrum.from_sums(sums).coefficients(alpha)
     found = class_mass(sums.totals, coefficients, sums.counts, alpha)
     np.testing.assert_allclose(found, ref.closed_form(S, Y, alpha).sum(axis=0), rtol=1e-10)
 

@@ -100,7 +100,7 @@ def share_offsets(scores: np.ndarray, shares: np.ndarray) -> np.ndarray:
         for code in range(1, n_classes):  # a common offset changes nothing, so the first may stay
             rest = np.delete(scores - offsets, code, axis=1).max(axis=1)
             offsets[code] = np.quantile(scores[:, code] - rest, 1.0 - shares[code])
-        found = np.bincount((scores - offsets).argmax(axis=1), minlength=n_classes) / len(scores)
-        if np.abs(found - shares).max() <= TOLERANCE:
+        predicted = np.bincount((scores - offsets).argmax(axis=1), minlength=n_classes)
+        if np.abs(predicted / len(scores) - shares).max() <= TOLERANCE:
             break
     return offsets - offsets.mean()
