@@ -38,7 +38,7 @@ from biglp._core.arrays import Array, Rows, check_finite, like, namespace, small
 from biglp._core.blocks import Block
 from biglp._core.errors import warn_caller
 from biglp._engines import Engine
-from biglp._graph.kernels import relative_distances, scatter
+from biglp._graph.kernels import distances_to, scatter
 from biglp._graph.linear import shifted
 from biglp._rows.source import row_noise
 
@@ -284,7 +284,7 @@ class ClusterStart(Start):
     def of(self, rows: Rows) -> Array:
         """The same for rows of no block."""
         k = len(self.centres)
-        columns, values = smallest(relative_distances(rows, self.centres), 1)
+        columns, values = smallest(distances_to(self.centres, rows)(rows), 1)
         members = scatter(columns, namespace(values).ones_like(values), k)
         members = members.toarray() if sparse.issparse(members) else members
         members += FLOOR / k
