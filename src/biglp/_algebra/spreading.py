@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._algebra.balance import total_mass
+from biglp._algebra.balance import class_mass
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import Spectrum, System
 from biglp._core.errors import warn_caller
@@ -51,7 +51,7 @@ def leave_one_out(
     counts = np.maximum(system.sums.counts - targets, 0.0)  # weights need not cancel exactly
     brought = labelled.features @ system.towards_all(alpha)
     from_graph = system.sums.totals @ coefficients - brought[:, None] * targets
-    return scores, total_mass(counts, from_graph, alpha)
+    return scores, class_mass(counts, from_graph, alpha)
 
 
 def left_alone(counts: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -396,7 +396,8 @@ class Cholesky:
     def half(self, right: np.ndarray) -> np.ndarray:
         """L⁻¹·R, so that RᵀA⁻¹R is the product of this with itself.  (r, q)."""
         solved = np.array(right, order="C")
-        for start, inverse in zip(self._starts, self.inverses, strict=True):
+        for number, inverse in enumerate(self.inverses):
+            start = number * COLUMNS
             group = solved[start : start + COLUMNS]
             group -= self.lower[start : start + COLUMNS, :start] @ solved[:start]
             group[:] = inverse @ group
@@ -405,25 +406,21 @@ class Cholesky:
     def solve(self, right: np.ndarray) -> np.ndarray:
         """A⁻¹·R.  (r, q)."""
         solved = self.half(right)
-        for start, inverse in zip(reversed(self._starts), reversed(self.inverses), strict=True):
-            stop = start + COLUMNS
+        for number in reversed(range(len(self.inverses))):
+            start, stop = number * COLUMNS, (number + 1) * COLUMNS
             group = solved[start:stop]
             group -= self.lower[stop:, start:stop].T @ solved[stop:]
-            group[:] = inverse.T @ group
+            group[:] = self.inverses[number].T @ group
         return solved
 
     def inverse(self) -> np.ndarray:
         """L⁻ᵀ, an upper triangle: rows with features f times this are (L⁻¹f)ᵀ.  (r, r)."""
         result = np.zeros_like(self.lower)
-        for start, inverse in zip(self._starts, self.inverses, strict=True):
-            stop = start + COLUMNS
+        for number, inverse in enumerate(self.inverses):
+            start, stop = number * COLUMNS, (number + 1) * COLUMNS
             for left in range(0, start, GROUP):  # what is below the diagonal adds nothing
                 right = min(left + GROUP, start)
                 before = result[left:right, left:start] @ self.lower[start:stop, left:start].T
                 result[left:right, start:stop] = -(before @ inverse.T)
             result[start:stop, start:stop] = inverse.T
         return result
-
-    @property
-    def _starts(self) -> range:
-        return range(0, len(self.lower), COLUMNS)

@@ -71,6 +71,7 @@ class AnchorFactor(LandmarkFactor):
     unit_degrees = True
     takes_half = True
     spacing_share = 0.4
+    compiles = staticmethod(is_search_worthwhile)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
         self.landmarks = landmarks
@@ -79,17 +80,8 @@ class AnchorFactor(LandmarkFactor):
         self.rank = len(landmarks)
 
     @classmethod
-    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> AnchorFactor:
-        return cls(landmarks, bandwidth, cls.neighbours(settings))
-
-    @classmethod
-    def neighbours(cls, settings: GraphSettings) -> int:
-        """s: the farthest landmark that a row is tied to tells the bandwidth."""
-        return int(settings.factor_params.get("n_nearest", NEAREST))
-
-    @classmethod
-    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
-        return is_search_worthwhile(n_rows, n_features, k)
+    def options(cls, settings: GraphSettings) -> dict[str, int]:
+        return {"n_nearest": int(settings.factor_params.get("n_nearest", NEAREST))}
 
     @staticmethod
     def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
@@ -156,7 +148,7 @@ class AnchorFactor(LandmarkFactor):
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """Sparse features, and with thousands of landmarks sparse sums."""
         cost = super().cost(settings, size)
-        rank, nearest, fixed = size.rank, cls.neighbours(settings), cost.fixed
+        rank, nearest, fixed = size.rank, cls.options(settings)["n_nearest"], cost.fixed
         if is_sparse_rank(rank, size.n_labelled):
             # A row ties each of its landmarks to the others; rows share most of these cells.
             cells = min(rank**2, rank + nearest * (nearest - 1) * size.n_rows, CELLS * rank)

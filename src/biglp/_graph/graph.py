@@ -90,7 +90,7 @@ class Graph:
     def _sweep_gram(self, labels: Labels | Targets) -> GramSums:
         factor = self.factor
         remains_sparse = factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows))
-        function = partial(_gram, features=self.features, labels=labels)
+        function = partial(self.features.sums_of_block, labels=labels)
         gram, targets, totals, repaired = self.engine.sum_blocks(
             function, self.blocks, label="Gram"
         )
@@ -154,25 +154,38 @@ class Graph:
         *,
         clamp: bool = False,
     ) -> Answered:
-        """Write an answer for every row to a sink; without ``labels`` rows are new."""
+        """Write an answer for every row to a sink; without ``labels`` rows are new.
+
+        Blocks that the checkpoint knows to be written are left alone.
+        """
         sweep = AnswerSweep(self.features, answer, labels, clamp)
-        return sweep.run(self.engine, self.blocks, sink, checkpoint or Checkpoint())
+        checkpoint = checkpoint or Checkpoint()
+        finished = checkpoint.finished_blocks()
+        todo = [block for block in self.blocks if block.start not in finished]
+        tallies = list(finished.values())
+        if sink.in_memory and not self.engine.shares_memory:
+            # The answers are made elsewhere: they are sent here, and put into the sink.
+            results = self.engine.map_blocks(sweep.answers_of, todo, label="labels")
+            for block, (tally, answers) in zip(todo, results, strict=True):
+                sink.write(block.start, answers)
+                tallies.append(tally)
+        else:
+            journal = checkpoint.journal(sink.sync)
+            try:
+                function = partial(sweep.write_block, sink=sink, journal=journal)
+                tallies += self.engine.map_blocks(function, todo, label="labels")
+            finally:
+                if journal is not None:
+                    journal.close()
+        counts: dict[int, int] = {}
+        for _, in_block in tallies:
+            for code, count in in_block.items():
+                counts[code] = counts.get(code, 0) + count
+        return Answered(sum(unreached for unreached, _ in tallies), dict(sorted(counts.items())))
 
     def describe(self) -> dict[str, Any]:
         """Facts worth reporting."""
         return self.factor.describe()
-
-
-def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
-    rows, given = labels.targets_within(block.start, block.stop)
-    labelled, gram, totals, repaired = features.summed(block, rows)
-    if isinstance(labelled, RowEntries):
-        targets = labelled.csr().T @ given
-        if is_sparse_rank(features.factor.rank, len(labels.rows)):
-            gram = to_csr(gram)  # where r × r numbers would be too many
-    else:
-        targets = labelled.T @ like(labelled, given)
-    return gram, targets, totals, np.array(repaired)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -216,34 +229,38 @@ class Features:
         features, _ = self.of_block(block)
         return float64_features(features[rows[first:last] - block.start])
 
-    def summed(self, block: Block, rows: np.ndarray) -> tuple[Array, Array, Array, int]:
-        """What a training block adds to the sums over all rows.
-
-        Normalised features (l, p) of ``rows``, counted from its first, and of all of its rows the
-        Gram matrix (p, p), column sums (p,) and how many were repaired.
-        """
+    def sums_of_block(self, block: Block, labels: Labels | Targets) -> tuple[Any, ...]:
+        """What a training block adds to H, B and t, and how many of its rows were repaired."""
         factor = self.factor
+        rows, given = labels.targets_within(block.start, block.stop)
         features = factor.block_features(block)
         ready = "repaired" in block.memory or self.normalisation.weights is None
         stays = self._stays(block)
+        # In one read of the features, which normalises them, where there are loops for it.
         sums = None if ready else gram(features, self.normalisation, factor.compiled)
-        if sums is not None:  # which has normalised the features
-            if stays:
-                block.memory["repaired"] = sums[2]
-            return features[rows], *sums
-        fast = self.normalisation.summed(features, in_place=stays, ready=ready)
-        if fast is None:
+        in_place = sums is not None
+        if sums is None:
+            sums = self.normalisation.summed(features, in_place=stays, ready=ready)
+        if sums is not None:
+            matrix, totals, repaired = sums
+            if stays and not ready:
+                block.memory["repaired"] = repaired
+            labelled = features[rows]
+            if not (ready or stays or in_place):
+                labelled = self.normalisation.apply(labelled)[0]
+            repaired = block.memory.get("repaired", repaired)
+        else:
             features, repaired = self.of_block(block, features)
             if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
                 features = features.toarray()
-            return features[rows], gram_matrix(features), column_sums(features), repaired
-        matrix, totals, repaired = fast
-        if stays and not ready:
-            block.memory["repaired"] = repaired
-        chosen = features[rows]
-        if not (ready or stays):
-            chosen = self.normalisation.apply(chosen)[0]
-        return chosen, matrix, totals, block.memory.get("repaired", repaired)
+            labelled, matrix, totals = features[rows], gram_matrix(features), column_sums(features)
+        if isinstance(labelled, RowEntries):
+            targets = labelled.csr().T @ given
+            if is_sparse_rank(factor.rank, len(labels.rows)):
+                matrix = to_csr(matrix)  # where r × r numbers would be too many
+        else:
+            targets = labelled.T @ like(labelled, given)
+        return matrix, targets, totals, np.array(repaired)
 
     def _stays(self, block: Block) -> bool:
         """Whether a block's features stay as a sweep leaves them."""
@@ -317,33 +334,6 @@ class AnswerSweep:
     answer: Answerer
     labels: Labels | Targets | None = None  # of training rows, which add to their own answers
     clamp: bool = False  # whether labelled rows keep exactly the labels they were given
-
-    def run(
-        self, engine: Engine, blocks: Sequence[Block], sink: Sink, checkpoint: Checkpoint
-    ) -> Answered:
-        """Write the answers of all blocks but those that the checkpoint knows to be written."""
-        finished = checkpoint.finished_blocks()
-        todo = [block for block in blocks if block.start not in finished]
-        tallies = list(finished.values())
-        if sink.in_memory and not engine.shares_memory:
-            # The answers are made elsewhere: they are sent here, and put into the sink.
-            results = engine.map_blocks(self.answers_of, todo, label="labels")
-            for block, (tally, answers) in zip(todo, results, strict=True):
-                sink.write(block.start, answers)
-                tallies.append(tally)
-        else:
-            journal = checkpoint.journal(sink.sync)
-            try:
-                function = partial(self.write_block, sink=sink, journal=journal)
-                tallies += engine.map_blocks(function, todo, label="labels")
-            finally:
-                if journal is not None:
-                    journal.close()
-        counts: dict[int, int] = {}
-        for _, in_block in tallies:
-            for code, count in in_block.items():
-                counts[code] = counts.get(code, 0) + count
-        return Answered(sum(unreached for unreached, _ in tallies), dict(sorted(counts.items())))
 
     def write_block(self, block: Block, sink: Sink, journal: Journal | None) -> Tally:
         """Write the answers of a block; return what is to be known about it."""

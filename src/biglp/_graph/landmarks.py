@@ -56,20 +56,15 @@ class LandmarkFactor(Factor):
     @abstractmethod
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None: ...
 
-    @classmethod
-    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> Self:
-        """Make the factor from its landmarks and bandwidth."""
-        return cls(landmarks, bandwidth)
-
-    @classmethod
-    def neighbours(cls, settings: GraphSettings) -> int:
-        """Nearest landmarks whose distance tells the bandwidth."""
-        return 1
-
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
+    def compiles(n_rows: int, n_features: int, k: int) -> bool:
         """Whether the compiled loops are worth loading for a fit of so many dense rows."""
+
+    @classmethod
+    def options(cls, settings: GraphSettings) -> dict[str, int]:
+        """What its making takes beside landmarks and bandwidth."""
+        return {}
 
     @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
@@ -77,15 +72,17 @@ class LandmarkFactor(Factor):
         source = rows.source
         k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
         landmarks = choose_landmarks(rows, settings.landmarks, k)
+        options = cls.options(settings)
         if settings.bandwidth is not None:
             sigma = check_bandwidth(settings.bandwidth, rows.sample)
         else:
             share = settings.factor_params.get("bandwidth_factor")
-            sigma = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
+            # The farthest landmark that a row is tied to tells the bandwidth.
+            sigma = landmark_spacing(rows.sample, landmarks, options.get("n_nearest", 1))
             sigma = (cls.spacing_share if share is None else share) * sigma
             if share is not None:
                 check_bandwidth(sigma, rows.sample, share)
-        factor = cls.on(landmarks, sigma, settings)
+        factor = cls(landmarks, sigma, **options)
         if not source.is_sparse and source.device == "cpu":
             size = (source.n_rows, source.n_features, len(landmarks))
             # One process decides for all: the loops round differently from NumPy.

@@ -44,12 +44,9 @@ class Normalisation:
     @cached_property
     def least(self) -> float:
         """Degree up to which a row is looked at more closely."""
-        return SUSPECT_SHARE * self._length**2 / self.n_rows
-
-    @cached_property
-    def _length(self) -> float:
-        """‖s‖."""
-        return float(np.linalg.norm(self.column_sums)) if self.column_sums is not None else 0.0
+        if self.column_sums is None:
+            return 0.0
+        return SUSPECT_SHARE * float(np.linalg.norm(self.column_sums)) ** 2 / self.n_rows
 
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
         """F̄ of a block (before mixing) and the number of its rows that were repaired."""
@@ -65,6 +62,7 @@ class Normalisation:
         """1/√d of a block's rows, and the number of those that were repaired.  (b, p) → (b,)."""
         weights = self.weights
         assert weights is not None
+        assert self.column_sums is not None
         xp, n_repaired = namespace(features), 0
         # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -76,7 +74,7 @@ class Normalisation:
                 rows = rows @ like(rows, self.mixing)
             with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
                 norms = xp.sqrt((rows * rows).sum(1))
-                floor = REPAIR_COSINE * self._length * norms
+                floor = REPAIR_COSINE * float(np.linalg.norm(self.column_sums)) * norms
             low = degrees[suspects]
             lifted, empty = ~(low >= floor), norms == 0
             low = xp.where(lifted, floor, low)

@@ -37,6 +37,7 @@ class NystromFactor(LandmarkFactor):
     kind = "nystrom"
     takes_half = True
     spacing_share = 0.45
+    compiles = staticmethod(is_worthwhile)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
         self.landmarks = landmarks
@@ -48,10 +49,6 @@ class NystromFactor(LandmarkFactor):
         self.rank = int(keep.sum())
         if values[-1] <= MAX_MIXING_CONDITION * values[keep][0]:
             self.mixing = self._root
-
-    @classmethod
-    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
-        return is_worthwhile(n_rows, n_features, k)
 
     @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:

@@ -198,7 +198,7 @@ def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingPredictor
     """Propagate with the chosen α and balance the classes; also return the iterations used."""
     settings, labels, alpha = problem.settings, problem.labels, choice.alpha
     coefficients, n_iter = problem.spread(alpha)
-    mass = class_mass(problem.sums.totals, coefficients, labels.counts, alpha)
+    mass = class_mass(labels.counts, problem.sums.totals @ coefficients, alpha)
     weights = balance_weights(settings, labels, mass, choice.prior_power)
     prior = power_prior(labels.counts, 1.0)
     if not isinstance(settings.class_balance, str):

@@ -150,7 +150,7 @@ def graph_logits(densities: Array) -> Array:
 def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:
     """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
     sums = system.sums
-    mass = class_mass(sums.totals, coefficients, sums.counts, alpha)
+    mass = class_mass(sums.counts, sums.totals @ coefficients, alpha)
     return coefficients * (sums.n_rows / mass)
 
 
