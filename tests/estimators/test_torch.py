@@ -24,9 +24,9 @@ from biglp._core.arrays import (
 from biglp._core.errors import MissingExtraError, NonFiniteRowsError, ParameterError
 from biglp._engines import SerialEngine
 from biglp._graph.anchors import AnchorFactor
-from biglp._graph.kernels import gaussian, relative_distances, scatter
+from biglp._graph.kernels import distances_to, gaussian, scatter
 from biglp._graph.kmeans import Lloyd
-from biglp._graph.linear import LinearFactor, column_minimums
+from biglp._graph.linear import LinearFactor, negative_offsets
 from biglp._graph.normalise import Normalisation
 from biglp._graph.nystrom import NystromFactor
 from biglp._labels.labels import OwnLabels
@@ -100,8 +100,8 @@ class TestBlockFunctions:
 
     def test_nearest_and_scatter(self, dtype):
         X = self.rows(dtype)
-        columns, values = smallest(relative_distances(X, X[:9]), 3)
-        torch_columns, torch_values = smallest(relative_distances(on_torch(X), X[:9]), 3)
+        columns, values = smallest(distances_to(X[:9], X)(X), 3)
+        torch_columns, torch_values = smallest(distances_to(X[:9], on_torch(X))(on_torch(X)), 3)
         np.testing.assert_array_equal(to_numpy(torch_columns), columns)
         np.testing.assert_allclose(to_numpy(torch_values), values, atol=TOLERANCE[dtype] * 10)
         np.testing.assert_allclose(
@@ -158,7 +158,8 @@ class TestBlockFunctions:
         lloyd = Lloyd(engine, X[:6], max_iter=3)
         centres = [lloyd.run(blocks, X[:6])[0] for blocks in (cpu, device)]
         np.testing.assert_allclose(centres[1], centres[0], atol=TOLERANCE[dtype])
-        np.testing.assert_array_equal(column_minimums(engine, device), X.min(axis=0))
+        minimums = np.minimum(X.min(axis=0), 0)
+        np.testing.assert_array_equal(negative_offsets(engine, device), minimums)
 
     def test_rows_that_are_not_finite(self, dtype):
         rows = np.ones((3, 2), dtype=dtype)

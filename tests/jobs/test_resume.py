@@ -141,7 +141,7 @@ def test_another_run_is_refused(data, tmp_path, monkeypatch):
     done("simulate", 2000, 5, "-o", small, "-q")
     fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
     with monkeypatch.context() as patch:
-        patch.setattr("biglp._graph.graph.AnswerSweep.run", _out_of_disk)
+        patch.setattr("biglp._graph.graph.Graph.answer", _out_of_disk)
         message = run(*fit).stderr
         assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
     assert "unfinished run" in failed(2, *fit)

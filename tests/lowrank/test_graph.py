@@ -73,7 +73,7 @@ class TestSparseSums:
 
         first = coefficients(resume=False)
         (tmp_path / "decision.npz").unlink()
-        with mock.patch("biglp._graph.graph.sweep_gram", side_effect=AssertionError):
+        with mock.patch("biglp._graph.graph.Graph._sweep_gram", side_effect=AssertionError):
             second = coefficients(resume=True)
         assert "gram_columns" in np.load(tmp_path / "rows-gram.npz").files
         assert first.tobytes() == second.tobytes()

@@ -14,9 +14,9 @@ from biglp._core.errors import NonFiniteRowsError, ParameterError
 from biglp._graph import kernels
 from biglp._graph.kernels import (
     check_bandwidth,
+    distances_to,
     gaussian,
     gaussian_matrix,
-    relative_distances,
     scatter,
 )
 from helpers import blobs
@@ -61,7 +61,7 @@ class TestKernels:
     def test_relative_distances_and_norms(self, storage):
         X, _, _ = blobs()
         rows = STORAGE[storage](X)
-        found = relative_distances(rows, X[:7]) + squared_norms(rows)[:, None]
+        found = distances_to(X[:7], rows)(rows) + squared_norms(rows)[:, None]
         np.testing.assert_allclose(found, ref.squared_distances(X, X[:7]), atol=1e-10)
 
     @pytest.mark.parametrize("count", [1, 3, 9])

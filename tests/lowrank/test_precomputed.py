@@ -11,7 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 import reference as ref
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._algebra import own_graph
-from biglp._algebra.poisson import SMALLEST_GAP
+from biglp._algebra.spreading import SMALLEST_GAP
 from biglp._core.errors import (
     BadRowsError,
     MemoryBudgetError,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from biglp._algebra import systems
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
-from biglp._algebra.systems import CardSystem, SparseSystem, Spectrum, take_apart
+from biglp._algebra.spreading import LabelledRows, leave_one_out
+from biglp._algebra.systems import GpuSystem, SparseSystem, Spectrum, take_apart
 from small_graphs import anchor_problem, dense_of, sparse_sums_of
 
 pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
@@ -19,8 +19,8 @@ def test_same_answers_as_all_eigenvectors(alpha, dense, monkeypatch):
     sums = sparse_sums_of(features, codes)
     sums = dense_of(sums) if dense else sums
     found = take_apart(sums, 20, "torch:cpu")
-    assert isinstance(found, CardSystem)
-    expected = Spectrum.of(dense_of(sparse_sums_of(features, codes)))
+    assert isinstance(found, GpuSystem)
+    expected = Spectrum.from_sums(dense_of(sparse_sums_of(features, codes)))
     rows = np.flatnonzero(codes >= 0)
     labelled = LabelledRows(features[rows], codes[rows])
     for one, other in zip(
@@ -34,5 +34,5 @@ def test_few_landmarks_stay_on_the_processor(monkeypatch):
     sums = sparse_sums_of(*anchor_problem())
     assert isinstance(take_apart(sums, 20, "torch:cpu"), SparseSystem)
     monkeypatch.setattr(systems, "FACTOR_RANK", 10)
-    assert not isinstance(take_apart(sums, 20), CardSystem)
-    assert isinstance(take_apart(sums, 1000, "torch:cpu"), CardSystem)
+    assert not isinstance(take_apart(sums, 20), GpuSystem)
+    assert isinstance(take_apart(sums, 1000, "torch:cpu"), GpuSystem)

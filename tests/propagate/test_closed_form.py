@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._algebra.spreading import solve, without_noise
+from biglp._algebra.spreading import without_noise
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import Spectrum
 from biglp._graph.normalise import Normalisation
-from small_graphs import factor_problem, scores_of, sums_of
+from small_graphs import factor_problem, scores_of, solve, sums_of
 
 ALPHAS = (0.01, 0.5, 0.99)
 
@@ -19,7 +19,7 @@ def test_closed_form_is_the_dense_solve(alpha, signed):
     F, normalised, codes = factor_problem(signed=signed)
     S = ref.normalised_graph(F @ F.T)
     expected = ref.closed_form(S, ref.one_hot(codes), alpha)
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     for coefficients in (
         spectrum.coefficients(alpha),
         solve(spectrum.sums, alpha, spectrum.radius),
@@ -36,7 +36,7 @@ def test_parts_of_the_graph_without_labels_get_exact_zeros(alpha):
     F[:40, :5], F[40:, 5:] = rng.random((40, 5)), rng.random((40, 5))
     codes = np.where(np.arange(80) < 10, np.arange(80) % 2, -1)
     normalised, _ = Normalisation(F.sum(axis=0), 80).apply(F)
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     coefficients = solve(spectrum.sums, alpha, spectrum.radius)
     assert (coefficients[:5] > 0).all()
     assert (coefficients[5:] == 0).all()

@@ -8,10 +8,10 @@ from scipy import sparse
 
 import reference as ref
 from biglp._algebra.conjugate import conjugate_gradients, energies, solve_in_layers
-from biglp._algebra.spreading import iterate, solve, without_noise
+from biglp._algebra.spreading import iterate, without_noise
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import take_apart
-from small_graphs import anchor_problem, dense_of, sparse_sums_of
+from small_graphs import anchor_problem, dense_of, solve, sparse_sums_of
 
 MORE_ALPHAS = (0.01, 0.5, 0.99, 0.999)
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from biglp._algebra import systems
 from biglp._algebra import systems as dense_system
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
+from biglp._algebra.spreading import LabelledRows, leave_one_out
 from biglp._algebra.systems import (
     MOST_LABELLED,
     MOST_SOLVED,
@@ -35,7 +35,7 @@ def test_leave_one_out_is_that_of_the_spectrum(
         rows = np.arange(len(codes))
     labelled = LabelledRows(features_as(features[rows]), np.maximum(codes[rows], 0))
     system = DenseSystem(1.0, sums_as(sums))
-    expected = leave_one_out(Spectrum.of(dense_of(sums)), labelled, alpha)
+    expected = leave_one_out(Spectrum.from_sums(dense_of(sums)), labelled, alpha)
     for one, other in zip(leave_one_out(system, labelled, alpha), expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12)
 

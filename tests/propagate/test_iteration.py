@@ -16,7 +16,7 @@ ALPHAS = (0.01, 0.5, 0.99)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_iteration_in_r_space_is_the_iteration_on_rows(alpha):
     F, normalised, codes = factor_problem()
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     coefficients, n_iter = iterate(spectrum.sums, alpha, spectrum.radius, tol=1e-13)
     expected = ref.iterative(ref.normalised_graph(F @ F.T), ref.one_hot(codes), alpha)
     np.testing.assert_allclose(
@@ -27,7 +27,7 @@ def test_iteration_in_r_space_is_the_iteration_on_rows(alpha):
 
 def test_each_iteration_is_one_of_the_paper():
     F, normalised, codes = factor_problem()
-    spectrum, Y, alpha = Spectrum.of(sums_of(normalised, codes)), ref.one_hot(codes), 0.7
+    spectrum, Y, alpha = Spectrum.from_sums(sums_of(normalised, codes)), ref.one_hot(codes), 0.7
     S = ref.normalised_graph(F @ F.T)
     scores = Y
     for steps in range(1, 4):
@@ -44,7 +44,7 @@ def test_each_iteration_is_one_of_the_paper():
 
 def test_stopping_short_says_how_far_it_came_and_what_to_do():
     _, normalised, codes = factor_problem()
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     with pytest.warns(StoppedShortWarning) as caught:
         iterate(spectrum.sums, 0.999, spectrum.radius, max_iter=5, tol=1e-9)
     message = str(caught[0].message)
@@ -56,7 +56,7 @@ def test_tolerance_is_relative():
     _, normalised, codes = factor_problem()
     sums = sums_of(normalised, codes)
     tiny = GramSums(sums.gram, sums.targets * 1e-12, sums.totals, sums.counts, sums.n_rows)
-    radius = Spectrum.of(sums).radius
+    radius = Spectrum.from_sums(sums).radius
     large, steps = iterate(sums, 0.9, radius)
     small, same_steps = iterate(tiny, 0.9, radius)
     assert steps == same_steps

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._algebra.spreading import LabelledRows, leave_one_out, left_alone
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import Spectrum
 from biglp._graph.anchors import NEAREST
@@ -19,7 +19,7 @@ ALPHAS = (0.01, 0.5, 0.99)
 def test_leave_one_out_is_refitting_without_each_label(alpha, signed):
     F, normalised, codes = factor_problem(signed=signed)
     known = np.flatnonzero(codes >= 0)
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     scores, masses = leave_one_out(spectrum, LabelledRows(normalised[known], codes[known]), alpha)
     expected_scores, expected_masses = ref.leave_one_out(
         ref.normalised_graph(F @ F.T), ref.one_hot(codes), alpha
@@ -31,7 +31,7 @@ def test_leave_one_out_is_refitting_without_each_label(alpha, signed):
 def test_leave_one_out_of_some_rows_only():
     _, normalised, codes = factor_problem()
     known = np.flatnonzero(codes >= 0)
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     every = leave_one_out(spectrum, LabelledRows(normalised[known], codes[known]), 0.9)
     some = leave_one_out(spectrum, LabelledRows(normalised[known[3:6]], codes[known[3:6]]), 0.9)
     for all_rows, some_rows in zip(every, some, strict=True):
@@ -53,7 +53,7 @@ def test_leave_one_out_is_refitting_without_each_weighted_distribution(alpha):
         len(X),
     )
     labelled = LabelledRows(features[known], Y[known].argmax(axis=1), given[known])
-    scores, masses = leave_one_out(Spectrum.of(sums), labelled, alpha)
+    scores, masses = leave_one_out(Spectrum.from_sums(sums), labelled, alpha)
     expected_scores, expected_masses = ref.leave_one_out(anchor_graph(X, L), given, alpha)
     np.testing.assert_allclose(scores, expected_scores, atol=1e-10)
     np.testing.assert_allclose(masses, expected_masses, rtol=1e-8)

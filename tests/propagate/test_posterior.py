@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._algebra.posterior import LAST, OVERLAP, Posterior, choose_batch
+from biglp._algebra.posterior import ALPHA, LAST, OVERLAP, Posterior, choose_batch
 from biglp._fit.sample import leading_eigenpairs
 from helpers import blobs
-
-ALPHA = 0.9
-
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
@@ -31,7 +28,7 @@ def weighted_total(Phi, alpha, labelled, noise, weights):
 def test_variances_agree_with_the_dense_field(field):
     Phi, values = field
     labelled = [3, 17, 29]
-    found = Posterior.of(values, len(Phi), Phi[labelled], ALPHA)
+    found = Posterior.from_labels(values, len(Phi), Phi[labelled])
     expected = ref.field_covariance(Phi, ALPHA, labelled, found.noise)
     np.testing.assert_allclose(Phi @ found.covariance @ Phi.T, expected, atol=1e-10)
     np.testing.assert_allclose(found.variances(Phi), np.diag(expected), atol=1e-10)
@@ -40,30 +37,12 @@ def test_variances_agree_with_the_dense_field(field):
     assert (np.diag(expected) < prior).all()
 
 
-def test_one_more_label_is_a_change_of_rank_one(field):
-    Phi, values = field
-    before = Posterior.of(values, len(Phi), Phi[[3]], ALPHA)
-    again = Posterior.of(values, len(Phi), Phi[[3, 8]], ALPHA)
-    np.testing.assert_allclose(before.observed(Phi[8]).covariance, again.covariance, atol=1e-10)
-
-
-def test_gain_is_the_variance_that_a_label_takes(field):
-    Phi, values = field
-    weights = np.random.default_rng(0).random(len(Phi))
-    found = Posterior.of(values, len(Phi), Phi[[3, 8]], ALPHA)
-    gains = found.gains(Phi, (Phi * weights[:, None]).T @ Phi)
-    now = weighted_total(Phi, ALPHA, [3, 8], found.noise, weights)
-    for j in (0, 11, 39):
-        then = weighted_total(Phi, ALPHA, [3, 8, j], found.noise, weights)
-        assert gains[j] == pytest.approx(now - then, rel=1e-8)
-
-
 def test_the_batch_is_the_naive_one(field):
     """One row after the other, everything about it computed anew from n × n matrices."""
     Phi, values = field
     rng = np.random.default_rng(1)
     weights, logs = rng.random(len(Phi)), rng.normal(size=len(Phi))
-    posterior = Posterior.of(values, len(Phi), Phi[[3]], ALPHA)
+    posterior = Posterior.from_labels(values, len(Phi), Phi[[3]])
     found = choose_batch(
         posterior,
         Phi,
@@ -91,7 +70,7 @@ def test_the_batch_is_the_naive_one(field):
 def test_copies_come_last(field):
     Phi, values = field
     twice = np.vstack([Phi[:5], Phi[:5]])
-    posterior = Posterior.of(values, len(Phi), Phi[:0], ALPHA)
+    posterior = Posterior.from_labels(values, len(Phi), Phi[:0])
     chosen = choose_batch(posterior, twice, np.zeros(10), np.eye(len(values)), 99, (1.0, 0.0))
     assert sorted(chosen[:5] % 5) == sorted(chosen[5:] % 5) == list(range(5))
     assert LAST > 100

@@ -26,7 +26,7 @@ def test_leave_one_out_is_refitting_without_each_label(alpha):
         measured.counts,
         len(X),
     )
-    found = held_out_values(Spectrum.of(sums), features[rows], columns, alpha)[:, 0]
+    found = held_out_values(Spectrum.from_sums(sums), features[rows], columns, alpha)[:, 0]
     expected = []
     for row in rows:
         without = y.copy()

@@ -6,15 +6,15 @@ from scipy import sparse
 
 import reference as ref
 from biglp._algebra import systems as spectra
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
-from biglp._algebra.spreading import iterate, solve
-from biglp._algebra.systems import SparseSystem, Spectrum, is_sparse_rank, take_apart
+from biglp._algebra.spreading import LabelledRows, iterate, leave_one_out
+from biglp._algebra.systems import Spectrum, is_sparse_rank, take_apart
 from biglp._graph.normalise import Normalisation
 from small_graphs import (
     anchor_problem,
     dense_of,
     factor_problem,
     scores_of,
+    solve,
     sparse_sums_of,
     sums_of,
 )
@@ -37,7 +37,7 @@ def test_a_spectral_radius_above_one_is_divided_out(alpha, solver):
     normalised, repaired = Normalisation(factor_of(OPPOSED).sum(axis=0), 2).apply(
         factor_of(OPPOSED)
     )
-    spectrum = Spectrum.of(sums_of(normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(normalised, codes))
     assert repaired == 0
     assert spectrum.radius == pytest.approx(19.0)
     if solver == "iteration":
@@ -53,7 +53,7 @@ def test_a_spectral_radius_above_one_is_divided_out(alpha, solver):
 
 def test_a_radius_below_one_is_left_alone():
     _, normalised, codes = factor_problem()
-    spectrum = Spectrum.of(sums_of(0.5 * normalised, codes))
+    spectrum = Spectrum.from_sums(sums_of(0.5 * normalised, codes))
     assert spectrum.radius == 1.0
     assert spectrum.values.max() == pytest.approx(0.25)
 
@@ -66,8 +66,8 @@ class TestSparseSystem:
         known = np.flatnonzero(codes >= 0)
         sums = sparse_sums_of(features, codes)
         labelled = LabelledRows(storage(features[known]), codes[known])
-        found = leave_one_out(SparseSystem.of(sums), labelled, alpha)
-        expected = leave_one_out(Spectrum.of(dense_of(sums)), labelled, alpha)
+        found = leave_one_out(take_apart(sums), labelled, alpha)
+        expected = leave_one_out(Spectrum.from_sums(dense_of(sums)), labelled, alpha)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-12)
 
@@ -88,8 +88,8 @@ class TestSparseSystem:
         features *= 1.0 + rounding * rng.normal(size=(len(features), 1))
         sums = sparse_sums_of(features, codes)
         largest = np.linalg.eigvalsh(sums.gram.toarray())[-1]
-        assert max(1.0, largest * (1 - 1e-14)) <= SparseSystem.of(sums).radius
-        assert SparseSystem.of(sums).radius <= largest + 10 * rounding + 1e-12
+        assert max(1.0, largest * (1 - 1e-14)) <= take_apart(sums).radius
+        assert take_apart(sums).radius <= largest + 10 * rounding + 1e-12
 
     def test_which_ranks_are_sparse(self):
         assert not is_sparse_rank(2000, 5)

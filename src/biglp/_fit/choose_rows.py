@@ -370,7 +370,7 @@ class SampleGraph(SampleSpectrum):
         known = pool.known_features(seed)
         nothing = np.empty((0, len(self.values)))
         labelled = nothing if known is None else self.rotated(known)
-        return Posterior.of(self.values, self.n_rows, labelled)
+        return Posterior.from_labels(self.values, self.n_rows, labelled)
 
 
 def pool_spectrum(graph: Graph, seed: int) -> SampleSpectrum:

@@ -308,7 +308,9 @@ def _before(sample: Sample) -> np.ndarray:
 
 def _open(sample: Sample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Share of each row's variance that labels leave open.  (..., l, q) → (..., m)."""
-    after = Posterior.of(sample.spectrum.values, len(sample.rows), known).variances(sample.rotated)
+    after = Posterior.from_labels(sample.spectrum.values, len(sample.rows), known).variances(
+        sample.rotated
+    )
     return np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
 
 

@@ -304,7 +304,7 @@ class Pipeline:
             factor = kind.fit_or_resume(rows, settings, self.checkpoint)
         rows = replace(rows, drawn=None)  # the sample has done its work
         factor.store = choose_store(factor, rows.source, plan)
-        return Graph.of(rows, factor, self.checkpoint)
+        return Graph.from_factor(rows, factor, self.checkpoint)
 
     def problem(self, graphs: Sequence[Graph], labels: Labels | Targets) -> Problem[Any]:
         """Sum over all rows; small products mix the sums."""

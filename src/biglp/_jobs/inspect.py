@@ -421,11 +421,11 @@ class Trials:
         # What is done once is not to be scaled: libraries are found, loops are compiled.
         factor, first = graph.factor, replace(rows, blocks=rows.blocks[:1], drawn=None)
         with _timed(steps, "loading"):
-            pipeline.problem([Graph.of(first, factor)], labels)
+            pipeline.problem([Graph.from_factor(first, factor)], labels)
         if not kind.learnt:  # blocks without features, which take memory that is new
             rows = replace(rows, blocks=self._blocks(prepared))
         with _timed(steps, "degrees"):
-            graph = Graph.of(replace(rows, drawn=None), factor)
+            graph = Graph.from_factor(replace(rows, drawn=None), factor)
         with _timed(steps, "Gram"):
             problem = pipeline.problem([graph], labels)
         if factor.unit_degrees:

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.balance import given_prior
-from biglp._algebra.leave_one_out import LabelledRows
-from biglp._algebra.spreading import iterate
+from biglp._algebra.spreading import LabelledRows, iterate
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System
 from biglp._compiled import largest_column

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from biglp._algebra.balance import class_mass, given_prior, power_prior
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
-from biglp._algebra.poisson import centred, mean_label
-from biglp._algebra.spreading import without_noise
+from biglp._algebra.spreading import LabelledRows, centred, leave_one_out, mean_label, without_noise
 from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
@@ -200,7 +198,7 @@ def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingPredictor
     """Propagate with the chosen α and balance the classes; also return the iterations used."""
     settings, labels, alpha = problem.settings, problem.labels, choice.alpha
     coefficients, n_iter = problem.spread(alpha)
-    mass = class_mass(problem.sums.totals, coefficients, labels.counts, alpha)
+    mass = class_mass(labels.counts, problem.sums.totals @ coefficients, alpha)
     weights = balance_weights(settings, labels, mass, choice.prior_power)
     prior = power_prior(labels.counts, 1.0)
     if not isinstance(settings.class_balance, str):

@@ -39,13 +39,13 @@ def test_multiplicative_steps_of_rows_that_are_mostly_zero_or_below_all_others(s
 
 def test_a_start_that_is_drawn_by_row_has_no_course():
     factor, _, _ = fitted(some_rows(), k=4, start="uniform", max_iter=5)
-    assert factor.course is None
+    assert factor.new_rows is None
     assert "course_moves" not in factor.state()
 
 
 def test_rows_take_their_steps_in_parts(monkeypatch):
     X = some_rows()
-    course = fitted(X, k=4, max_iter=10)[0].course
+    course = fitted(X, k=4, max_iter=10)[0].new_rows
     assert isinstance(course, NewRowSteps)
     whole = course.follow(X)
     monkeypatch.setattr("biglp._graph.glnp.new_rows.PART_BYTES", 8 * 4 * 13)
@@ -56,7 +56,7 @@ def test_patterns_tell_arrays_that_change_little():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 5, 3))
     arrays = [first + second / step for step in range(1, 40)]
-    found = Patterns.of(arrays, (5, 3))
+    found = Patterns.from_arrays(arrays, (5, 3))
     assert found.weights.shape == (39, 2)
     for place, array in enumerate(arrays):
         assert relative(found[place], array) < 1e-3

@@ -28,11 +28,14 @@ def test_a_step_that_would_raise_the_objective_is_taken_again_with_caution():
             self.tried += (step,)
             return Sums(self.sums.P * (1.1 if step.cautious else 0.9), self.sums.M), ()
 
+        def settled(self, tol):
+            return True
+
         def accept(self, step, sums):
             self.accepted += (step,)
 
     descent = Stubborn()
-    assert glnp_multiplicative._update(descent)
+    assert glnp_multiplicative.descend_multiplicative(descent, max_iter=1, tol=0.0)
     assert [step.cautious for step in descent.tried] == [False, True]
     assert descent.accepted == descent.tried[1:]
 

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from biglp._algebra.balance import class_mass
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._algebra.spreading import LabelledRows, leave_one_out, left_alone
 from biglp._algebra.systems import System
 from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namespace
 from biglp._labels.labels import OwnLabels
@@ -61,7 +61,7 @@ def row_maxima(array: Array) -> Array:
 #
 # Column j of F divided by its mass is the distribution over rows of a walk that starts at the
 # labels of class j, so n·F_ij / Σ_i F_ij is 1 on average for every class, however many labels it
-# has. Leave-one-out is exact and free (:mod:`biglp._algebra.leave_one_out`).
+# has. Leave-one-out is exact and free (:mod:`biglp._algebra.spreading`).
 
 
 STARTS: dict[float, Starts] = {
@@ -150,7 +150,7 @@ def graph_logits(densities: Array) -> Array:
 def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:
     """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
     sums = system.sums
-    mass = class_mass(sums.totals, coefficients, sums.counts, alpha)
+    mass = class_mass(sums.counts, sums.totals @ coefficients, alpha)
     return coefficients * (sums.n_rows / mass)
 
 

@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from biglp._algebra.leave_one_out import left_alone
+from biglp._algebra.spreading import left_alone
 from biglp._core.arrays import Rows, to_dense
 from biglp._learn.base import Standard, to_float64
 from biglp._learn.committee.logistic import folds

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._algebra.leave_one_out import LabelledRows
+from biglp._algebra.spreading import LabelledRows
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
 from biglp._graph.graph import float64_features

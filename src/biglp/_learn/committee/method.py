@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from biglp._algebra.balance import given_prior, power_prior, share_offsets
-from biglp._algebra.poisson import mean_label
+from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
 from biglp._core.parameters import EFFORTS, left_out
