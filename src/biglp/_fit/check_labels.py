@@ -111,6 +111,6 @@ def _said_of(problem: Problem[Labels], answer: Predictor, rows: np.ndarray) -> n
     for start in range(0, len(rows), ROWS_AT_ONCE):
         part = rows[start : start + ROWS_AT_ONCE]
         features = problem.graph.features_of(part).astype(source.dtype)
-        taken = to_numpy(source.take(part)) if answer.needs_rows else None
+        taken = to_numpy(problem.graph.take(part)) if answer.needs_rows else None
         found.append(to_numpy(answer.outputs(features, taken)[0]))
     return np.concatenate(found)

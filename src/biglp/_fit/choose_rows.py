@@ -29,10 +29,10 @@ from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import Sample, SampleSpectrum
+from biglp._fit.sample import SampleSpectrum, SpectralSample
 from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor
+from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows.source import row_noise, sample_indices
 
 # --------------------------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     source = graph.source
     fitting = SAMPLE_BYTES // (source.n_features * source.dtype.itemsize)
     size = TYPICAL_SAMPLE if source.is_sparse else min(TYPICAL_SAMPLE, max(fitting, LEAST_SAMPLE))
-    sample = Sample.of(graph, size, seed)
-    prepared = to_numpy(graph.source.take(sample.rows))
+    sample = SpectralSample.of(graph, size)
+    prepared = to_numpy(graph.sample_rows(size))
     places = graph.engine.once(lambda: _central_rows(sample, prepared, min(n, MOST_CLUSTERS), seed))
     chosen = sample.rows[places]
     if len(chosen) < n:  # fewer clusters than rows are wanted
@@ -95,7 +95,7 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     return chosen
 
 
-def _central_rows(sample: Sample, prepared: Any, n: int, seed: int) -> np.ndarray:
+def _central_rows(sample: SpectralSample, prepared: Any, n: int, seed: int) -> np.ndarray:
     """Places in a sample of one row a cluster, at most n."""
     with one_blas_thread():
         directions = sample.directions(ALPHA)
@@ -248,8 +248,7 @@ class Pool:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
         if self.labels is None or len(self.labels.rows) == 0:
             return self.known
-        part = sample_indices(len(self.labels.rows), MOST_LABELLED, seed)
-        return self.graph.features_of(self.labels.rows[part])
+        return self.graph.features_of(part_of_labels(self.labels, MOST_LABELLED, seed).rows)
 
 
 @dataclass(frozen=True)
@@ -345,12 +344,12 @@ class SampleGraph(SampleSpectrum):
     def of_pool(cls, pool: Pool, seed: int) -> SampleGraph:
         """Look at a sample of the pool."""
         source, answer = pool.graph.source, pool.answer
-        chosen = sample_indices(source.n_rows, POOL_SAMPLE, seed)
+        chosen = pool.graph.sample.rows(POOL_SAMPLE)
         if pool.said is not None and pool.spectrum is not None:
             found, probabilities = pool.spectrum, pool.said[chosen]
         else:
-            features = pool.graph.features_of(chosen)
-            rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
+            features = pool.graph.sample_features(POOL_SAMPLE)
+            rows = to_numpy(pool.graph.sample_rows(POOL_SAMPLE)) if answer.needs_rows else None
             probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
             found = SampleSpectrum.of(features, pool.graph)
         return cls(found.values, found.basis, len(chosen), doubt(probabilities))
@@ -373,10 +372,9 @@ class SampleGraph(SampleSpectrum):
         return Posterior.of(self.values, self.n_rows, labelled)
 
 
-def pool_spectrum(graph: Graph, seed: int) -> SampleSpectrum:
+def pool_spectrum(graph: Graph) -> SampleSpectrum:
     """Leading eigenvectors of a graph, as the sample of a pool shows them."""
-    chosen = sample_indices(graph.source.n_rows, POOL_SAMPLE, seed)
-    return SampleSpectrum.of(graph.features_of(chosen), graph)
+    return SampleSpectrum.of(graph.sample_features(POOL_SAMPLE), graph)
 
 
 def doubt(probabilities: Any) -> np.ndarray:

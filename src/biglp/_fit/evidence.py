@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import to_numpy
+from biglp._core.arrays import Rows, to_device, to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
 from biglp._fit.map import SAMPLE as MAP_SAMPLE
@@ -23,9 +23,9 @@ from biglp._fit.sample import DENSE_RANK, ROWS_PER_GROUP
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor
+from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows import Source
-from biglp._rows.source import among, sample_indices
+from biglp._rows.source import among
 
 # --------------------------------------------------------------------------------------------------
 # Rows of each class to look at: typical ones, doubtful ones, and labels that may be wrong.
@@ -294,14 +294,17 @@ class EvidenceMaker:
     def _evidence(self) -> ReportSample:
         row_map = self._map()
         width = 0 if row_map is None else row_map.basis.shape[1]
-        rows = self._sample(width)
+        rows, stored = self._sample(width)
         codes, others = np.empty((2, len(rows)), dtype=np.int32)
         confidence = np.empty(len(rows), dtype=np.float32)
         units = np.empty((len(rows), width), dtype=np.float32)
         at_once = self._at_once()
         for start in range(0, len(rows), at_once):
             piece = slice(start, start + at_once)
-            taken = self.graph.source.take(rows[piece])
+            if stored is None:
+                taken = self.graph.source.take(rows[piece])
+            else:
+                taken = to_device(stored[piece], self.graph.source.device)
             features = self.graph.features_to_answer(rows[piece], taken)
             shares = self._shares(features, taken)
             best = np.argsort(-shares, axis=1, kind="stable")[:, :2]
@@ -321,15 +324,18 @@ class EvidenceMaker:
             examples=shown.with_values(self.graph.source.inner),
         )
 
-    def _sample(self, width: int) -> np.ndarray:
-        """Unlabelled rows, drawn at random."""
+    def _sample(self, width: int) -> tuple[np.ndarray, Rows | None]:
+        """Unlabelled rows of the sample, and what they hold where that is in memory."""
         source = self.graph.source
         a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
         size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
         if not source.inner.is_sparse:
             size = min(size, READ_BYTES // a_row)
-        drawn = sample_indices(source.n_rows, max(size, LEAST_SAMPLE), self.seed)
-        return drawn[~among(drawn, self.labels.rows)]
+        size, sample = max(size, LEAST_SAMPLE), self.graph.sample
+        drawn = sample.rows(size)
+        unlabelled = ~among(drawn, self.labels.rows)
+        stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
+        return drawn[unlabelled], stored
 
     def _at_once(self) -> int:
         source = self.graph.source
@@ -350,7 +356,7 @@ class EvidenceMaker:
             size //= 2
         if map_bytes(rank, 1, size) > self.memory:
             return None
-        return RowMap.of(self.graph, self.seed, size)
+        return RowMap.of(self.graph, size)
 
     def _shares(self, features: Any, taken: Any) -> np.ndarray:
         """Class probabilities of rows, as the last sweep finds them.  (b, c)."""
@@ -364,8 +370,7 @@ class EvidenceMaker:
         if row_map is None:
             nowhere = np.empty((0, 2), dtype=np.float32)
             return nowhere, np.empty(0, dtype=np.int64), nowhere
-        chosen = sample_indices(len(self.labels.rows), MOST_LABELLED, self.seed)
-        marked = self.labels.take(chosen)
+        marked = part_of_labels(self.labels, MOST_LABELLED, self.seed)
         known = _units(row_map, self.graph.features_of(marked.rows))
         found, beside = (
             ((each - row_map.centre) @ row_map.axes).astype(np.float32) for each in (units, known)

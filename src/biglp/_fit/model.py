@@ -33,6 +33,7 @@ from biglp._learn import ANSWERS
 from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source
 from biglp._rows.encoding import Encoding
+from biglp._rows.sample import Sample
 from biglp._transforms import Chain
 
 # --------------------------------------------------------------------------------------------------
@@ -178,7 +179,12 @@ class Model:
         return replace(known, dtype=self.dtype.str)
 
     def graph(
-        self, engine: Engine, source: Source, memory: int, place: Device | None = None
+        self,
+        engine: Engine,
+        source: Source,
+        memory: int,
+        place: Device | None = None,
+        seed: int = 0,
     ) -> Graph:
         """New rows, tied to the training rows through the model's features.
 
@@ -191,6 +197,8 @@ class Model:
             Budget of this machine, in bytes.
         place : Device, optional
             Where the arithmetic runs; on the processor by default.
+        seed : int
+            Of random rows.
         """
         check_columns(source, self.n_features, self.answer.kind)
         view, values = self.views[0], float(source.n_features)
@@ -217,7 +225,8 @@ class Model:
         rows_each, workers = planned
         engine.limit_threads(workers)
         rows = PreparedRows(source, self.dtype, view.chain, place.device)
-        return Graph(engine, rows, cut_rows(rows, rows_each), features, view.name)
+        sample = Sample.of_prepared(rows, seed)
+        return Graph(engine, rows, cut_rows(rows, rows_each), features, sample, view.name)
 
     def save(self, path: Any) -> None:
         """Write the model to a file, which may be in a store, whole or not at all."""

@@ -299,10 +299,12 @@ class Pipeline:
         settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]
         if issubclass(kind, OwnGraph):
-            return kind.fit(rows, settings)
+            graph = kind.fit(rows, settings)
+            rows.sample.let_go()
+            return graph
         with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
             factor = kind.fit_or_resume(rows, settings, self.checkpoint)
-        rows = replace(rows, drawn=None)  # the sample has done its work
+        rows.sample.let_go()
         factor.store = choose_store(factor, rows.source, plan)
         return Graph.of(rows, factor, self.checkpoint)
 
@@ -340,9 +342,7 @@ class Pipeline:
         answer: Answerer = learnt.answer
         learnt.answer.expect(problem.labels.n_rows)
         if sink.wants_places:
-            answer = MappedPredictor(
-                learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed)
-            )
+            answer = MappedPredictor(learnt.answer, RowMap.of(problem.graph))
         return problem.graph.answer(
             answer,
             sink,

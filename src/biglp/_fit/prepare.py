@@ -21,11 +21,17 @@ from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.plan import Plan, plan_fit
 from biglp._graph import FACTORS
-from biglp._graph.factor import Factor, TrainingRows, draw_sample
+from biglp._graph.factor import (
+    ROWS_PER_LANDMARK,
+    Factor,
+    TrainingRows,
+    prepared_bytes,
+)
 from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows import PreparedRows, Source, working_dtype
+from biglp._rows.sample import Sample, kept_rows
 from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
@@ -117,7 +123,9 @@ def prepare(
     """
     dtype, seed = working_dtype(source.dtype), settings.graph.seed
     settings = on_device(settings, source, engine, n_rows)
-    drawn: Rows | None = None
+    graph, kind = settings.graph, FACTORS[settings.graph.factor]
+    rank = kind.rank_for(graph, n_rows or source.n_rows, source.n_features)
+    sample = Sample(source, dtype, seed, ROWS_PER_LANDMARK * rank)
 
     def size_of(values: float) -> Size:
         return Size(
@@ -134,8 +142,7 @@ def prepare(
         )
 
     def learn() -> dict[str, np.ndarray]:
-        nonlocal drawn
-        drawn = draw_sample(source, dtype, seed)
+        drawn = sample.raw()
         if not np.isfinite(drawn.data if sparse.issparse(drawn) else drawn).all():
             explain_bad_rows(source)
         values = values_per_row(drawn)
@@ -150,8 +157,9 @@ def prepare(
     engine.limit_threads(plan.workers)
     stay = plan.gpu is not None and plan.gpu.rows > 0
     prepared = PreparedRows(source, dtype, chain, settings.graph.device, stay)
+    sample.chain, sample.n_kept = chain, kept_rows(source.n_rows, prepared_bytes(size))
     blocks = cut_rows(prepared, plan.rows_each)
-    return Prepared(source, (TrainingRows(engine, prepared, blocks, seed, drawn),), plan)
+    return Prepared(source, (TrainingRows(engine, prepared, blocks, sample),), plan)
 
 
 def on_device(

@@ -21,7 +21,6 @@ from biglp._graph.anchors import AnchorFactor
 from biglp._graph.factor import FeatureMap
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
-from biglp._rows.source import sample_indices
 from biglp._transforms.project import leading_directions
 
 ROWS_PER_GROUP = 4
@@ -69,7 +68,7 @@ class SampleSpectrum:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SpectralSample:
     """Some rows of a graph, in the basis of its eigenvectors.
 
     Attributes
@@ -89,13 +88,14 @@ class Sample:
     features: Any
 
     @classmethod
-    def of(cls, graph: Graph, size: int, seed: int, rank: int = RANK) -> Sample:
-        """Look at a random sample of a graph's rows."""
-        rows = sample_indices(graph.source.n_rows, size, seed)
-        return cls.among(graph, rows, graph.features_of(rows), rank)
+    def of(cls, graph: Graph, size: int) -> SpectralSample:
+        """Look at the first rows of a graph's sample."""
+        return cls.among(graph, graph.sample.rows(size), graph.sample_features(size))
 
     @classmethod
-    def among(cls, graph: Graph, rows: np.ndarray, features: Any, rank: int = RANK) -> Sample:
+    def among(
+        cls, graph: Graph, rows: np.ndarray, features: Any, rank: int = RANK
+    ) -> SpectralSample:
         """Look at some rows whose features are known."""
         spectrum = SampleSpectrum.of(features, graph, rank)
         with one_blas_thread():

@@ -26,7 +26,6 @@ from biglp._graph.kernels import (
 )
 from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
 from biglp._rows import PreparedRows, Source, as_source
-from biglp._rows.source import sample_rows
 from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20
@@ -60,7 +59,7 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     -------
     landmarks : ndarray of shape (k, m)
     """
-    engine, source, seed = rows.engine, rows.source, rows.seed
+    engine, source, seed = rows.engine, rows.source, rows.sample.seed
     if not isinstance(strategy, str):
         return _given(strategy, source)
     if strategy not in STRATEGIES:
@@ -76,11 +75,11 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         )
         k = source.n_rows
     if strategy == "random":
-        chosen = to_dense(sample_rows(source, k, seed))
+        chosen = to_dense(rows.sample.prepared(k))
         check_finite(squared_norms(chosen))
         return _distinct(chosen)
     n_threads = min(engine.n_threads, engine.most_at_once)
-    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed, n_threads))
+    sample = rows.sample.prepared(ROWS_PER_LANDMARK * k, n_threads)
     start = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)
@@ -260,14 +259,15 @@ class LandmarkFactor(Factor):
 
     @classmethod
     def _tuned(cls, rows: TrainingRows, landmarks: np.ndarray, settings: GraphSettings) -> Self:
+        sample = rows.sample.prepared(rows.sample.ends[0])
         if settings.bandwidth is not None:
-            sigma = check_bandwidth(settings.bandwidth, rows.sample)
+            sigma = check_bandwidth(settings.bandwidth, sample)
         else:
             share = settings.factor_params.get("bandwidth_factor", cls.spacing_share)
-            spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
+            spacing = landmark_spacing(sample, landmarks, cls.neighbours(settings))
             sigma = share * spacing
             if "bandwidth_factor" in settings.factor_params:
-                check_bandwidth_factor(share, sigma, rows.sample)
+                check_bandwidth_factor(share, sigma, sample)
         return cls.on(landmarks, sigma, settings)
 
     @classmethod

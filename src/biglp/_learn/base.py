@@ -23,13 +23,20 @@ from biglp._core.size import Cost, Size
 from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
-from biglp._rows.source import sample_rows
 
 FEW_CLASSES = 16
 """Classes up to which a card counts each by itself faster than all at once."""
 SAMPLE = 2000
 """Rows that tell the usual size of each member's logits, and whether some are unlike all labels."""
 AnyLabels = TypeVar("AnyLabels", Labels, Targets)
+
+
+def part_of_labels(labels: AnyLabels, most: int, seed: int) -> AnyLabels:
+    """The labels, or a random part of them; smaller parts are parts of the larger ones."""
+    if len(labels.rows) <= most:
+        return labels
+    order = np.random.default_rng(seed).permutation(len(labels.rows))
+    return labels.take(np.sort(order[:most]))
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class Problem(Generic[AnyLabels]):
     @cached_property
     def sample_rows(self) -> Rows:
         """A random sample of all rows, prepared.  (b, m)."""
-        return sample_rows(self.graph.source, SAMPLE, self.settings.seed)
+        return self.graph.sample_rows(SAMPLE)
 
     @cached_property
     def sample_features(self) -> Any:
@@ -94,12 +101,8 @@ class Problem(Generic[AnyLabels]):
         return self.graph.features.of_rows(self.sample_rows)
 
     def part_of_labels(self, most: int) -> AnyLabels:
-        """The labels, or a random part of them."""
-        labels = self.labels
-        if len(labels.rows) <= most:
-            return labels
-        rng = np.random.default_rng(self.settings.seed)
-        return labels.take(np.sort(rng.choice(len(labels.rows), most, replace=False)))
+        """The labels, or a random part of them; smaller parts are parts of the larger ones."""
+        return part_of_labels(self.labels, most, self.settings.seed)
 
     def labelled(self, part: Labels) -> LabelledRows:
         """Mixed, normalised features of labelled rows, for leave-one-out."""

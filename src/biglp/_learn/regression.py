@@ -23,13 +23,10 @@ from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
 from biglp._learn.base import LearnResult, Method, Predictor, Problem, centre_and_spread, to_float64
 from biglp._learn.spreading import ALPHAS
-from biglp._rows.source import sample_rows
 
 DEFAULT_ALPHA = 0.9
 MOST_LABELLED = 2000
 """Labelled rows that leave-one-out and ridge regression look at; the graph uses all."""
-STANDARD_SAMPLE = 2000
-"""Rows that tell the centre and the spread of each feature."""
 MEMBERS = ("graph", "ridge", "mean")
 
 
@@ -113,12 +110,12 @@ class RegressionMethod(Method):
     @classmethod
     def learn(cls, problem: Problem[Targets]) -> LearnResult:
         """Choose α and the blend."""
-        graph, labels, seed = problem.graph, problem.labels, problem.settings.seed
+        graph, labels = problem.graph, problem.labels
         part = problem.part_of_labels(MOST_LABELLED)
         features = to_dense(problem.views[0].mixed_features(part.rows))
         alpha, by_graph, errors = _choose_alpha(problem, features, part)
-        sample = to_float64(to_numpy(sample_rows(graph.source, STANDARD_SAMPLE, seed)))
-        known = to_float64(to_numpy(graph.source.take(part.rows)))
+        sample = to_float64(to_numpy(problem.sample_rows))
+        known = to_float64(to_numpy(graph.take(part.rows)))
         ridge = fit_ridge(known, part.values, part.weights, centre_and_spread(sample)[1])
         opinions = np.stack([by_graph, ridge.held_out, held_out_mean(part.values, part.weights)])
         shares = blend(opinions, part.values, part.weights)

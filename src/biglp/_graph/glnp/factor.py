@@ -68,7 +68,7 @@ def choose_start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) ->
                 LandmarkWarning,
             )
         k = min(k, source.n_rows)
-        return UniformStart(k, rows.seed), k
+        return UniformStart(k, rows.sample.seed), k
     centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
     return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
 

@@ -170,7 +170,7 @@ class TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
         graph = problem.graph
         part = problem.part_of_labels(problem.system.most_labelled)
-        rows = graph.source.take(part.rows)
+        rows = graph.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
         labelled = LabelledRows(features, part.codes, part.given)
         return cls(

@@ -26,7 +26,7 @@ from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, sca
 from biglp._learn.committee.find_weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._learn.committee.member import Member, MemberFit, TrainingSet
 from biglp._rows.prepared import KEPT_BYTES
-from biglp._rows.source import among, sample_indices
+from biglp._rows.source import among
 from biglp._transforms.project import PROJECT_ABOVE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def with_class_shares(answer: SpreadingPredictor, problem: Problem[Labels]) -> S
     mode = problem.sums.constant if column_sums is None else column_sums
     constant = problem.sums.unmix(mode[:, None])[:, 0]
     matrix = np.column_stack([answer.coefficients, constant])
-    found = problem.graph.sample_products(SHARES_SAMPLE, problem.settings.seed, matrix)
+    found = problem.graph.sample_products(SHARES_SAMPLE, matrix)
     scores, roots = found[:, :-1], found[:, -1]
     known = roots > 0  # a row without features, or with a repaired degree, tells nothing
     if not known.any():
@@ -163,7 +163,7 @@ def appraise(
     problem = evidence.problem
     labels, seed = problem.labels, problem.settings.seed
     n_rows = problem.graph.source.n_rows
-    drawn = sample_indices(n_rows, SAMPLE, seed)
+    drawn = problem.graph.sample.rows(SAMPLE)
     sample, targets = sample_shares(answer, trained), evidence.targets
     unlabelled = sample[~among(drawn, labels.rows)]
     known = HeldOutLabels(held_out, targets)

@@ -165,7 +165,7 @@ class NearestMember(Member):
         problem, part = evidence.problem, evidence.part
         labels, chosen = problem.labels, problem.part_of_labels(_count(evidence))
         same = len(chosen.rows) == len(part.rows) == len(labels.rows)
-        rows = evidence.rows if same else to_numpy(problem.graph.source.take(chosen.rows))
+        rows = evidence.rows if same else to_numpy(problem.graph.take(chosen.rows))
         votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
         dense = rows.toarray() if sparse.issparse(rows) else rows
         model = Nearest(np.asarray(dense, dtype=np.float32), votes.astype(np.float32))
