@@ -67,17 +67,7 @@ ROWS_AT_ONCE = 500
 def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     """Choose rows to label first, those of the largest clusters first.
 
-    Parameters
-    ----------
-    graph : Graph
-    n : int
-        How many rows; all when there are fewer.
-    seed : int
-
-    Returns
-    -------
-    rows : ndarray of shape (n,)
-        Row numbers, each once.
+    ``n``: how many rows; all when there are fewer; ``rows``: (n,): row numbers, each once.
     """
     n_rows = graph.source.n_rows
     n = min(positive_integer("n", n), n_rows)
@@ -116,20 +106,9 @@ def clustered(
 ) -> tuple[np.ndarray, np.ndarray]:
     """k-means of a few thousand vectors: the best of several starts.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (m, q)
-    n : int
-        Clusters; fewer are found where there are fewer distinct vectors.
-    seed : int
-    starts : int
-        Starts, at most.
-
-    Returns
-    -------
-    clusters : ndarray of shape (m,)
-    squared : ndarray of shape (m,)
-        Squared distance of each vector to its centre.
+    ``vectors``: (m, q): ``n``: clusters; fewer are found where there are fewer distinct vectors;
+    ``starts``: starts, at most; ``clusters``: (m,): ``squared``: (m,): squared distance of each
+    vector to its centre.
     """
     trials = [
         _lloyd(vectors, _start(vectors, n, np.random.default_rng((seed, start))))
@@ -217,31 +196,17 @@ NEXT_ROUND = 1_000_003
 
 @dataclass(frozen=True)
 class Pool:
-    """Rows to choose from.
-
-    Attributes
-    ----------
-    graph : Graph
-    answer : Predictor
-        What the model says of them.
-    labels : Labels or None
-        Labelled rows of the graph, which are not suggested.
-    known : ndarray or CSR matrix of shape (l, p), optional
-        Normalised features of labelled rows that are not in the graph.
-    first : sequence of int
-        Rows that come first: some of a group that is unlike all labelled rows.
-    said : ndarray of shape (n, c), optional
-        What the answer says of every row, where that is known; else a sweep finds it.
-    spectrum : SampleSpectrum, optional
-        :func:`pool_spectrum` of the graph, which does not depend on labels.
-    """
+    """Rows to choose from."""
 
     graph: Graph
-    answer: Predictor
-    labels: Labels | None = None
-    known: Any = None
+    answer: Predictor  # what the model says of them
+    labels: Labels | None = None  # labelled rows of the graph, which are not suggested
+    known: Any = None  # (l, p): normalised features of labelled rows that are not in the graph
+    # Rows that come first: some of a group that is unlike all labelled rows
     first: Sequence[int] = ()
+    # (n, c): what the answer says of every row, where that is known; else a sweep finds it
     said: np.ndarray | None = None
+    # :func:`pool_spectrum` of the graph, which does not depend on labels
     spectrum: SampleSpectrum | None = None
 
     def known_features(self, seed: int) -> Any:
@@ -253,27 +218,13 @@ class Pool:
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Rows to label next, the most helpful first.
+    """Rows to label next, the most helpful first."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Row numbers.
-    doubts : ndarray of shape (n,)
-        1 − (p₁ − p₂) of the two likeliest classes.
-    codes : ndarray of shape (n,)
-        Class that each row has now.
-    confidence : ndarray of shape (n,)
-        Its probability.
-    n_unlabelled : int
-        Rows that there were to choose from.
-    """
-
-    rows: np.ndarray
-    doubts: np.ndarray
-    codes: np.ndarray
-    confidence: np.ndarray
-    n_unlabelled: int
+    rows: np.ndarray  # (n,): row numbers
+    doubts: np.ndarray  # (n,): 1 − (p₁ − p₂) of the two likeliest classes
+    codes: np.ndarray  # (n,): class that each row has now
+    confidence: np.ndarray  # (n,): its probability
+    n_unlabelled: int  # rows that there were to choose from
 
 
 def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
@@ -327,18 +278,10 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
 
 @dataclass(frozen=True)
 class SampleGraph(SampleSpectrum):
-    """The graph as a random sample of rows shows it.
+    """The graph as a random sample of rows shows it."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the sample.
-    doubts : ndarray of shape (m,)
-        Doubt about each row of the sample.
-    """
-
-    n_rows: int
-    doubts: np.ndarray
+    n_rows: int  # rows of the sample
+    doubts: np.ndarray  # (m,): doubt about each row of the sample
 
     @classmethod
     def of_pool(cls, pool: Pool, seed: int) -> SampleGraph:
@@ -392,26 +335,14 @@ def gumbel(uniform: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CandidateSearch:
-    """Finds the candidates of each block.
-
-    Attributes
-    ----------
-    features : Features
-    answer : Predictor
-    labelled : ndarray of shape (l,)
-        Rows that are no candidates, increasing.
-    scale : float
-        t of the chance min(1, t·u^a).
-    seed : int
-    first : ndarray of shape (f,)
-        Rows that are candidates whatever their doubt is, increasing.
-    """
+    """Finds the candidates of each block."""
 
     features: Features
     answer: Predictor
-    labelled: np.ndarray
-    scale: float
+    labelled: np.ndarray  # (l,): rows that are no candidates, increasing
+    scale: float  # t of the chance min(1, t·u^a)
     seed: int
+    # (f,): rows that are candidates whatever their doubt is, increasing
     first: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def candidates(self, block: Block) -> tuple[np.ndarray, ...]:

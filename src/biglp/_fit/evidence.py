@@ -50,56 +50,29 @@ VALUES_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Sampled:
-    """Rows, and what is said of them.
+    """Rows, and what is said of them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,)
-        Row numbers, increasing.
-    codes, others : ndarrays of shape (m,)
-        The likeliest class and the next.
-    confidence : ndarray of shape (m,)
-        Probability of the likeliest class.
-    units : ndarray of shape (m, q)
-        Unit vectors in leading directions of the graph; (m, 0) where they are not known.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (m,): row numbers, increasing
+    # (m,): the likeliest class and the next
     codes: np.ndarray
     others: np.ndarray
-    confidence: np.ndarray
+    confidence: np.ndarray  # (m,): probability of the likeliest class
+    # (m, q): unit vectors in leading directions of the graph; (m, 0) where they are not known
     units: np.ndarray
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows to look at.
+    """Rows to look at."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (s,)
-        Row numbers.
-    parts : ndarray of shape (s,)
-        Places in ``PARTS``.
-    codes : ndarray of shape (s,)
-        Class under which the row is shown: the likeliest, or the label that was given.
-    others : ndarray of shape (s,)
-        The next likely class, or the one that the other labels suggest.
-    shares : ndarray of shape (s,)
-        Confidence, or the probability that the label is wrong.
-    values : ndarray of shape (s, w)
-        The rows as they were given; of sparse ones the largest entries.
-    columns : ndarray of shape (s, w) or (0, 0)
-        Which features these entries are, where rows are sparse.
-    """
-
-    rows: np.ndarray
-    parts: np.ndarray
+    rows: np.ndarray  # (s,): row numbers
+    parts: np.ndarray  # (s,): places in ``PARTS``
+    # (s,): class under which the row is shown: the likeliest, or the label that was given
     codes: np.ndarray
-    others: np.ndarray
-    shares: np.ndarray
-    values: np.ndarray
-    columns: np.ndarray
+    others: np.ndarray  # (s,): the next likely class, or the one that the other labels suggest
+    shares: np.ndarray  # (s,): confidence, or the probability that the label is wrong
+    values: np.ndarray  # (s, w): the rows as they were given; of sparse ones the largest entries
+    columns: np.ndarray  # (s, w) or (0, 0): which features these entries are, where rows are sparse
 
     def with_values(self, source: Source) -> Examples:
         """Read what the rows hold."""
@@ -121,13 +94,7 @@ def choose_examples(
 ) -> Examples:
     """Choose rows of the largest classes; their values are not read yet.
 
-    Parameters
-    ----------
-    sampled : Sampled
-    n_classes : int
-    doubts : LabelDoubts or None
-        What is thought of the given labels.
-    seed : int
+    ``doubts``: what is thought of the given labels.
     """
     sizes = np.bincount(sampled.codes, minlength=n_classes)
     shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
@@ -214,26 +181,16 @@ MEMORY = 256 << 20
 
 @dataclass(frozen=True)
 class ReportSample:
-    """A sample of the unlabelled rows, and what is said of them.
+    """A sample of the unlabelled rows, and what is said of them."""
 
-    Attributes
-    ----------
-    codes, confidence : ndarrays of shape (m,)
-        The likeliest class of each row, and its probability.
-    places : ndarray of shape (m, 2)
-        Where the rows are on the map; (0, 2) where there is none.
-    labelled_codes, labelled_places : ndarrays of shape (l,) and (l, 2)
-        Some labelled rows.
-    examples : Examples
-        Rows of each class to look at.
-    """
-
+    # (m,): the likeliest class of each row, and its probability
     codes: np.ndarray
     confidence: np.ndarray
-    places: np.ndarray
+    places: np.ndarray  # (m, 2): where the rows are on the map; (0, 2) where there is none
+    # (l,) and (l, 2): some labelled rows
     labelled_codes: np.ndarray
     labelled_places: np.ndarray
-    examples: Examples
+    examples: Examples  # rows of each class to look at
 
     def state(self) -> dict[str, np.ndarray]:
         """Arrays from which :meth:`from_state` rebuilds it."""
@@ -251,27 +208,14 @@ class ReportSample:
 
 @dataclass(frozen=True)
 class EvidenceMaker:
-    """Looks at a sample of the rows.
-
-    Attributes
-    ----------
-    graph : Graph
-    answer : Predictor
-        What was learnt.
-    labels : Labels
-    doubts : LabelDoubts or None
-        What is thought of the labels.
-    seed : int
-    memory : int
-        Bytes that may be taken: fewer rows are looked at where that is little.
-    """
+    """Looks at a sample of the rows."""
 
     graph: Graph
-    answer: Predictor
+    answer: Predictor  # what was learnt
     labels: Labels
-    doubts: LabelDoubts | None = None
+    doubts: LabelDoubts | None = None  # what is thought of the labels
     seed: int = 0
-    memory: int = MEMORY
+    memory: int = MEMORY  # bytes that may be taken: fewer rows are looked at where that is little
 
     @classmethod
     def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> EvidenceMaker:

@@ -42,21 +42,11 @@ def map_bytes(rank: int, n_threads: int, size: int = SAMPLE) -> int:
 
 @dataclass(frozen=True)
 class RowMap:
-    """From normalised features to places.
+    """From normalised features to places."""
 
-    Attributes
-    ----------
-    basis : ndarray of shape (p, q)
-        From features to weighted coordinates in the eigenvectors.
-    centre : ndarray of shape (q,)
-        Mean of the sample's unit vectors.
-    axes : ndarray of shape (q, 2)
-        Directions of the map.
-    """
-
-    basis: np.ndarray
-    centre: np.ndarray
-    axes: np.ndarray
+    basis: np.ndarray  # (p, q): from features to weighted coordinates in the eigenvectors
+    centre: np.ndarray  # (q,): mean of the sample's unit vectors
+    axes: np.ndarray  # (q, 2): directions of the map
 
     @classmethod
     def of(cls, graph: Graph, size: int = SAMPLE) -> RowMap:
@@ -98,13 +88,7 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MappedPredictor:
-    """An answer with the places of the rows in two more columns.
-
-    Attributes
-    ----------
-    inner : Predictor
-    row_map : RowMap
-    """
+    """An answer with the places of the rows in two more columns."""
 
     inner: Predictor
     row_map: RowMap

@@ -85,20 +85,11 @@ fill the memory takes a thousand times its size."""
 
 @dataclass(frozen=True)
 class ModelView:
-    """How new rows become the normalised features of one view.
-
-    Attributes
-    ----------
-    name : str
-    chain : Chain
-        What is done to rows before they become features.
-    features : Features
-        These rows to normalised features.
-    """
+    """How new rows become the normalised features of one view."""
 
     name: str
-    chain: Chain
-    features: Features
+    chain: Chain  # what is done to rows before they become features
+    features: Features  # these rows to normalised features
 
     @classmethod
     def of(cls, graph: Graph) -> ModelView:
@@ -133,35 +124,18 @@ class ModelView:
 
 @dataclass
 class Model:
-    """A fitted model.
+    """A fitted model."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (c,)
-        For regression the numbers of the targets.
-    views : tuple of ModelView
-        Rows to normalised features.
-    answer : Predictor
-        Normalised features to probabilities.
-    dtype : numpy.dtype
-        Precision of the arithmetic.
-    n_features : int
-        Columns that rows must have.
-    report : Report
-        What was chosen and found while fitting; JSON values only.
-    encoding : Encoding or None
-        How the columns of the training table became features; new tables are treated alike.
-    input_names : tuple of str or None
-        Names of the columns that the features were made of, where the training rows had names.
-    """
-
-    classes: np.ndarray
-    views: tuple[ModelView, ...]
-    answer: Predictor
-    dtype: np.dtype[Any]
-    n_features: int
+    classes: np.ndarray  # (c,): for regression the numbers of the targets
+    views: tuple[ModelView, ...]  # rows to normalised features
+    answer: Predictor  # normalised features to probabilities
+    dtype: np.dtype[Any]  # precision of the arithmetic
+    n_features: int  # columns that rows must have
+    # What was chosen and found while fitting; JSON values only
     report: Report = field(default_factory=Report)
+    # How the columns of the training table became features; new tables are treated alike
     encoding: Encoding | None = None
+    # Names of the columns that the features were made of, where the training rows had names
     input_names: tuple[str, ...] | None = None
 
     @property
@@ -188,17 +162,8 @@ class Model:
     ) -> Graph:
         """New rows, tied to the training rows through the model's features.
 
-        Parameters
-        ----------
-        engine : Engine
-        source : Source
-            New rows as they are.
-        memory : int
-            Budget of this machine, in bytes.
-        place : Device, optional
-            Where the arithmetic runs; on the processor by default.
-        seed : int
-            Of random rows.
+        ``source``: new rows as they are; ``memory``: budget of this machine, in bytes; ``place``:
+        Where the arithmetic runs; on the processor by default; ``seed``: of random rows.
         """
         check_columns(source, self.n_features, self.answer.kind)
         view, values = self.views[0], float(source.n_features)
@@ -258,13 +223,7 @@ class Model:
 
     @classmethod
     def load(cls, path: Any) -> Model:
-        """Read a model file, which may be in a store.
-
-        Raises
-        ------
-        ModelFileError
-            When the file is damaged, not a model, or of another format.
-        """
+        """Read a model file, which may be in a store."""
         path = as_place(path)
         header, arrays = _read_archive(path)
         try:

@@ -88,14 +88,8 @@ def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
 def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[str, Any]:
     """Compare new rows with the training rows: columns of a table, and distances.
 
-    Parameters
-    ----------
-    graph : Graph
-        The new rows, tied to the landmarks.
-    source : Source
-        The new rows as they were opened.
-    report : dict
-        That of the fit.
+    ``graph``: the new rows, tied to the landmarks; ``source``: the new rows as they were opened;
+    ``report``: that of the fit.
     """
     return {**source.compare_columns(), **far_rows(graph, report.get("usual_distance"))}
 
@@ -192,18 +186,10 @@ EXAMPLES = 4
 
 @dataclass(frozen=True)
 class UnlikeLabels:
-    """A group of rows that is unlike all labelled rows.
+    """A group of rows that is unlike all labelled rows."""
 
-    Attributes
-    ----------
-    share : float
-        Share of all rows that is in the group, estimated from a sample.
-    rows : list of int
-        Some rows of it, unlike each other.
-    """
-
-    share: float
-    rows: list[int]
+    share: float  # share of all rows that is in the group, estimated from a sample
+    rows: list[int]  # some rows of it, unlike each other
 
     def report(self) -> dict[str, Any]:
         """JSON values for the report."""
@@ -213,11 +199,7 @@ class UnlikeLabels:
 def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | None:
     """Look for rows that are unlike all labels; None when there is no such group.
 
-    Parameters
-    ----------
-    problem : Problem
-    answer : Predictor
-        What was learnt from the labels.
+    ``answer``: what was learnt from the labels.
     """
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
     n_rows = graph.source.n_rows

@@ -42,19 +42,10 @@ SMALLER = 4
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows that are ready, and the plan by which they were cut.
+    """Rows that are ready, and the plan by which they were cut."""
 
-    Attributes
-    ----------
-    source : Source
-        The rows as they are.
-    views : tuple of TrainingRows
-        What was made of them.
-    plan : Plan
-    """
-
-    source: Source
-    views: tuple[TrainingRows, ...]
+    source: Source  # the rows as they are
+    views: tuple[TrainingRows, ...]  # what was made of them
     plan: Plan
 
     @property
@@ -108,18 +99,9 @@ def prepare(
 ) -> Prepared:
     """Choose precision, learn the chain of transforms, and cut into blocks.
 
-    Parameters
-    ----------
-    engine : Engine
-    source : Source
-        The rows as they are.
-    labels : Labels or Targets
-    settings : Settings
-    checkpoint : Checkpoint
-    *parts : callables
-        The ``cost`` of what takes memory or time beside rows, graph and method.
-    n_rows : int, optional
-        Rows of all, where these are a part on which a fit of all is tried: the plan is that of all.
+    ``source``: the rows as they are; ``*parts``: the ``cost`` of what takes memory or time beside
+    rows, graph and method; ``n_rows``: rows of all, where these are a part on which a fit of all
+    is tried: the plan is that of all.
     """
     dtype, seed = working_dtype(source.dtype), settings.graph.seed
     settings = on_device(settings, source, engine, n_rows)
@@ -198,14 +180,8 @@ def learn_chain(
 ) -> Chain:
     """Learn from a sample what is done to rows.
 
-    Parameters
-    ----------
-    sample : array or CSR matrix
-    settings : GraphSettings
-    size : Size
-        Size of the problem, for transforms that depend on it.
-    words_from : int, optional
-        First feature that is a count of a word, where the source says so.
+    ``size``: size of the problem, for transforms that depend on it; ``words_from``: first feature
+    that is a count of a word, where the source says so.
     """
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features

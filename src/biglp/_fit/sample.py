@@ -36,18 +36,10 @@ DENSE_RANK = 400
 
 @dataclass(frozen=True)
 class SampleSpectrum:
-    """Leading eigenvectors of a graph.
+    """Leading eigenvectors of a graph."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (q,)
-        Eigenvalues, within [0, 1], increasing.
-    basis : ndarray of shape (p, q)
-        From normalised features to the basis of the eigenvectors.
-    """
-
-    values: np.ndarray
-    basis: np.ndarray
+    values: np.ndarray  # (q,): eigenvalues, within [0, 1], increasing
+    basis: np.ndarray  # (p, q): from normalised features to the basis of the eigenvectors
 
     @classmethod
     def of(cls, features: Any, graph: Graph, rank: int = RANK) -> SampleSpectrum:
@@ -69,23 +61,12 @@ class SampleSpectrum:
 
 @dataclass(frozen=True)
 class SpectralSample:
-    """Some rows of a graph, in the basis of its eigenvectors.
+    """Some rows of a graph, in the basis of its eigenvectors."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,)
-        Row numbers, increasing.
-    spectrum : SampleSpectrum
-    rotated : ndarray of shape (m, q)
-        Their features ψ.
-    features : ndarray or CSR matrix of shape (m, p)
-        Their features as they come.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (m,): row numbers, increasing
     spectrum: SampleSpectrum
-    rotated: np.ndarray
-    features: Any
+    rotated: np.ndarray  # (m, q): their features ψ
+    features: Any  # (m, p): their features as they come
 
     @classmethod
     def of(cls, graph: Graph, size: int) -> SpectralSample:

@@ -41,18 +41,10 @@ def part_of_labels(labels: AnyLabels, most: int, seed: int) -> AnyLabels:
 
 @dataclass(frozen=True)
 class View:
-    """One view of the rows, such as the columns of a table or an embedding of its texts.
+    """One view of the rows, such as the columns of a table or an embedding of its texts."""
 
-    Attributes
-    ----------
-    graph : Graph
-        Over the prepared rows of the view.
-    sums : GramSums
-        Over all of them, for the labels of the problem.
-    """
-
-    graph: Graph
-    sums: GramSums
+    graph: Graph  # over the prepared rows of the view
+    sums: GramSums  # over all of them, for the labels of the problem
 
     def mixed_features(self, rows: np.ndarray) -> Any:
         """Mixed, normalised features of chosen rows, by their numbers.  (l,) → (l, r)."""
@@ -61,14 +53,7 @@ class View:
 
 @dataclass(frozen=True)
 class Problem(Generic[AnyLabels]):
-    """Graphs with labels on them: what a method learns from.
-
-    Attributes
-    ----------
-    views : tuple of View
-    labels : Labels or Targets
-    settings : AnswerSettings
-    """
+    """Graphs with labels on them: what a method learns from."""
 
     views: tuple[View, ...]
     labels: AnyLabels
@@ -132,18 +117,10 @@ class Problem(Generic[AnyLabels]):
 
 
 class Predictor(ABC):
-    """Turns a block of rows into what is written about them.
+    """Turns a block of rows into what is written about them."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in model files.
-    needs_rows : bool
-        Whether it looks at prepared rows beside their features.
-    """
-
-    kind: ClassVar[str]
-    needs_rows: bool = False
+    kind: ClassVar[str]  # its name in model files
+    needs_rows: bool = False  # whether it looks at prepared rows beside their features
 
     def expect(self, n_rows: int) -> None:  # noqa: B027  most have nothing to prepare
         """Be told how many rows will be asked about."""
@@ -154,20 +131,9 @@ class Predictor(ABC):
     ) -> tuple[Array, int]:
         """What is said of a block of rows.
 
-        Parameters
-        ----------
-        features : array of shape (b, p)
-            Normalised features.
-        rows : array or CSR matrix of shape (b, m)
-            Prepared rows, where they are needed.
-        own : OwnLabels, optional
-            The labels of the block's rows, where these are training rows.
-
-        Returns
-        -------
-        outputs : array of shape (b, c)
-        n_unreached : int
-            Rows that no label reaches.
+        ``features``: (b, p): normalised features; ``rows``: (b, m): prepared rows, where they are
+        needed; ``own``: the labels of the block's rows, where these are training rows;
+        ``outputs``: (b, c): ``n_unreached``: rows that no label reaches.
         """
 
     def finish(self, outputs: Array) -> Array:
@@ -199,50 +165,28 @@ class Predictor(ABC):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What is said of labelled rows without their own labels.
+    """What is said of labelled rows without their own labels."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (l,)
-        Row numbers, increasing: the labelled rows, or a random part of many.
-    shares : ndarray of shape (l, c)
-        Class probabilities; NaN where a row was its class's only one, or nothing could be held out.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (l,): row numbers, increasing: the labelled rows, or a random part of many
+    # (l, c): class probabilities; NaN where a row was its class's only one, or nothing could be
+    # held out
     shares: np.ndarray
 
 
 @dataclass(frozen=True)
 class LearnResult:
-    """The answer that was learnt, and what was found on the way.
-
-    Attributes
-    ----------
-    answer : Predictor
-    report : dict
-        What was chosen.
-    n_iter : int
-        Iterations of the solver.
-    held_out : HeldOut or None
-        None where the method holds no labels out.
-    """
+    """The answer that was learnt, and what was found on the way."""
 
     answer: Predictor
-    report: dict[str, Any]
-    n_iter: int = 1
-    held_out: HeldOut | None = None
+    report: dict[str, Any]  # what was chosen
+    n_iter: int = 1  # iterations of the solver
+    held_out: HeldOut | None = None  # none where the method holds no labels out
 
 
 class Method(ABC):
-    """A way to learn an answer.
+    """A way to learn an answer."""
 
-    Attributes
-    ----------
-    unreached : str
-        What rows that no label reaches got, and what to do, for a warning.
-    """
-
+    # What rows that no label reaches got, and what to do, for a warning
     unreached: ClassVar[str] = (
         "they got the class prior. Label some of them, or rows near them: suggest() (biglp suggest)"
         " names rows that are worth a label."

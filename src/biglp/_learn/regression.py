@@ -32,27 +32,17 @@ MEMBERS = ("graph", "ridge", "mean")
 
 @dataclass(frozen=True)
 class RegressionPredictor(Predictor):
-    """Values of any rows.
+    """Values of any rows."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, q + 1)
-        Features times this are the sums of labels and, last, of their weights.
-    slopes, intercepts : ndarrays of shape (m, q) and (q,)
-        Ridge regression on the prepared rows, in units of the spread.
-    limits : ndarray of shape (2, q)
-        Least and largest label; a mean of labels is between them.
-    weights : ndarray of shape (2, q)
-        Weights of the graph and of ridge regression; the rest is the mean's.
-    mean, spread : ndarrays of shape (q,)
-        Mean and spread of the labels.
-    """
-
+    # (p, q + 1): features times this are the sums of labels and, last, of their weights
     coefficients: np.ndarray
+    # (m, q) and (q,): ridge regression on the prepared rows, in units of the spread
     slopes: np.ndarray
     intercepts: np.ndarray
-    limits: np.ndarray
+    limits: np.ndarray  # (2, q): least and largest label; a mean of labels is between them
+    # (2, q): weights of the graph and of ridge regression; the rest is the mean's
     weights: np.ndarray
+    # (q,): mean and spread of the labels
     mean: np.ndarray
     spread: np.ndarray
 

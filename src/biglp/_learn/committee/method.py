@@ -151,14 +151,8 @@ def appraise(
 ) -> dict[str, Any]:
     """Facts for the report.
 
-    Parameters
-    ----------
-    evidence : TrainingSet
-    trained : list of Trained
-        The members behind the answer's models, in their order.
-    answer : CommitteePredictor
-    held_out : ndarray of shape (l, c)
-        Class probabilities of the labelled rows without their own labels; NaN where unknown.
+    ``trained``: the members behind the answer's models, in their order; ``held_out``: (l, c);
+    Class probabilities of the labelled rows without their own labels; NaN where unknown.
     """
     problem = evidence.problem
     labels, seed = problem.labels, problem.settings.seed
@@ -197,17 +191,8 @@ def graph_helped(found: np.ndarray, without: np.ndarray, truth: np.ndarray) -> b
     Labels that only one of the two finds are like tosses of a coin where neither is better: a
     difference within the spread of so many tosses is none.
 
-    Parameters
-    ----------
-    found, without : ndarrays of shape (l, c)
-        Class probabilities with the graph and without; NaN where unknown.
-    truth : ndarray of shape (l, c)
-        w·Y.
-
-    Returns
-    -------
-    helped : bool or None
-        None: no difference.
+    ``found, without``: (l, c): class probabilities with the graph and without; NaN where unknown;
+    ``truth``: (l, c): w·Y; ``helped``: none: no difference.
     """
     known = np.isfinite(found).all(axis=1) & np.isfinite(without).all(axis=1)
     likeliest = truth[known].argmax(axis=1)

@@ -43,17 +43,10 @@ DISTANCES = 1 << 20
 
 @dataclass(frozen=True)
 class Nearest(MemberModel):
-    """Labelled rows that vote on rows near them.
+    """Labelled rows that vote on rows near them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (v, m)
-    votes : ndarray of shape (v, c)
-        Their rows of w·Y.
-    """
-
-    rows: np.ndarray
-    votes: np.ndarray
+    rows: np.ndarray  # (v, m)
+    votes: np.ndarray  # (v, c): their rows of w·Y
 
     def logits(self, asked: Asked) -> Array:
         """Ask the labelled rows near each row."""
