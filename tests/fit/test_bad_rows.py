@@ -7,7 +7,7 @@ from scipy import sparse
 from biglp._core.errors import (
     BadRowsError,
 )
-from biglp._rows.source import sample_indices
+from biglp._rows import Sample, as_source
 from helpers import automatic, blobs, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")
@@ -29,9 +29,10 @@ class TestRowsThatAreNotNumbers:
     @pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
     @pytest.mark.parametrize("factor", FACTORS)
     def test_also_in_rows_outside_every_sample(self, factor, landmarks, monkeypatch):
-        monkeypatch.setattr("biglp._graph.factor.SAMPLE_ROWS", 50)
+        for size in ("SAMPLE_ROWS", "LEAST", "MOST"):
+            monkeypatch.setattr(f"biglp._rows.sample.{size}", 50)
         X, y, _ = blobs(n=2000, features=3)
-        sampled = np.union1d(sample_indices(2000, 50, 0), sample_indices(2000, 800, 0))
+        sampled = Sample(as_source(X), X.dtype, 0, 800).rows(800)
         outside = np.setdiff1d(np.arange(2000), sampled)[:3]
         X[outside, 1] = np.nan
         places = ", ".join(map(str, outside))

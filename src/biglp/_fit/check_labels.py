@@ -35,12 +35,8 @@ def fit_and_check(pipeline: Pipeline, prepared: Prepared, labels: Labels) -> Lab
 def check_labels(problem: Problem[Labels], held_out: HeldOut | None) -> LabelDoubts:
     """Judge every label that another label of its classes is left without.
 
-    Parameters
-    ----------
-    problem : Problem
-        The graph of a fit, with its labels.
-    held_out : HeldOut or None
-        What the fit says of labelled rows without their own labels.
+    ``problem``: the graph of a fit, with its labels; ``held_out``: what the fit says of labelled
+    rows without their own labels.
     """
     return find_doubts(problem.labels, all_held_out(problem, held_out))
 
@@ -111,6 +107,6 @@ def _said_of(problem: Problem[Labels], answer: Predictor, rows: np.ndarray) -> n
     for start in range(0, len(rows), ROWS_AT_ONCE):
         part = rows[start : start + ROWS_AT_ONCE]
         features = problem.graph.features_of(part).astype(source.dtype)
-        taken = to_numpy(source.take(part)) if answer.needs_rows else None
+        taken = to_numpy(problem.graph.take(part)) if answer.needs_rows else None
         found.append(to_numpy(answer.outputs(features, taken)[0]))
     return np.concatenate(found)

@@ -29,10 +29,10 @@ from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import Sample, SampleSpectrum
+from biglp._fit.sample import SampleSpectrum, SpectralSample
 from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor
+from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows.source import row_noise, sample_indices
 
 # --------------------------------------------------------------------------------------------------
@@ -67,25 +67,15 @@ ROWS_AT_ONCE = 500
 def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     """Choose rows to label first, those of the largest clusters first.
 
-    Parameters
-    ----------
-    graph : Graph
-    n : int
-        How many rows; all when there are fewer.
-    seed : int
-
-    Returns
-    -------
-    rows : ndarray of shape (n,)
-        Row numbers, each once.
+    ``n``: how many rows; all when there are fewer; ``rows``: (n,): row numbers, each once.
     """
     n_rows = graph.source.n_rows
     n = min(positive_integer("n", n), n_rows)
     source = graph.source
     fitting = SAMPLE_BYTES // (source.n_features * source.dtype.itemsize)
     size = TYPICAL_SAMPLE if source.is_sparse else min(TYPICAL_SAMPLE, max(fitting, LEAST_SAMPLE))
-    sample = Sample.of(graph, size, seed)
-    prepared = to_numpy(graph.source.take(sample.rows))
+    sample = SpectralSample.of(graph, size)
+    prepared = to_numpy(graph.sample_rows(size))
     places = graph.engine.once(lambda: _central_rows(sample, prepared, min(n, MOST_CLUSTERS), seed))
     chosen = sample.rows[places]
     if len(chosen) < n:  # fewer clusters than rows are wanted
@@ -95,7 +85,7 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
     return chosen
 
 
-def _central_rows(sample: Sample, prepared: Any, n: int, seed: int) -> np.ndarray:
+def _central_rows(sample: SpectralSample, prepared: Any, n: int, seed: int) -> np.ndarray:
     """Places in a sample of one row a cluster, at most n."""
     with one_blas_thread():
         directions = sample.directions(ALPHA)
@@ -116,20 +106,9 @@ def clustered(
 ) -> tuple[np.ndarray, np.ndarray]:
     """k-means of a few thousand vectors: the best of several starts.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (m, q)
-    n : int
-        Clusters; fewer are found where there are fewer distinct vectors.
-    seed : int
-    starts : int
-        Starts, at most.
-
-    Returns
-    -------
-    clusters : ndarray of shape (m,)
-    squared : ndarray of shape (m,)
-        Squared distance of each vector to its centre.
+    ``vectors``: (m, q): ``n``: clusters; fewer are found where there are fewer distinct vectors;
+    ``starts``: starts, at most; ``clusters``: (m,): ``squared``: (m,): squared distance of each
+    vector to its centre.
     """
     trials = [
         _lloyd(vectors, _start(vectors, n, np.random.default_rng((seed, start))))
@@ -217,64 +196,35 @@ NEXT_ROUND = 1_000_003
 
 @dataclass(frozen=True)
 class Pool:
-    """Rows to choose from.
-
-    Attributes
-    ----------
-    graph : Graph
-    answer : Predictor
-        What the model says of them.
-    labels : Labels or None
-        Labelled rows of the graph, which are not suggested.
-    known : ndarray or CSR matrix of shape (l, p), optional
-        Normalised features of labelled rows that are not in the graph.
-    first : sequence of int
-        Rows that come first: some of a group that is unlike all labelled rows.
-    said : ndarray of shape (n, c), optional
-        What the answer says of every row, where that is known; else a sweep finds it.
-    spectrum : SampleSpectrum, optional
-        :func:`pool_spectrum` of the graph, which does not depend on labels.
-    """
+    """Rows to choose from."""
 
     graph: Graph
-    answer: Predictor
-    labels: Labels | None = None
-    known: Any = None
+    answer: Predictor  # what the model says of them
+    labels: Labels | None = None  # labelled rows of the graph, which are not suggested
+    known: Any = None  # (l, p): normalised features of labelled rows that are not in the graph
+    # Rows that come first: some of a group that is unlike all labelled rows
     first: Sequence[int] = ()
+    # (n, c): what the answer says of every row, where that is known; else a sweep finds it
     said: np.ndarray | None = None
+    # :func:`pool_spectrum` of the graph, which does not depend on labels
     spectrum: SampleSpectrum | None = None
 
     def known_features(self, seed: int) -> Any:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
         if self.labels is None or len(self.labels.rows) == 0:
             return self.known
-        part = sample_indices(len(self.labels.rows), MOST_LABELLED, seed)
-        return self.graph.features_of(self.labels.rows[part])
+        return self.graph.features_of(part_of_labels(self.labels, MOST_LABELLED, seed).rows)
 
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Rows to label next, the most helpful first.
+    """Rows to label next, the most helpful first."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Row numbers.
-    doubts : ndarray of shape (n,)
-        1 − (p₁ − p₂) of the two likeliest classes.
-    codes : ndarray of shape (n,)
-        Class that each row has now.
-    confidence : ndarray of shape (n,)
-        Its probability.
-    n_unlabelled : int
-        Rows that there were to choose from.
-    """
-
-    rows: np.ndarray
-    doubts: np.ndarray
-    codes: np.ndarray
-    confidence: np.ndarray
-    n_unlabelled: int
+    rows: np.ndarray  # (n,): row numbers
+    doubts: np.ndarray  # (n,): 1 − (p₁ − p₂) of the two likeliest classes
+    codes: np.ndarray  # (n,): class that each row has now
+    confidence: np.ndarray  # (n,): its probability
+    n_unlabelled: int  # rows that there were to choose from
 
 
 def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
@@ -328,29 +278,21 @@ def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
 
 @dataclass(frozen=True)
 class SampleGraph(SampleSpectrum):
-    """The graph as a random sample of rows shows it.
+    """The graph as a random sample of rows shows it."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the sample.
-    doubts : ndarray of shape (m,)
-        Doubt about each row of the sample.
-    """
-
-    n_rows: int
-    doubts: np.ndarray
+    n_rows: int  # rows of the sample
+    doubts: np.ndarray  # (m,): doubt about each row of the sample
 
     @classmethod
     def of_pool(cls, pool: Pool, seed: int) -> SampleGraph:
         """Look at a sample of the pool."""
         source, answer = pool.graph.source, pool.answer
-        chosen = sample_indices(source.n_rows, POOL_SAMPLE, seed)
+        chosen = pool.graph.sample.rows(POOL_SAMPLE)
         if pool.said is not None and pool.spectrum is not None:
             found, probabilities = pool.spectrum, pool.said[chosen]
         else:
-            features = pool.graph.features_of(chosen)
-            rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
+            features = pool.graph.sample_features(POOL_SAMPLE)
+            rows = to_numpy(pool.graph.sample_rows(POOL_SAMPLE)) if answer.needs_rows else None
             probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
             found = SampleSpectrum.of(features, pool.graph)
         return cls(found.values, found.basis, len(chosen), doubt(probabilities))
@@ -373,10 +315,9 @@ class SampleGraph(SampleSpectrum):
         return Posterior.from_labels(self.values, self.n_rows, labelled)
 
 
-def pool_spectrum(graph: Graph, seed: int) -> SampleSpectrum:
+def pool_spectrum(graph: Graph) -> SampleSpectrum:
     """Leading eigenvectors of a graph, as the sample of a pool shows them."""
-    chosen = sample_indices(graph.source.n_rows, POOL_SAMPLE, seed)
-    return SampleSpectrum.of(graph.features_of(chosen), graph)
+    return SampleSpectrum.of(graph.sample_features(POOL_SAMPLE), graph)
 
 
 def doubt(probabilities: Any) -> np.ndarray:
@@ -394,26 +335,14 @@ def gumbel(uniform: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CandidateSearch:
-    """Finds the candidates of each block.
-
-    Attributes
-    ----------
-    features : Features
-    answer : Predictor
-    labelled : ndarray of shape (l,)
-        Rows that are no candidates, increasing.
-    scale : float
-        t of the chance min(1, t·u^a).
-    seed : int
-    first : ndarray of shape (f,)
-        Rows that are candidates whatever their doubt is, increasing.
-    """
+    """Finds the candidates of each block."""
 
     features: Features
     answer: Predictor
-    labelled: np.ndarray
-    scale: float
+    labelled: np.ndarray  # (l,): rows that are no candidates, increasing
+    scale: float  # t of the chance min(1, t·u^a)
     seed: int
+    # (f,): rows that are candidates whatever their doubt is, increasing
     first: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def candidates(self, block: Block) -> tuple[np.ndarray, ...]:

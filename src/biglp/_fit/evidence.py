@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import to_numpy
+from biglp._core.arrays import Rows, to_device, to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
 from biglp._fit.map import SAMPLE as MAP_SAMPLE
@@ -23,9 +23,9 @@ from biglp._fit.sample import DENSE_RANK, ROWS_PER_GROUP
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor
+from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows import Source
-from biglp._rows.source import among, sample_indices
+from biglp._rows.source import among
 
 # --------------------------------------------------------------------------------------------------
 # Rows of each class to look at: typical ones, doubtful ones, and labels that may be wrong.
@@ -50,56 +50,29 @@ VALUES_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Sampled:
-    """Rows, and what is said of them.
+    """Rows, and what is said of them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,)
-        Row numbers, increasing.
-    codes, others : ndarrays of shape (m,)
-        The likeliest class and the next.
-    confidence : ndarray of shape (m,)
-        Probability of the likeliest class.
-    units : ndarray of shape (m, q)
-        Unit vectors in leading directions of the graph; (m, 0) where they are not known.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (m,): row numbers, increasing
+    # (m,): the likeliest class and the next
     codes: np.ndarray
     others: np.ndarray
-    confidence: np.ndarray
+    confidence: np.ndarray  # (m,): probability of the likeliest class
+    # (m, q): unit vectors in leading directions of the graph; (m, 0) where they are not known
     units: np.ndarray
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows to look at.
+    """Rows to look at."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (s,)
-        Row numbers.
-    parts : ndarray of shape (s,)
-        Places in ``PARTS``.
-    codes : ndarray of shape (s,)
-        Class under which the row is shown: the likeliest, or the label that was given.
-    others : ndarray of shape (s,)
-        The next likely class, or the one that the other labels suggest.
-    shares : ndarray of shape (s,)
-        Confidence, or the probability that the label is wrong.
-    values : ndarray of shape (s, w)
-        The rows as they were given; of sparse ones the largest entries.
-    columns : ndarray of shape (s, w) or (0, 0)
-        Which features these entries are, where rows are sparse.
-    """
-
-    rows: np.ndarray
-    parts: np.ndarray
+    rows: np.ndarray  # (s,): row numbers
+    parts: np.ndarray  # (s,): places in ``PARTS``
+    # (s,): class under which the row is shown: the likeliest, or the label that was given
     codes: np.ndarray
-    others: np.ndarray
-    shares: np.ndarray
-    values: np.ndarray
-    columns: np.ndarray
+    others: np.ndarray  # (s,): the next likely class, or the one that the other labels suggest
+    shares: np.ndarray  # (s,): confidence, or the probability that the label is wrong
+    values: np.ndarray  # (s, w): the rows as they were given; of sparse ones the largest entries
+    columns: np.ndarray  # (s, w) or (0, 0): which features these entries are, where rows are sparse
 
     def with_values(self, source: Source) -> Examples:
         """Read what the rows hold."""
@@ -121,13 +94,7 @@ def choose_examples(
 ) -> Examples:
     """Choose rows of the largest classes; their values are not read yet.
 
-    Parameters
-    ----------
-    sampled : Sampled
-    n_classes : int
-    doubts : LabelDoubts or None
-        What is thought of the given labels.
-    seed : int
+    ``doubts``: what is thought of the given labels.
     """
     sizes = np.bincount(sampled.codes, minlength=n_classes)
     shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
@@ -214,26 +181,16 @@ MEMORY = 256 << 20
 
 @dataclass(frozen=True)
 class ReportSample:
-    """A sample of the unlabelled rows, and what is said of them.
+    """A sample of the unlabelled rows, and what is said of them."""
 
-    Attributes
-    ----------
-    codes, confidence : ndarrays of shape (m,)
-        The likeliest class of each row, and its probability.
-    places : ndarray of shape (m, 2)
-        Where the rows are on the map; (0, 2) where there is none.
-    labelled_codes, labelled_places : ndarrays of shape (l,) and (l, 2)
-        Some labelled rows.
-    examples : Examples
-        Rows of each class to look at.
-    """
-
+    # (m,): the likeliest class of each row, and its probability
     codes: np.ndarray
     confidence: np.ndarray
-    places: np.ndarray
+    places: np.ndarray  # (m, 2): where the rows are on the map; (0, 2) where there is none
+    # (l,) and (l, 2): some labelled rows
     labelled_codes: np.ndarray
     labelled_places: np.ndarray
-    examples: Examples
+    examples: Examples  # rows of each class to look at
 
     def state(self) -> dict[str, np.ndarray]:
         """Arrays from which :meth:`from_state` rebuilds it."""
@@ -251,27 +208,14 @@ class ReportSample:
 
 @dataclass(frozen=True)
 class EvidenceMaker:
-    """Looks at a sample of the rows.
-
-    Attributes
-    ----------
-    graph : Graph
-    answer : Predictor
-        What was learnt.
-    labels : Labels
-    doubts : LabelDoubts or None
-        What is thought of the labels.
-    seed : int
-    memory : int
-        Bytes that may be taken: fewer rows are looked at where that is little.
-    """
+    """Looks at a sample of the rows."""
 
     graph: Graph
-    answer: Predictor
+    answer: Predictor  # what was learnt
     labels: Labels
-    doubts: LabelDoubts | None = None
+    doubts: LabelDoubts | None = None  # what is thought of the labels
     seed: int = 0
-    memory: int = MEMORY
+    memory: int = MEMORY  # bytes that may be taken: fewer rows are looked at where that is little
 
     @classmethod
     def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> EvidenceMaker:
@@ -294,14 +238,17 @@ class EvidenceMaker:
     def _evidence(self) -> ReportSample:
         row_map = self._map()
         width = 0 if row_map is None else row_map.basis.shape[1]
-        rows = self._sample(width)
+        rows, stored = self._sample(width)
         codes, others = np.empty((2, len(rows)), dtype=np.int32)
         confidence = np.empty(len(rows), dtype=np.float32)
         units = np.empty((len(rows), width), dtype=np.float32)
         at_once = self._at_once()
         for start in range(0, len(rows), at_once):
             piece = slice(start, start + at_once)
-            taken = self.graph.source.take(rows[piece])
+            if stored is None:
+                taken = self.graph.source.take(rows[piece])
+            else:
+                taken = to_device(stored[piece], self.graph.source.device)
             features = self.graph.features_to_answer(rows[piece], taken)
             shares = self._shares(features, taken)
             best = np.argsort(-shares, axis=1, kind="stable")[:, :2]
@@ -321,15 +268,18 @@ class EvidenceMaker:
             examples=shown.with_values(self.graph.source.inner),
         )
 
-    def _sample(self, width: int) -> np.ndarray:
-        """Unlabelled rows, drawn at random."""
+    def _sample(self, width: int) -> tuple[np.ndarray, Rows | None]:
+        """Unlabelled rows of the sample, and what they hold where that is in memory."""
         source = self.graph.source
         a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
         size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
         if not source.inner.is_sparse:
             size = min(size, READ_BYTES // a_row)
-        drawn = sample_indices(source.n_rows, max(size, LEAST_SAMPLE), self.seed)
-        return drawn[~among(drawn, self.labels.rows)]
+        size, sample = max(size, LEAST_SAMPLE), self.graph.sample
+        drawn = sample.rows(size)
+        unlabelled = ~among(drawn, self.labels.rows)
+        stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
+        return drawn[unlabelled], stored
 
     def _at_once(self) -> int:
         source = self.graph.source
@@ -350,7 +300,7 @@ class EvidenceMaker:
             size //= 2
         if map_bytes(rank, 1, size) > self.memory:
             return None
-        return RowMap.of(self.graph, self.seed, size)
+        return RowMap.of(self.graph, size)
 
     def _shares(self, features: Any, taken: Any) -> np.ndarray:
         """Class probabilities of rows, as the last sweep finds them.  (b, c)."""
@@ -364,8 +314,7 @@ class EvidenceMaker:
         if row_map is None:
             nowhere = np.empty((0, 2), dtype=np.float32)
             return nowhere, np.empty(0, dtype=np.int64), nowhere
-        chosen = sample_indices(len(self.labels.rows), MOST_LABELLED, self.seed)
-        marked = self.labels.take(chosen)
+        marked = part_of_labels(self.labels, MOST_LABELLED, self.seed)
         known = _units(row_map, self.graph.features_of(marked.rows))
         found, beside = (
             ((each - row_map.centre) @ row_map.axes).astype(np.float32) for each in (units, known)

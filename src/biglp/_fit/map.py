@@ -1,7 +1,7 @@
 """A place on a map for every row: two leading directions of the graph.
 
 A random sample shows the graph's leading eigenvectors. A row becomes the unit vector ψ of its
-coordinates in them, each weighted as label spreading weights it (:class:`.sample_graph.Sample`),
+coordinates in them, each weighted as label spreading weights it (:class:`.sample.SpectralSample`),
 so that rows which labels spread between lie close together, and rows in sparse places lie no
 farther out than others. The map shows the two directions in which these vectors differ most:
 
@@ -20,7 +20,7 @@ import numpy as np
 from biglp._algebra.posterior import ALPHA
 from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import RANK, ROWS_PER_GROUP, Sample
+from biglp._fit.sample import RANK, ROWS_PER_GROUP, SpectralSample
 from biglp._graph.graph import Graph
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Predictor
@@ -42,26 +42,16 @@ def map_bytes(rank: int, n_threads: int, size: int = SAMPLE) -> int:
 
 @dataclass(frozen=True)
 class RowMap:
-    """From normalised features to places.
+    """From normalised features to places."""
 
-    Attributes
-    ----------
-    basis : ndarray of shape (p, q)
-        From features to weighted coordinates in the eigenvectors.
-    centre : ndarray of shape (q,)
-        Mean of the sample's unit vectors.
-    axes : ndarray of shape (q, 2)
-        Directions of the map.
-    """
-
-    basis: np.ndarray
-    centre: np.ndarray
-    axes: np.ndarray
+    basis: np.ndarray  # (p, q): from features to weighted coordinates in the eigenvectors
+    centre: np.ndarray  # (q,): mean of the sample's unit vectors
+    axes: np.ndarray  # (q, 2): directions of the map
 
     @classmethod
-    def of(cls, graph: Graph, seed: int, size: int = SAMPLE) -> RowMap:
+    def of(cls, graph: Graph, size: int = SAMPLE) -> RowMap:
         """Find the directions, from a sample of so many rows."""
-        sample = Sample.of(graph, size, seed)
+        sample = SpectralSample.of(graph, size)
         weights = np.sqrt(1.0 - ALPHA * sample.spectrum.values)
 
         def found() -> RowMap:
@@ -98,13 +88,7 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MappedPredictor:
-    """An answer with the places of the rows in two more columns.
-
-    Attributes
-    ----------
-    inner : Predictor
-    row_map : RowMap
-    """
+    """An answer with the places of the rows in two more columns."""
 
     inner: Predictor
     row_map: RowMap

@@ -18,7 +18,7 @@ Only a sample of rows is read: no sweep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +31,12 @@ from biglp._core.arrays import Rows, is_torch, namespace, squared_norms, to_nump
 from biglp._core.errors import BigLPWarning, DriftWarning, UnlikeLabelsWarning
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
-from biglp._fit.sample import Sample
+from biglp._fit.sample import SpectralSample
 from biglp._graph.graph import Graph, float64_features
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
 from biglp._learn.base import SAMPLE, Predictor, Problem
 from biglp._rows import PreparedRows, Source
-from biglp._rows.source import sample_indices
 
 # --------------------------------------------------------------------------------------------------
 # Whether new rows are like the training rows: far rows, and what is said of them.
@@ -66,29 +65,31 @@ NAMED = 5
 
 def usual_distance(graph: Graph) -> float | None:
     """Distance from the landmarks that nearly all training rows keep; None without landmarks."""
-    distances = _distances(graph)
-    return None if distances is None else float(np.quantile(distances, USUAL))
+    if getattr(graph.factor, "landmarks", None) is None:
+        return None
+    sample, source = graph.sample_rows(SAMPLE), graph.source
+    together = source.device != "cpu" or (
+        not source.is_sparse and 8 * sample.shape[0] * source.n_features <= TOGETHER_BYTES
+    )
+    at_once = sample.shape[0] if together else ROWS_EACH
+    starts = range(0, sample.shape[0], at_once)
+    distances = _distances(graph, (sample[start : start + at_once] for start in starts))
+    return float(np.quantile(distances, USUAL))
 
 
 def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
     """Share of new rows that are farther from the landmarks than the training rows were."""
-    distances = None if usual is None else _distances(graph)
-    if distances is None or usual is None:
+    if usual is None or getattr(graph.factor, "landmarks", None) is None:
         return {}
+    distances = _distances(graph, _some_rows(graph.source))
     return {"far_rows": round(float((distances > usual).mean()), 6)}
 
 
 def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[str, Any]:
     """Compare new rows with the training rows: columns of a table, and distances.
 
-    Parameters
-    ----------
-    graph : Graph
-        The new rows, tied to the landmarks.
-    source : Source
-        The new rows as they were opened.
-    report : dict
-        That of the fit.
+    ``graph``: the new rows, tied to the landmarks; ``source``: the new rows as they were opened;
+    ``report``: that of the fit.
     """
     return {**source.compare_columns(), **far_rows(graph, report.get("usual_distance"))}
 
@@ -141,17 +142,15 @@ def _some_rows(source: PreparedRows) -> Iterator[Rows]:
         yield namespace(together[0]).concatenate(together)
 
 
-def _distances(graph: Graph) -> np.ndarray | None:
-    """Distance of some rows from a landmark near them."""
-    landmarks = getattr(graph.factor, "landmarks", None)
-    if landmarks is None:
-        return None
+def _distances(graph: Graph, pieces: Iterable[Rows]) -> np.ndarray:
+    """Distance of rows from a landmark near them."""
+    landmarks = graph.factor.landmarks  # type: ignore[attr-defined]
     count = min(NEAREST, len(landmarks))
     compared: Rows = None
     parts = []
     with one_blas_thread():  # several wait for each other where other programs are at work
-        for some in _some_rows(graph.source):
-            rows = some.double() if is_torch(some) else some.astype(np.float64)
+        for piece in pieces:
+            rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
             if compared is None:
                 compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
                 compared = compared.astype(np.float64)
@@ -187,18 +186,10 @@ EXAMPLES = 4
 
 @dataclass(frozen=True)
 class UnlikeLabels:
-    """A group of rows that is unlike all labelled rows.
+    """A group of rows that is unlike all labelled rows."""
 
-    Attributes
-    ----------
-    share : float
-        Share of all rows that is in the group, estimated from a sample.
-    rows : list of int
-        Some rows of it, unlike each other.
-    """
-
-    share: float
-    rows: list[int]
+    share: float  # share of all rows that is in the group, estimated from a sample
+    rows: list[int]  # some rows of it, unlike each other
 
     def report(self) -> dict[str, Any]:
         """JSON values for the report."""
@@ -208,11 +199,7 @@ class UnlikeLabels:
 def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | None:
     """Look for rows that are unlike all labels; None when there is no such group.
 
-    Parameters
-    ----------
-    problem : Problem
-    answer : Predictor
-        What was learnt from the labels.
+    ``answer``: what was learnt from the labels.
     """
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
     n_rows = graph.source.n_rows
@@ -221,10 +208,9 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | No
     if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
     with one_blas_thread():
-        rows = sample_indices(n_rows, SAMPLE, seed)
         features = float64_features(problem.sample_features)
-        sample = Sample.among(graph, rows, features, LEADING)
-        looked_at = to_numpy(graph.source.take(rows)) if answer.needs_rows else None
+        sample = SpectralSample.among(graph, graph.sample.rows(SAMPLE), features, LEADING)
+        looked_at = to_numpy(problem.sample_rows) if answer.needs_rows else None
         outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), looked_at)
         called = largest_column(to_numpy(outputs))
         part = problem.part_of_labels(MOST_LABELS)
@@ -243,7 +229,7 @@ def unlike_warning(found: dict[str, Any]) -> UnlikeLabelsWarning:
 
 
 def _group(
-    sample: Sample, called: np.ndarray, codes: np.ndarray, known: np.ndarray, seed: int
+    sample: SpectralSample, called: np.ndarray, codes: np.ndarray, known: np.ndarray, seed: int
 ) -> UnlikeLabels | None:
     """Compare the given labels with such as are drawn again."""
     with one_blas_thread():
@@ -300,13 +286,13 @@ def _drawn(
     return np.concatenate(parts, axis=1)
 
 
-def _before(sample: Sample) -> np.ndarray:
+def _before(sample: SpectralSample) -> np.ndarray:
     """Variance of each row before any label.  (m,)."""
     stiffness = 1.0 - ALPHA * sample.spectrum.values
     return np.einsum("ij,ij->i", sample.rotated / stiffness, sample.rotated)
 
 
-def _open(sample: Sample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _open(sample: SpectralSample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Share of each row's variance that labels leave open.  (..., l, q) → (..., m)."""
     after = Posterior.from_labels(sample.spectrum.values, len(sample.rows), known).variances(
         sample.rotated

@@ -67,11 +67,7 @@ def tasks_beside(engine: Engine, source: PreparedRows) -> Iterator[Beside]:
     The latter with one thread, with rows so wide that a sample of them takes much memory, on a
     card, and where processes share the work, which have to agree on the order of all they do.
 
-    Parameters
-    ----------
-    engine : Engine
-    source : PreparedRows
-        The rows that tasks fetch a sample of.
+    ``source``: the rows that tasks fetch a sample of.
     """
     sample = SAMPLE * source.dtype.itemsize * max(source.n_features, source.n_input_features)
     alone = min(engine.n_threads, engine.most_at_once) < 2 or not engine.shares_memory
@@ -110,27 +106,14 @@ def learn(problem: Problem[Any]) -> LearnResult:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves behind besides the answers in its sink.
-
-    Attributes
-    ----------
-    model : Model
-    problem : Problem
-        What later labels start from.
-    plan : Plan
-    answered : Answered
-    n_iter : int
-        Iterations of the solver.
-    held_out : HeldOut or None
-        What is said of labelled rows without their own labels.
-    """
+    """What a fit leaves behind besides the answers in its sink."""
 
     model: Model
-    problem: Problem[Any]
+    problem: Problem[Any]  # what later labels start from
     plan: Plan
     answered: Answered
-    n_iter: int
-    held_out: HeldOut | None = None
+    n_iter: int  # iterations of the solver
+    held_out: HeldOut | None = None  # what is said of labelled rows without their own labels
 
     def warnings(self) -> list[BigLPWarning]:
         """What the user should know about a fit that went through."""
@@ -159,19 +142,11 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The steps of a fit, with what all of them need.
-
-    Attributes
-    ----------
-    engine : Engine
-    settings : Settings
-    checkpoint : Checkpoint
-        Keeps finished steps.
-    """
+    """The steps of a fit, with what all of them need."""
 
     engine: Engine
     settings: Settings
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)  # keeps finished steps
 
     def fit(self, source: Source, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Fit a model and write the answers of all training rows to a sink."""
@@ -188,16 +163,9 @@ class Pipeline:
     ) -> Prepared:
         """Check what can be checked, then choose scaling, memory plan and blocks.
 
-        Parameters
-        ----------
-        source : Source
-        labels : Labels or Targets
-        *parts : callables
-            The ``cost`` of what takes memory or time beside rows, graph and method: the sink.
-        places : bool
-            Whether rows get places on a map, which takes memory too.
-        n_rows : int, optional
-            Rows of all, where these are a part on which a fit of all is tried.
+        ``*parts``: the ``cost`` of what takes memory or time beside rows, graph and method: the
+        sink; ``places``: whether rows get places on a map, which takes memory too; ``n_rows``:
+        Rows of all, where these are a part on which a fit of all is tried.
         """
         graph = self.settings.graph
         kind = FACTORS[graph.factor]
@@ -299,10 +267,12 @@ class Pipeline:
         settings = replace(self.settings.graph, device=rows.source.device)
         kind = FACTORS[settings.factor]
         if issubclass(kind, OwnGraph):
-            return kind.fit(rows, settings)
+            graph = kind.fit(rows, settings)
+            rows.sample.let_go()
+            return graph
         with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
             factor = kind.fit_or_resume(rows, settings, self.checkpoint)
-        rows = replace(rows, drawn=None)  # the sample has done its work
+        rows.sample.let_go()
         factor.store = choose_store(factor, rows.source, plan)
         return Graph.from_factor(rows, factor, self.checkpoint)
 
@@ -340,9 +310,7 @@ class Pipeline:
         answer: Answerer = learnt.answer
         learnt.answer.expect(problem.labels.n_rows)
         if sink.wants_places:
-            answer = MappedPredictor(
-                learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed)
-            )
+            answer = MappedPredictor(learnt.answer, RowMap.of(problem.graph))
         return problem.graph.answer(
             answer,
             sink,

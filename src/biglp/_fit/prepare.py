@@ -21,11 +21,17 @@ from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.plan import Plan, plan_fit
 from biglp._graph import FACTORS
-from biglp._graph.factor import Factor, TrainingRows, draw_sample
+from biglp._graph.factor import (
+    ROWS_PER_LANDMARK,
+    Factor,
+    TrainingRows,
+    prepared_bytes,
+)
 from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows import PreparedRows, Source, working_dtype
+from biglp._rows.sample import Sample, kept_rows
 from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
@@ -36,19 +42,10 @@ SMALLER = 4
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows that are ready, and the plan by which they were cut.
+    """Rows that are ready, and the plan by which they were cut."""
 
-    Attributes
-    ----------
-    source : Source
-        The rows as they are.
-    views : tuple of TrainingRows
-        What was made of them.
-    plan : Plan
-    """
-
-    source: Source
-    views: tuple[TrainingRows, ...]
+    source: Source  # the rows as they are
+    views: tuple[TrainingRows, ...]  # what was made of them
     plan: Plan
 
     @property
@@ -102,22 +99,15 @@ def prepare(
 ) -> Prepared:
     """Choose precision, learn the chain of transforms, and cut into blocks.
 
-    Parameters
-    ----------
-    engine : Engine
-    source : Source
-        The rows as they are.
-    labels : Labels or Targets
-    settings : Settings
-    checkpoint : Checkpoint
-    *parts : callables
-        The ``cost`` of what takes memory or time beside rows, graph and method.
-    n_rows : int, optional
-        Rows of all, where these are a part on which a fit of all is tried: the plan is that of all.
+    ``source``: the rows as they are; ``*parts``: the ``cost`` of what takes memory or time beside
+    rows, graph and method; ``n_rows``: rows of all, where these are a part on which a fit of all
+    is tried: the plan is that of all.
     """
     dtype, seed = working_dtype(source.dtype), settings.graph.seed
     settings = on_device(settings, source, engine, n_rows)
-    drawn: Rows | None = None
+    graph, kind = settings.graph, FACTORS[settings.graph.factor]
+    rank = kind.rank_for(graph, n_rows or source.n_rows, source.n_features)
+    sample = Sample(source, dtype, seed, ROWS_PER_LANDMARK * rank)
 
     def size_of(values: float) -> Size:
         return Size(
@@ -134,8 +124,7 @@ def prepare(
         )
 
     def learn() -> dict[str, np.ndarray]:
-        nonlocal drawn
-        drawn = draw_sample(source, dtype, seed)
+        drawn = sample.raw()
         if not np.isfinite(drawn.data if sparse.issparse(drawn) else drawn).all():
             explain_bad_rows(source)
         values = values_per_row(drawn)
@@ -150,8 +139,9 @@ def prepare(
     engine.limit_threads(plan.workers)
     stay = plan.gpu is not None and plan.gpu.rows > 0
     prepared = PreparedRows(source, dtype, chain, settings.graph.device, stay)
+    sample.chain, sample.n_kept = chain, kept_rows(source.n_rows, prepared_bytes(size))
     blocks = cut_rows(prepared, plan.rows_each)
-    return Prepared(source, (TrainingRows(engine, prepared, blocks, seed, drawn),), plan)
+    return Prepared(source, (TrainingRows(engine, prepared, blocks, sample),), plan)
 
 
 def on_device(
@@ -190,14 +180,8 @@ def learn_chain(
 ) -> Chain:
     """Learn from a sample what is done to rows.
 
-    Parameters
-    ----------
-    sample : array or CSR matrix
-    settings : GraphSettings
-    size : Size
-        Size of the problem, for transforms that depend on it.
-    words_from : int, optional
-        First feature that is a count of a word, where the source says so.
+    ``size``: size of the problem, for transforms that depend on it; ``words_from``: first feature
+    that is a count of a word, where the source says so.
     """
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features

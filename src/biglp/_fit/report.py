@@ -57,11 +57,7 @@ class Report(dict[str, Any]):
 def about_method(report: Mapping[str, Any], given: Mapping[str, int] | None = None) -> str:
     """One line on what was chosen, and on the labels that it finds beside the simplest answer.
 
-    Parameters
-    ----------
-    report : mapping
-    given : mapping, optional
-        Labels of each class.
+    ``given``: labels of each class.
     """
     parts = [str(report["factor"])] if "factor" in report else []
     if "landmarks" in report:

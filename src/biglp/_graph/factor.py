@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,15 +25,10 @@ from biglp._core.size import TORCH, Cost, Size
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.stores import FeatureStore, NoStore, Packed
-from biglp._rows import PreparedRows, Source
-from biglp._rows.source import sample_rows
-from biglp._transforms.project import PROJECT_ABOVE, text_bytes
+from biglp._rows import PreparedRows
+from biglp._rows.sample import NAMED_BYTES, SAMPLE_BYTES, SAMPLE_ROWS, Sample, kept_rows
+from biglp._transforms.project import text_bytes
 
-SAMPLE_ROWS = 20_000
-SAMPLE_BYTES = 16 << 20
-"""Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
-WIDE_SAMPLE_ROWS = 2000
-"""Rows behind them where there are hundreds of features: more would take longer than a sweep."""
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
 DEVICE_ANSWERS = 16
@@ -181,12 +175,14 @@ class Factor(FeatureMap):
             # The sample stays sparse; its parts are weighed, transposed and projected.
             fitting += 2 * min(SAMPLE_ROWS, n_rows) * a_row
             fitting += text_bytes(size.n_features, size.directions)
+        prepared = prepared_bytes(size)
+        kept = int(kept_rows(n_rows, prepared) * prepared) + NAMED_BYTES
         sweep = SWEEP_ENTRY * n_rows * rank
         seconds = {} if cls.unit_degrees else {"degrees": sweep / 4}
         return cls.sweep_cost(size, settings.device)._replace(
             libraries=TORCH if settings.device != "cpu" else {},
             fitting=fitting,
-            fixed=8 * square + chosen,
+            fixed=8 * square + chosen + kept,
             sums=square,
             stored_row=rank * size.dtype.itemsize,
             gpu=3 * square,
@@ -202,23 +198,10 @@ class TrainingRows:
     engine: Engine
     source: PreparedRows  # scaled rows in the type of the arithmetic
     blocks: Sequence[Block]
-    seed: int
-    drawn: Rows | None = None  # the sample before it is scaled; None in a run that is resumed
+    sample: Sample
     view: str = "rows"  # name of this view of the rows in checkpoints and model files
 
-    @cached_property
-    def sample(self) -> Rows:
-        """Scaled rows behind the automatic bandwidth."""
-        drawn = self.drawn
-        if drawn is None:
-            drawn = draw_sample(self.source.inner, self.source.dtype, self.seed)
-        return self.source.chain.apply(drawn)
 
-
-def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
-    """Draw the rows behind the scaling and the automatic bandwidth, unscaled."""
-    size = SAMPLE_ROWS
-    if not source.is_sparse:
-        size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
-        size = min(size, WIDE_SAMPLE_ROWS) if source.n_features >= PROJECT_ABOVE else size
-    return sample_rows(PreparedRows(source, dtype), size, seed)
+def prepared_bytes(size: Size) -> float:
+    """Bytes of a row of the sample behind the chain."""
+    return size.directions * size.dtype.itemsize or size.row_bytes

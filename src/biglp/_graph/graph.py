@@ -25,7 +25,7 @@ from scipy import sparse
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System, is_sparse_rank, take_apart
 from biglp._compiled import column_sums, compiled_blocks, gram_matrix
-from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_numpy
+from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_device, to_numpy
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint, Journal, Tally
@@ -35,7 +35,8 @@ from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._output import Sink
 from biglp._rows import PreparedRows
-from biglp._rows.source import sample_indices, sample_rows
+from biglp._rows.sample import Sample
+from biglp._rows.source import take_rows
 
 SAMPLED_AT_ONCE = 2000
 """Rows of a sample whose features are held."""
@@ -49,6 +50,7 @@ class Graph:
     source: PreparedRows
     blocks: Sequence[Block]
     features: Features
+    sample: Sample
     view: str = "rows"  # name of this view of the rows
     # Whether its rows are similarities between pairs of rows, of which none can be shown.
     pairwise: ClassVar[bool] = False
@@ -69,7 +71,7 @@ class Graph:
             degrees = (checkpoint or Checkpoint()).step(f"{rows.view}-degrees", sweep)
             normalisation = Normalisation(degrees["column_sums"], n_rows, factor.mixing)
         features = Features(factor, normalisation)
-        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.sample, rows.view)
 
     @property
     def factor(self) -> FeatureMap:
@@ -120,12 +122,34 @@ class Graph:
     def features_of(self, rows: np.ndarray) -> Any:
         """Normalised features of rows by number, increasing, before mixing.  (l,) → (l, p)."""
         if not self.keeps_features:  # a few rows, wherever they are: not worth a sweep
-            return float64_features(self.features.of_rows(self.source.take(rows)))
+            return float64_features(self.features.of_rows(self.take(rows)))
         bounds = np.searchsorted(rows, [block.start for block in self.blocks] + [rows.max() + 1])
         holding = [block for block, n in zip(self.blocks, np.diff(bounds), strict=True) if n > 0]
         function = partial(self.features.of_chosen, rows=rows)
         parts = self.engine.map_blocks(function, holding, label="labelled rows")
         return sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Prepared rows by increasing numbers, from memory where they are there.  (l,) → (l, m)."""
+        stored = self.sample.take(rows)
+        if stored is not None:
+            return to_device(stored, self.source.device)
+        taken = self.source.take(rows)
+        if self.source.device == "cpu":
+            self.sample.remember(rows, taken)
+        return taken
+
+    def sample_rows(self, n: int) -> Rows:
+        """The first n rows of the sample, prepared.  (n, m)."""
+        if self.sample.keeps(n):
+            return to_device(self.sample.prepared(n), self.source.device)
+        return take_rows(self.source, self.sample.rows(n))
+
+    def sample_features(self, n: int) -> Any:
+        """Normalised features of the first n rows of the sample, in float64.  (n, p)."""
+        if self.keeps_features:
+            return self.features_of(self.sample.rows(n))
+        return float64_features(self.features.of_rows(self.sample_rows(n)))
 
     def features_to_answer(self, rows: np.ndarray, taken: Rows) -> Array:
         """Normalised features of rows, by number and prepared, as the last sweep has them."""
@@ -133,12 +157,11 @@ class Graph:
             return self.features_of(rows).astype(self.source.dtype)
         return self.features.of_rows(taken)
 
-    def sample_products(self, size: int, seed: int, matrix: np.ndarray) -> np.ndarray:
-        """Normalised features of a random sample of rows, times a matrix.  (p, q) → (b, q)."""
+    def sample_products(self, size: int, matrix: np.ndarray) -> np.ndarray:
+        """Normalised features of the first rows of the sample, times a matrix.  (p, q) → (b, q)."""
         if self.keeps_features:
-            chosen = sample_indices(self.source.n_rows, size, seed)
-            return np.asarray(self.features_of(chosen) @ matrix)
-        sample = sample_rows(self.source, size, seed)
+            return np.asarray(self.sample_features(size) @ matrix)
+        sample = self.sample_rows(size)
         parts = []
         for start in range(0, sample.shape[0], SAMPLED_AT_ONCE):
             features = self.features.of_rows(sample[start : start + SAMPLED_AT_ONCE])

@@ -24,7 +24,6 @@ from biglp._graph.factor import ROWS_PER_LANDMARK, Factor, TrainingRows
 from biglp._graph.kernels import DEVICE_CELLS, check_bandwidth, nearest_landmarks
 from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
 from biglp._rows import PreparedRows, Source, as_source
-from biglp._rows.source import sample_rows
 from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20
@@ -73,15 +72,16 @@ class LandmarkFactor(Factor):
         k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
         landmarks = choose_landmarks(rows, settings.landmarks, k)
         options = cls.options(settings)
+        sample = rows.sample.prepared(rows.sample.ends[0])
         if settings.bandwidth is not None:
-            sigma = check_bandwidth(settings.bandwidth, rows.sample)
+            sigma = check_bandwidth(settings.bandwidth, sample)
         else:
             share = settings.factor_params.get("bandwidth_factor")
             # The farthest landmark that a row is tied to tells the bandwidth.
-            sigma = landmark_spacing(rows.sample, landmarks, options.get("n_nearest", 1))
+            sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1))
             sigma = (cls.spacing_share if share is None else share) * sigma
             if share is not None:
-                check_bandwidth(sigma, rows.sample, share)
+                check_bandwidth(sigma, sample, share)
         factor = cls(landmarks, sigma, **options)
         if not source.is_sparse and source.device == "cpu":
             size = (source.n_rows, source.n_features, len(landmarks))
@@ -145,7 +145,7 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps over
     all rows as the paper does, "random" takes rows; else ``strategy`` is an array of landmarks.
     """
-    engine, source, seed = rows.engine, rows.source, rows.seed
+    engine, source, seed = rows.engine, rows.source, rows.sample.seed
     if not isinstance(strategy, str):
         return _distinct(_given(strategy, source))
     if strategy not in STRATEGIES:
@@ -161,11 +161,11 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         )
         k = source.n_rows
     if strategy == "random":
-        chosen = to_dense(sample_rows(source, k, seed))
+        chosen = to_dense(rows.sample.prepared(k))
         check_finite(squared_norms(chosen))
         return _distinct(chosen)
     n_threads = min(engine.n_threads, engine.most_at_once)
-    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed, n_threads))
+    sample = rows.sample.prepared(ROWS_PER_LANDMARK * k, n_threads)
     start = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)

@@ -151,7 +151,7 @@ class OwnGraph(Graph):
         ties = Ties(degrees)
         ties.normalise(graph, ties.roots)
         features = OwnFeatures(ties, Normalisation(None, rows.source.n_rows), graph)
-        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.sample, rows.view)
 
     @staticmethod
     def from_state(state: dict[str, np.ndarray]) -> Ties:

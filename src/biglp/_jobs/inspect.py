@@ -419,13 +419,13 @@ class Trials:
         everything = steps["graph"]
         clocked = {step: took.seconds for step, took in clock.steps.items() if step not in SWEEPS}
         # What is done once is not to be scaled: libraries are found, loops are compiled.
-        factor, first = graph.factor, replace(rows, blocks=rows.blocks[:1], drawn=None)
+        factor, first = graph.factor, replace(rows, blocks=rows.blocks[:1])
         with _timed(steps, "loading"):
             pipeline.problem([Graph.from_factor(first, factor)], labels)
         if not kind.learnt:  # blocks without features, which take memory that is new
             rows = replace(rows, blocks=self._blocks(prepared))
         with _timed(steps, "degrees"):
-            graph = Graph.from_factor(replace(rows, drawn=None), factor)
+            graph = Graph.from_factor(rows, factor)
         with _timed(steps, "Gram"):
             problem = pipeline.problem([graph], labels)
         if factor.unit_degrees:

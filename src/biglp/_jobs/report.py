@@ -442,10 +442,10 @@ class ReportJob(TableJob):
         labels = engine.once(lambda: self.label_input.gather(source.n_rows)).labels
         memory = engine.once(lambda: parse_memory(self.memory))
         place = Device.of(self.device, self.gpu_memory, self.precision)
-        graph = model.graph(engine, source, memory, place)
+        seed = int(self.summary["run"].get("option", {}).get("random_state") or 0)
+        graph = model.graph(engine, source, memory, place, seed)
         names = [str(name) for name in model.classes.tolist()]
         doubts = doubts_again(self.summary.get("doubtful_labels", ()), names)
-        seed = int(self.summary["run"].get("option", {}).get("random_state") or 0)
         if [str(name) for name in labels.classes.tolist()] != names:
             raise ParameterError(
                 f"the labels have changed since the fit in {self.folder}: their classes are no "

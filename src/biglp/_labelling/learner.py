@@ -219,7 +219,7 @@ class Learner:
         """Sum over the pool, which every fit starts from."""
         pipeline = Pipeline(self._engine, self._settings)
         self._problem = pipeline.problem([self.graph], self._no_labels())
-        self._spectrum = pool_spectrum(self.graph, self.seed)
+        self._spectrum = pool_spectrum(self.graph)
 
     def _no_labels(self) -> Labels:
         """Labels of no row; two classes, because the sums want some."""

@@ -106,7 +106,7 @@ class MapMaker:
 
     def _place(self) -> None:
         seed, pool, whole = self._learner.seed, self._pool, self._pool.whole
-        row_map = RowMap.of(self._graph, seed)
+        row_map = RowMap.of(self._graph)
         placed = self._placed(row_map, pool.rows)
         if placed is None:
             return

@@ -68,18 +68,10 @@ SHARE_DIGITS = 4
 
 @dataclass(frozen=True)
 class HeldOutLabels:
-    """What is said of labelled rows without their labels, and the truth.
+    """What is said of labelled rows without their labels, and the truth."""
 
-    Attributes
-    ----------
-    shares : ndarray of shape (l, c)
-        Class probabilities; rows of NaN are left out.
-    truth : ndarray of shape (l, c)
-        w·Y.
-    """
-
-    shares: np.ndarray
-    truth: np.ndarray
+    shares: np.ndarray  # (l, c): class probabilities; rows of NaN are left out
+    truth: np.ndarray  # (l, c): w·Y
 
     def known(self) -> HeldOutLabels:
         """Return those about which something is said."""
@@ -92,19 +84,10 @@ def estimate_accuracy(
 ) -> dict[str, Any] | None:
     """Estimate what share of the unlabelled rows is right.
 
-    Parameters
-    ----------
-    held_out : HeldOutLabels
-    sample : ndarray of shape (m, c)
-        Class probabilities of a random sample of unlabelled rows.
-    n_labelled : int
-
-    Returns
-    -------
-    estimate : dict or None
-        ``accuracy``, ``interval``, ``balanced_accuracy``, ``recall`` (of each class code; None
-        where no row seems to be of it), ``largest_class`` (its code), ``base_rate``,
-        ``next_labels``; None when no row is unlabelled, or hardly a label could be held out.
+    ``sample``: (m, c): class probabilities of a random sample of unlabelled rows; ``estimate``:
+    ``accuracy``, ``interval``, ``balanced_accuracy``, ``recall`` (of each class code; None where
+    no row seems to be of it), ``largest_class`` (its code), ``base_rate``, ``next_labels``; None
+    when no row is unlabelled, or hardly a label could be held out.
     """
     held_out, sample = held_out.known(), np.asarray(sample, dtype=np.float64)
     n_known = len(held_out.shares)
@@ -229,18 +212,9 @@ RIDGE = 1e-3
 def unseen_share(labelled: Rows, weights: np.ndarray, sample: Rows, seed: int) -> float | None:
     """Largest share of rows that lie on the far side of nearly all labels.
 
-    Parameters
-    ----------
-    labelled, sample : arrays or CSR matrices of shape (l, m) and (b, m)
-        Labelled rows, and a random sample of all rows.
-    weights : ndarray of shape (l,)
-        How much each label counts: rows of its class for each label of it.
-    seed : int
-
-    Returns
-    -------
-    share : float or None
-        None where labels are too few to tell.
+    ``labelled, sample``: (l, m) and (b, m): labelled rows, and a random sample of all rows;
+    ``weights``: (l,): how much each label counts: rows of its class for each label of it;
+    ``share``: none where labels are too few to tell.
     """
     if labelled.shape[0] < FEWEST:
         return None
@@ -323,18 +297,10 @@ DIGITS = 4
 def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str, Any]:
     """Compare confidence with what was right.
 
-    Parameters
-    ----------
-    labels : Labels or Targets
-    held_out : HeldOut or None
-        What is said of labelled rows without their own labels.
-
-    Returns
-    -------
-    facts : dict
-        For the report: ``reliability``, a list of groups, the least sure first, each with its
-        number of ``labels``, their mean ``confidence`` and the share that was found (``right``);
-        None where too few labels were held out. Empty where the method holds none out.
+    ``held_out``: what is said of labelled rows without their own labels; ``facts``: for the
+    report: ``reliability``, a list of groups, the least sure first, each with its number of
+    ``labels``, their mean ``confidence`` and the share that was found (``right``); None where too
+    few labels were held out. Empty where the method holds none out.
     """
     if held_out is None or not isinstance(labels, Labels):
         return {}

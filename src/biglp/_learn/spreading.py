@@ -28,23 +28,14 @@ NO_WEIGHTS = ("none", "centre", "share")
 
 @dataclass(frozen=True)
 class SpreadingPredictor(Predictor):
-    """Class probabilities from scores of any sign.
+    """Class probabilities from scores of any sign."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, c)
-        C · diag(weights): features times this are the balanced scores of unlabelled rows.
-    own_label : ndarray of shape (c,)
-        What a labelled row's own label adds to its class: (1−α) · weights.
-    prior : ndarray of shape (c,)
-        Class probabilities of a row that nothing reaches.
-    own_shift : ndarray of shape (c,) or (1,)
-        What a labelled row's own label adds to all classes, where labels are centred.
-    """
-
+    # (p, c): c · diag(weights): features times this are the balanced scores of unlabelled rows
     coefficients: np.ndarray
+    # (c,): what a labelled row's own label adds to its class: (1−α) · weights
     own_label: np.ndarray
-    prior: np.ndarray
+    prior: np.ndarray  # (c,): class probabilities of a row that nothing reaches
+    # (c,) or (1,): what a labelled row's own label adds to all classes, where labels are centred
     own_shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     kind = "spreading"

@@ -17,6 +17,7 @@ from biglp._rows.encoding import Encoding
 from biglp._rows.opening import InputFiles, as_source
 from biglp._rows.options import ReadOptions
 from biglp._rows.prepared import PreparedRows
+from biglp._rows.sample import Sample
 from biglp._rows.source import Source, working_dtype
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "InputFiles",
     "PreparedRows",
     "ReadOptions",
+    "Sample",
     "Source",
     "as_source",
     "working_dtype",

@@ -257,13 +257,11 @@ def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
 
 
-def sample_rows(source: Source, size: int, seed: int, n_threads: int = 1) -> Rows:
-    """Up to ``size`` distinct random rows, in the source's order.
+def take_rows(source: Source, indices: np.ndarray, n_threads: int = 1) -> Rows:
+    """Rows by increasing numbers, by several threads where these are given.
 
-    They are fetched a few at a time, because preparing rows takes several times their memory; by
-    several threads where these are given.
+    They are fetched a few at a time, because preparing rows takes several times their memory.
     """
-    indices = sample_indices(source.n_rows, size, seed)
     width = max(source.n_features, source.n_input_features)
     at_once = max(FETCH_BYTES // (width * source.dtype.itemsize), 1)
     if source.is_sparse or len(indices) <= at_once:

@@ -19,6 +19,7 @@ from biglp._core.errors import (
 from biglp._engines import SerialEngine
 from biglp._graph.factor import TrainingRows
 from biglp._graph.glnp.factor import GlnpFactor
+from biglp._rows import Sample
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
 
 
@@ -26,7 +27,7 @@ from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, so
 def test_warns_only_when_stopping_short_matters(solver):
     X = some_rows(dtype=np.float32)
     source = prepared(X)
-    rows = TrainingRows(SerialEngine(), source, cut_rows(source, 25), 0)
+    rows = TrainingRows(SerialEngine(), source, cut_rows(source, 25), Sample.of_prepared(source, 0))
     with pytest.warns(StoppedShortWarning, match="after 2 iterations"):
         GlnpFactor.learn(rows, 4, solver=solver, max_iter=2)
     with warnings.catch_warnings():

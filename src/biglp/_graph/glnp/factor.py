@@ -148,7 +148,7 @@ class GlnpFactor(Factor):
                     LandmarkWarning,
                 )
             k = min(k, source.n_rows)
-            begin: Start = UniformStart(k, rows.seed)
+            begin: Start = UniformStart(k, rows.sample.seed)
         else:
             centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
             k = len(centres)

@@ -91,15 +91,9 @@ FLOOR = 1e-30
 
 @dataclass(frozen=True)
 class GraphModel(MemberModel):
-    """Class densities by label spreading.
+    """Class densities by label spreading."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, c)
-        Features times this are class densities.
-    """
-
-    coefficients: np.ndarray
+    coefficients: np.ndarray  # (p, c): features times this are class densities
 
     def logits(self, asked: Asked) -> Array:
         """Logarithm of the densities that are ready."""
@@ -185,20 +179,12 @@ class WeightedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class CommitteePredictor(Predictor):
-    """What the members say of a row, weighted.
+    """What the members say of a row, weighted."""
 
-    Attributes
-    ----------
-    bias : ndarray of shape (c,)
-        Weighted log-prior of the classes.
-    models : tuple of WeightedModel
-        In the order in which they are added.
-    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,), or None
-        Columns of the a models that say the graph, and of the b linear ones; None without any.
-    """
-
-    bias: np.ndarray
-    models: tuple[WeightedModel, ...]
+    bias: np.ndarray  # (c,): weighted log-prior of the classes
+    models: tuple[WeightedModel, ...]  # in the order in which they are added
+    # (p, a·c), (m, b·c) and (b·c,): columns of the a models that say the graph, and of the b
+    # linear ones; None without any
     coefficients: np.ndarray | None = field(init=False, repr=False)
     slopes: np.ndarray | None = field(init=False, repr=False)
     intercepts: np.ndarray | None = field(init=False, repr=False)

@@ -60,48 +60,28 @@ MIN_HELD_OUT = 6
 
 @dataclass(frozen=True)
 class Weights:
-    """Scales and weights of the members; the prior's weight is the last.
+    """Scales and weights of the members; the prior's weight is the last."""
 
-    Attributes
-    ----------
-    scales : ndarray of shape (e,)
-    weights : ndarray of shape (e + 1,)
-    n_held_out : int
-        Labels they were learnt from; 0 when they are w₀.
-    report : list of dict
-        For each member: name, what it is, whether it says what the graph says, weight, and accuracy
-        on held-out labels.
-    accuracy : float or None
-        Accuracy of all together on held-out labels.
-    shares : ndarray of shape (l, c)
-        Class probabilities of each labelled row without its own label; NaN where they are unknown.
-    """
-
-    scales: np.ndarray
-    weights: np.ndarray
-    n_held_out: int
+    scales: np.ndarray  # (e,)
+    weights: np.ndarray  # (e + 1,)
+    n_held_out: int  # labels they were learnt from; 0 when they are w₀
+    # For each member: name, what it is, whether it says what the graph says, weight, and accuracy
+    # on held-out labels
     report: list[dict[str, Any]]
-    accuracy: float | None
+    accuracy: float | None  # accuracy of all together on held-out labels
+    # (l, c): class probabilities of each labelled row without its own label; NaN where they are
+    # unknown
     shares: np.ndarray
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A member with what it has learnt.
-
-    Attributes
-    ----------
-    member : Member
-    fit : MemberFit
-    start : float
-        Its weight w₀ here.
-    log_shares : ndarray of shape (c,) or None
-        What its logits hold of the classes' shares among the labels, which is taken off.
-    """
+    """A member with what it has learnt."""
 
     member: Member
     fit: MemberFit
-    start: float
+    start: float  # its weight w₀ here
+    # (c,): what its logits hold of the classes' shares among the labels, which is taken off
     log_shares: np.ndarray | None = None
 
     @classmethod

@@ -62,21 +62,11 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Table:
-    """Labelled rows as ranks within each feature, which is all that thresholds look at.
+    """Labelled rows as ranks within each feature, which is all that thresholds look at."""
 
-    Attributes
-    ----------
-    ranks : ndarray of shape (l, m)
-        Equal values share a rank.
-    values : ndarray of shape (l, m)
-        The value of each rank.
-    codes : ndarray of shape (l,)
-    n_classes : int
-    """
-
-    ranks: np.ndarray
-    values: np.ndarray
-    codes: np.ndarray
+    ranks: np.ndarray  # (l, m): equal values share a rank
+    values: np.ndarray  # (l, m): the value of each rank
+    codes: np.ndarray  # (l,)
     n_classes: int
 
     @classmethod
@@ -96,22 +86,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Level:
-    """Rows of the nodes of one level of all trees, sorted by node.
+    """Rows of the nodes of one level of all trees, sorted by node."""
 
-    Attributes
-    ----------
-    rows, weights : ndarrays of shape (e,)
-        Which labelled row each is, and how often its tree has drawn it.
-    sizes : ndarray of shape (a,)
-        Rows of each node.
-    trees : ndarray of shape (a,)
-        The tree of each node.
-    """
-
+    # (e,): which labelled row each is, and how often its tree has drawn it
     rows: np.ndarray
     weights: np.ndarray
-    sizes: np.ndarray
-    trees: np.ndarray
+    sizes: np.ndarray  # (a,): rows of each node
+    trees: np.ndarray  # (a,): the tree of each node
     nodes: np.ndarray = field(init=False)
     starts: np.ndarray = field(init=False)
 
@@ -160,18 +141,8 @@ def drawn_counts(
 def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator) -> Arrays:
     """Grow a tree on each line of counts.
 
-    Parameters
-    ----------
-    table : Table
-    counts : ndarray of shape (trees, l)
-    tried : int
-        Features that a node looks at.
-    rng : Generator
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Those of :class:`biglp._learn.committee.forest.Forest`.
+    ``counts``: (trees, l): ``tried``: features that a node looks at; ``arrays``: those of
+    :class:`biglp._learn.committee.forest.Forest`.
     """
     trees, rows = np.nonzero(counts)
     sizes = np.bincount(trees, minlength=len(counts))
@@ -330,13 +301,8 @@ def grow_many(
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Grow trees on labelled rows.
 
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Those of :class:`biglp._learn.committee.forest.Forest`; values have a column for each
-        class that has a label.
-    counts : ndarray of shape (trees, l)
-        How often each tree has drawn each row.
+    ``arrays``: those of :class:`biglp._learn.committee.forest.Forest`; values have a column for
+    each class that has a label; ``counts``: (trees, l): how often each tree has drawn each row.
     """
     # Powers of two bring all features to the size of 1 without touching a digit: scikit-learn
     # takes values that differ by less than 1e-7 for equal.
@@ -438,21 +404,14 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Forest(MemberModel):
-    """Trees one after the other in flat arrays.
+    """Trees one after the other in flat arrays."""
 
-    Attributes
-    ----------
-    features, thresholds, lefts : ndarrays of shape (nodes,)
-        Test of each node, and its left child.
-    values : ndarray of shape (nodes, c)
-        Class distribution of each node.
-    roots, depths : ndarrays of shape (trees,)
-    """
-
+    # (nodes,): test of each node, and its left child
     features: np.ndarray
     thresholds: np.ndarray
     lefts: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  # (nodes, c): class distribution of each node
+    # (trees,)
     roots: np.ndarray
     depths: np.ndarray
 
@@ -634,23 +593,9 @@ def grow_forest(
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest; also what the trees that did not see a labelled row say of it.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (l, m)
-        Labelled rows.
-    codes : ndarray of shape (l,)
-        Their classes.
-    n_classes : int
-    seed : int
-    weights : ndarray of shape (l,), optional
-        How much each label counts; of a distribution, trees take the largest share for the label.
-    trees : int
-
-    Returns
-    -------
-    forest : Forest
-    held_out : ndarray of shape (l, c)
-        Logits of each row from the trees whose bootstrap sample left it out.
+    ``rows``: (l, m): labelled rows; ``codes``: (l,): their classes; ``weights``: (l,): how much
+    each label counts; of a distribution, trees take the largest share for the label;
+    ``held_out``: (l, c): logits of each row from the trees whose bootstrap sample left it out.
     """
     tried = max(int(np.sqrt(rows.shape[1])), 1)
     if len(rows) * tried <= SIDE_BY_SIDE:

@@ -102,17 +102,9 @@ def fit_logistic(
     Fits of few labels are found together, as one function of all unknowns: that takes as many steps
     as the slowest of them, and a step of six takes hardly longer than that of one.
 
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (l, m)
-        In float64.
-    targets : ndarray of shape (l, c)
-        w·Y of the rows.
-    standard : Standard
-        Centre and spread of the features over all rows: a handful of labelled rows does not know
-        them.
-    left_out : list of integer arrays
-        For each fit the rows that it must not see.
+    ``rows``: (l, m): in float64; ``targets``: (l, c): w·Y of the rows; ``standard``: centre and
+    spread of the features over all rows: a handful of labelled rows does not know them;
+    ``left_out``: for each fit the rows that it must not see.
     """
     centre, spread = standard
     scaled = (

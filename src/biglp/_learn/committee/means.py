@@ -63,21 +63,9 @@ def fit_class_means(
     Distances are those of the graph: features are centred, so as not to lose digits, and divided by
     one common spread.
 
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (l, m)
-        Labelled rows, in float64.
-    targets : ndarray of shape (l, c)
-        w·Y of these rows.
-    standard : Standard
-        Centre and spread of the features over all rows.
-
-    Returns
-    -------
-    model : LinearModel
-        A class without a row gets a low logit.
-    held_out : ndarray of shape (l, c)
-        NaN where a row was its class's only one.
+    ``rows``: (l, m): labelled rows, in float64; ``targets``: (l, c): w·Y of these rows;
+    ``standard``: centre and spread of the features over all rows; ``model``: a class without a
+    row gets a low logit; ``held_out``: (l, c): naN where a row was its class's only one.
     """
     centre, spread = standard
     size = float(np.sqrt((spread**2).mean()))
@@ -165,17 +153,9 @@ def nearness(rows: np.ndarray, means: np.ndarray) -> np.ndarray:
 def seeded_means(sample: np.ndarray, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Class means of labelled rows, moved by a sample of all rows.
 
-    Parameters
-    ----------
-    sample : ndarray of shape (b, m)
-        Rows of a random sample, centred and on one scale.
-    rows, targets : ndarrays of shape (l, m) and (l, c)
-        Labelled rows and their w·Y.
-
-    Returns
-    -------
-    means : ndarray of shape (c, m)
-        A class without a label has the mean of all rows, zero.
+    ``sample``: (b, m): rows of a random sample, centred and on one scale; ``rows, targets``: (l,
+    m) and (l, c); Labelled rows and their w·Y; ``means``: (c, m): a class without a label has the
+    mean of all rows, zero.
     """
     counts, totals = targets.sum(axis=0), targets.T @ rows
     means = totals / np.where(counts > 0, counts, 1.0)[:, None]

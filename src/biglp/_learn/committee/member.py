@@ -33,34 +33,21 @@ Starts = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Asked:
-    """A block of rows on which models are asked.
+    """A block of rows on which models are asked."""
 
-    Attributes
-    ----------
-    rows : array or CSR matrix of shape (b, m)
-        Prepared rows.
-    densities, lines : iterators of arrays of shape (b, c)
-        Products that several models need are taken once for all of them: each takes its next
-        columns from here.
-    """
-
-    rows: Rows
+    rows: Rows  # (b, m): prepared rows
+    # (b, c): products that several models need are taken once for all of them: each takes its next
+    # columns from here
     densities: Iterator[Array]
     lines: Iterator[Array]
 
 
 class MemberModel(ABC):
-    """What a member has learnt: arrays that give logits for any block of rows.
+    """What a member has learnt: arrays that give logits for any block of rows."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, c) or None
-        Features times this are the next of ``Asked.densities``.
-    slopes, intercepts : ndarrays of shape (m, c) and (c,) or None
-        Rows times slopes, plus intercepts, are the next of ``Asked.lines``.
-    """
-
+    # (p, c): features times this are the next of ``Asked.densities``.
     coefficients: np.ndarray | None = None
+    # (m, c) and (c,): rows times slopes, plus intercepts, are the next of ``Asked.lines``.
     slopes: np.ndarray | None = None
     intercepts: np.ndarray | None = None
 
@@ -88,13 +75,9 @@ class MemberModel(ABC):
 
 @dataclass(frozen=True)
 class LinearModel(MemberModel):
-    """A linear model of prepared rows: logits = rows·slopes + intercepts.
+    """A linear model of prepared rows: logits = rows·slopes + intercepts."""
 
-    Attributes
-    ----------
-    slopes, intercepts : ndarrays of shape (m, c) and (c,)
-    """
-
+    # (m, c) and (c,)
     slopes: np.ndarray
     intercepts: np.ndarray
 
@@ -109,68 +92,38 @@ class LinearModel(MemberModel):
 
 @dataclass(frozen=True)
 class MemberFit:
-    """What was learnt, and what it says of rows from which its weight is found.
-
-    Attributes
-    ----------
-    model : MemberModel
-    held_out : ndarray of shape (l, c)
-        Logits of each labelled row without its own label; NaN where it was its class's only one.
-    sample : ndarray of shape (b, c)
-        Logits of a sample of all rows.
-    n_iter : int
-        Iterations of the solver.
-    """
+    """What was learnt, and what it says of rows from which its weight is found."""
 
     model: MemberModel
+    # (l, c): logits of each labelled row without its own label; NaN where it was its class's only
+    # one
     held_out: np.ndarray
-    sample: np.ndarray
-    n_iter: int = 1
+    sample: np.ndarray  # (b, c): logits of a sample of all rows
+    n_iter: int = 1  # iterations of the solver
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What the members learn from.
+    """What the members learn from."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The graph with its labels.
-    part : Labels
-        The labels, or a part of many.
-    labelled : LabelledRows
-        Mixed, normalised features of the rows of ``part``.
-    rows : array or CSR matrix of shape (l, m)
-        The same rows as they are.
-    sample_features, sample_rows
-        Features before mixing, and rows, of a random sample of all rows.
-    log_prior : ndarray of shape (c,)
-        Logarithm of the class prior, centred.
-    targets : ndarray of shape (l, c)
-        w·Y of the labelled rows.
-    lone : ndarray of shape (l,)
-        Whether a labelled row is the only one of its class.
-    kind : str
-        One of ``ROWS``.
-    """
-
-    problem: Problem[Labels]
-    part: Labels
-    labelled: LabelledRows
-    rows: Rows
+    problem: Problem[Labels]  # the graph with its labels
+    part: Labels  # the labels, or a part of many
+    labelled: LabelledRows  # mixed, normalised features of the rows of ``part``
+    rows: Rows  # (l, m): the same rows as they are
+    # Features before mixing, and rows, of a random sample of all rows
     sample_features: Rows
     sample_rows: Rows
-    log_prior: np.ndarray
-    targets: np.ndarray
-    lone: np.ndarray
-    kind: str
+    log_prior: np.ndarray  # (c,): logarithm of the class prior, centred
+    targets: np.ndarray  # (l, c): w·Y of the labelled rows
+    lone: np.ndarray  # (l,): whether a labelled row is the only one of its class
+    kind: str  # one of ``ROWS``
 
     @classmethod
     def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
         graph = problem.graph
         part = problem.part_of_labels(problem.system.most_labelled)
-        rows = graph.source.take(part.rows)
+        rows = graph.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
         labelled = LabelledRows(features, part.codes, part.given)
         return cls(
@@ -238,38 +191,21 @@ def everywhere(weight: float) -> Starts:
 
 
 class Member(ABC):
-    """One of those who are asked.
+    """One of those who are asked."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the report.
-    words : str
-        What it is, for people.
-    starts : dict of str to (float, float)
-        Weight w₀ where labels are too few to tell, by kind of rows.
-    least : float
-        Weight that it keeps, however badly it predicts.
-    worth : float
-        Weight below which it is not worth the time it would take of every row, with an effort
-        that is balanced.
-    says_graph : bool
-        Whether it says what the graph says.
-    says_shares : bool
-        Whether its logits hold the shares of the classes among the labels, as those of a model of
-        the labelled rows alone do. They are taken off: the class prior has a weight of its own.
-    model : type of MemberModel
-        What it learns.
-    """
-
-    name: str
-    words: ClassVar[str] = ""
+    name: str  # its name in the report
+    words: ClassVar[str] = ""  # what it is, for people
+    # Weight w₀ where labels are too few to tell, by kind of rows
     starts: ClassVar[Starts] = everywhere(0.0)
-    least: float = 0.0
+    least: float = 0.0  # weight that it keeps, however badly it predicts
+    # Weight below which it is not worth the time it would take of every row, with an effort that
+    # is balanced
     worth: float = 0.0
-    says_graph: ClassVar[bool] = False
+    says_graph: ClassVar[bool] = False  # whether it says what the graph says
+    # Whether its logits hold the shares of the classes among the labels, as those of a model of
+    # the labelled rows alone do. They are taken off: the class prior has a weight of its own.
     says_shares: ClassVar[bool] = False
-    model: ClassVar[type[MemberModel]]
+    model: ClassVar[type[MemberModel]]  # what it learns
 
     @classmethod
     def candidates(cls, evidence: TrainingSet) -> list[Self]:

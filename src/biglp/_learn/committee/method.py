@@ -26,7 +26,7 @@ from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, sca
 from biglp._learn.committee.find_weights import PRIOR_STARTS, Trained, Weights, find_weights
 from biglp._learn.committee.member import Member, MemberFit, TrainingSet
 from biglp._rows.prepared import KEPT_BYTES
-from biglp._rows.source import among, sample_indices
+from biglp._rows.source import among
 from biglp._transforms.project import PROJECT_ABOVE
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def with_class_shares(answer: SpreadingPredictor, problem: Problem[Labels]) -> S
     mode = problem.sums.constant if column_sums is None else column_sums
     constant = problem.sums.unmix(mode[:, None])[:, 0]
     matrix = np.column_stack([answer.coefficients, constant])
-    found = problem.graph.sample_products(SHARES_SAMPLE, problem.settings.seed, matrix)
+    found = problem.graph.sample_products(SHARES_SAMPLE, matrix)
     scores, roots = found[:, :-1], found[:, -1]
     known = roots > 0  # a row without features, or with a repaired degree, tells nothing
     if not known.any():
@@ -151,19 +151,13 @@ def appraise(
 ) -> dict[str, Any]:
     """Facts for the report.
 
-    Parameters
-    ----------
-    evidence : TrainingSet
-    trained : list of Trained
-        The members behind the answer's models, in their order.
-    answer : CommitteePredictor
-    held_out : ndarray of shape (l, c)
-        Class probabilities of the labelled rows without their own labels; NaN where unknown.
+    ``trained``: the members behind the answer's models, in their order; ``held_out``: (l, c);
+    Class probabilities of the labelled rows without their own labels; NaN where unknown.
     """
     problem = evidence.problem
     labels, seed = problem.labels, problem.settings.seed
     n_rows = problem.graph.source.n_rows
-    drawn = sample_indices(n_rows, SAMPLE, seed)
+    drawn = problem.graph.sample.rows(SAMPLE)
     sample, targets = sample_shares(answer, trained), evidence.targets
     unlabelled = sample[~among(drawn, labels.rows)]
     known = HeldOutLabels(held_out, targets)
@@ -197,17 +191,8 @@ def graph_helped(found: np.ndarray, without: np.ndarray, truth: np.ndarray) -> b
     Labels that only one of the two finds are like tosses of a coin where neither is better: a
     difference within the spread of so many tosses is none.
 
-    Parameters
-    ----------
-    found, without : ndarrays of shape (l, c)
-        Class probabilities with the graph and without; NaN where unknown.
-    truth : ndarray of shape (l, c)
-        w·Y.
-
-    Returns
-    -------
-    helped : bool or None
-        None: no difference.
+    ``found, without``: (l, c): class probabilities with the graph and without; NaN where unknown;
+    ``truth``: (l, c): w·Y; ``helped``: none: no difference.
     """
     known = np.isfinite(found).all(axis=1) & np.isfinite(without).all(axis=1)
     likeliest = truth[known].argmax(axis=1)

@@ -43,17 +43,10 @@ DISTANCES = 1 << 20
 
 @dataclass(frozen=True)
 class Nearest(MemberModel):
-    """Labelled rows that vote on rows near them.
+    """Labelled rows that vote on rows near them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (v, m)
-    votes : ndarray of shape (v, c)
-        Their rows of w·Y.
-    """
-
-    rows: np.ndarray
-    votes: np.ndarray
+    rows: np.ndarray  # (v, m)
+    votes: np.ndarray  # (v, c): their rows of w·Y
 
     def logits(self, asked: Asked) -> Array:
         """Ask the labelled rows near each row."""
@@ -165,7 +158,7 @@ class NearestMember(Member):
         problem, part = evidence.problem, evidence.part
         labels, chosen = problem.labels, problem.part_of_labels(_count(evidence))
         same = len(chosen.rows) == len(part.rows) == len(labels.rows)
-        rows = evidence.rows if same else to_numpy(problem.graph.source.take(chosen.rows))
+        rows = evidence.rows if same else to_numpy(problem.graph.take(chosen.rows))
         votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
         dense = rows.toarray() if sparse.issparse(rows) else rows
         model = Nearest(np.asarray(dense, dtype=np.float32), votes.astype(np.float32))

@@ -28,14 +28,9 @@ MANY = 50_000
 
 @dataclass
 class Walk:
-    """The trees of a forest, and how many rows they were asked about.
+    """The trees of a forest, and how many rows they were asked about."""
 
-    Attributes
-    ----------
-    features, thresholds, lefts, values, roots, depths : ndarrays
-        Those of :class:`biglp._learn.committee.forest.Forest`.
-    """
-
+    # Those of :class:`biglp._learn.committee.forest.Forest`.
     features: np.ndarray
     thresholds: np.ndarray
     lefts: np.ndarray
@@ -166,12 +161,8 @@ def means_on_device(
 ) -> Array:
     """Mean class distribution of rows; the trees are copied once a block.  (b, m) → (b, c).
 
-    Parameters
-    ----------
-    rows : torch tensor of shape (b, m)
-    roots, depths : ndarrays of shape (trees,)
-    **arrays : ndarrays of shape (nodes,), and (nodes, c) of values
-        ``features``, ``thresholds``, ``lefts`` and ``values`` of :class:`.forest.Forest`.
+    ``rows``: (b, m): ``roots, depths``: (trees,): ``**arrays``: (nodes,), and (nodes, c) of
+    values; ``features``, ``thresholds``, ``lefts`` and ``values`` of :class:`.forest.Forest`.
     """
     torch, parts = namespace(rows), []
     nodes_of = {name: beside(rows, array) for name, array in arrays.items()}
