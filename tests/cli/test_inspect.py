@@ -106,9 +106,9 @@ def test_sweeps_visit_a_part_of_the_rows_and_memory_is_that_of_the_fit(here):
         labels = job.label_input.gather(n_rows).labels
         with make_engine("threads", 2) as engine:
             source, settings = as_source("sim.npy"), job.settings()
-            expected = Pipeline(engine, settings).prepare(source, labels, *job.parts).plan
+            expected = Pipeline(engine, settings).prepare(source, labels, *job.costs).plan
             looked = InputFiles("sim.npy").probe(ReadOptions(), n_rows // 4)
-            found = Trials(engine, looked, labels).estimate(settings, *job.parts)
+            found = Trials(engine, looked, labels).estimate(settings, *job.costs)
             assert found.plan == expected
             swept = engine.progress.steps["Gram"]
             assert 0 < swept.rows < n_rows / 2

@@ -23,8 +23,8 @@ from biglp._core.parameters import (
 from biglp.cli import app
 from biglp.cli.fit import fit
 from biglp.cli.options import Options, with_options
-from biglp.cli.running import outputs_of, reading_arguments
-from cli_tools import run
+from biglp.cli.running import reading_arguments
+from cli_tools import done, run
 
 
 def test_defaults_are_those_of_the_table():
@@ -88,11 +88,11 @@ def test_only_options_that_were_given_reach_the_reader():
     assert reading_arguments(given) == {"drop": ("a",), "missing": "mean"}
 
 
-def test_probabilities_of_all_classes_or_of_the_likeliest():
-    outputs = outputs_of(Options(confidence=True, top=3))
-    assert outputs == ("label", "confidence", "probabilities")
-    with pytest.raises(typer.BadParameter, match="--top K"):
-        outputs_of(Options(probabilities=True, top=3))
+def test_probabilities_of_all_classes_or_of_the_likeliest(here):
+    assert run("fit", "sim:1Kx3", "-o", "out", "--probabilities", "--top", "1").exit_code == 2
+    done("fit", "sim:1Kx3", "-o", "out", "--top", "1", "--confidence", "-q")
+    names = {"labels", "confidence", "top_classes", "top_probabilities"}
+    assert {path.stem for path in Path("out").glob("*.npy")} == names
 
 
 @with_options

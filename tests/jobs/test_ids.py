@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._jobs.report import EarlierFit
+from biglp._jobs.identity import FinishedFit
 from cli_tools import done, failed
 from helpers import blobs
 
@@ -68,7 +68,7 @@ def test_suggestions_go_straight_back(truth):
     assert summary["labelled_rows"] == 17
     assert summary["features"] == 5
     # The folder remembers column and file.
-    fit = EarlierFit.in_folder(Path("more"), instead="", changed="")
+    fit = FinishedFit.in_folder(Path("more"), instead="", changed="")
     assert (fit.label_column, fit.id_column, len(fit.labels)) == ("kind", "key", 1)
     rows = {int(line["row"]) for line in table}
     again = done("suggest", "more", "-n", "9").stdout.splitlines()[4:]

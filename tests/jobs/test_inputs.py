@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._jobs.job import require_labels
+from biglp._jobs.identity import label_identity
 from biglp._labels.reading import LabelInput
 from biglp._rows import InputFiles, ReadOptions
 from cli_tools import done, failed
@@ -42,7 +42,7 @@ def test_other_inputs(tmp_path):
         inputs = InputFiles(str(tmp_path / name))
         assert not inputs.format.holds_labels
         with pytest.raises(ParameterError, match="nothing says where the labels"):
-            require_labels(LabelInput(inputs.paths))
+            label_identity(LabelInput(inputs.paths))
     assert InputFiles(str(tmp_path / "x.csv")).is_table
 
 

@@ -54,7 +54,7 @@ def check(
     [bold]biglp check[/bold] out/
     [bold]biglp check[/bold] data.parquet --label-column y -o doubtful.csv
     """
-    from biglp._jobs.check import CheckJob, earlier_fit
+    from biglp._jobs.check import CheckJob, check_of_fit
     from biglp._jobs.results import SUMMARY
     from biglp.cli.running import added_labels, job_arguments, label_arguments, placing, run_job
 
@@ -66,7 +66,7 @@ def check(
     folder = as_place(inputs[0])
     named = bool(labels.labels) or labels.label_column is not None
     if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
-        known = earlier_fit(folder)
+        known = check_of_fit(folder)
         known["reading"] |= arguments["reading"]
         known["parameters"] |= method.chosen()
         arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}

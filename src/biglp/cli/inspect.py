@@ -34,26 +34,25 @@ def inspect(
 
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
-    from biglp._jobs.inspect import Survey, survey
-    from biglp._rows import InputFiles
+    from pathlib import Path
+
+    from biglp._jobs.fit import FitJob
+    from biglp._jobs.inspect import survey
     from biglp.cli.console import progress_bars, results_console
     from biglp.cli.running import label_arguments, reading_arguments
 
-    files = InputFiles(inputs[0] if len(inputs) == 1 else list(inputs))
+    names = ("memory", "device", "gpu_memory")
+    job = FitJob(
+        tuple(inputs),
+        Path(),
+        **label_arguments(labels),
+        metadata=reading.metadata,
+        reading=reading_arguments(reading),
+        threads=machine.threads,
+        parameters={**vars(method), **{name: getattr(machine, name) for name in names}},
+    )
     with progress_bars(printing.no_progress) as progress:
-        asked = Survey(
-            files,
-            **label_arguments(labels),
-            metadata=reading.metadata,
-            reading=reading_arguments(reading),
-            n_landmarks=method.n_landmarks,
-            memory=machine.memory,
-            device=machine.device,
-            gpu_memory=machine.gpu_memory,
-            threads=machine.threads,
-            full=full,
-        )
-        found = survey(asked, progress)
+        found = survey(job, progress, full=full)
     console = results_console()
     if printing.as_json:
         import json

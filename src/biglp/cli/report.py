@@ -48,11 +48,11 @@ def report(
     [bold]biglp report[/bold] out/
     [bold]biglp report[/bold] out/ -o monday.html
     """
-    from biglp._jobs.report import ReportJob, earlier_report
+    from biglp._jobs.report import ReportJob, report_of_fit
     from biglp.cli.running import job_arguments, placing, run_job
 
     arguments = job_arguments((), output or Path(), reading, machine, results)
-    arguments |= earlier_report(folder)
+    arguments |= report_of_fit(folder)
     job = ReportJob(**arguments, **placing(machine))
     run_job(job, printing, _show)
 

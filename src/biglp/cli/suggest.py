@@ -78,7 +78,7 @@ def suggest(
     [bold]biglp suggest[/bold] out/ -n 10
     [bold]biglp suggest[/bold] data.parquet --model out/model.biglp --labels labels.csv -o next.csv
     """
-    from biglp._jobs.suggest import FirstJob, SuggestJob, earlier_run, is_earlier_run
+    from biglp._jobs.suggest import FirstJob, SuggestJob, is_finished_fit, suggest_of_fit
     from biglp.cli.running import (
         added_labels,
         job_arguments,
@@ -93,12 +93,12 @@ def suggest(
     arguments |= {"task_format": task_format, "show": show or ()}
     named = label_arguments(labels)
     del named["weight_column"]  # which rows have a label is all that counts here
-    if model is None and not is_earlier_run(inputs):
+    if model is None and not is_finished_fit(inputs):
         run_job(FirstJob(**arguments, **named, parameters=vars(method)), printing, _show_first)
         return
     _refuse_choices(reading, method)
     if model is None:
-        known = earlier_run(as_place(inputs[0]))
+        known = suggest_of_fit(as_place(inputs[0]))
         known |= {name: added_labels(known, labels)[name] for name in named}
         known["reading"] = reading_arguments(reading) or known["reading"]
         known["metadata"] = reading.metadata or known["metadata"]
