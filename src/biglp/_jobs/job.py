@@ -40,7 +40,7 @@ from biglp._rows.format import without_pyarrow
 from biglp._rows.source import explained_model
 
 if TYPE_CHECKING:
-    from biglp._tables.side_columns import RowColumn
+    pass
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 STDIN_FOLDER, STDOUT_FOLDER = "biglp-stdin-", "biglp-stdout-"
@@ -89,11 +89,6 @@ class Job(ABC):
             self.metadata,
             parse_memory(self.memory_given),
         )
-
-    @property
-    def row_ids(self) -> RowColumn | None:
-        """The IDs of the rows, where the user says which column holds them."""
-        return self.label_input.ids
 
     @property
     def destination(self) -> Destination:
@@ -238,7 +233,7 @@ class Job(ABC):
             ending = table_ending(self.destination.path.name) if self.destination.is_file else None
             path = stage / f"labels{ending or '.' + self.format}"
         sink = file_sink(path, n_rows, classes, self.outputs, self.top)
-        sink.ids = engine.once(lambda: self.row_ids)
+        sink.ids = engine.once(lambda: self.label_input.ids)
         if map:
             try:
                 from biglp._output.table import MapSink  # needs pyarrow
@@ -267,8 +262,8 @@ class Job(ABC):
         try:
             yield
         except BadRowsError as error:
-            if error.rows and self.row_ids is not None:
-                ids = some(self.row_ids.at(np.array(error.rows)))
+            if error.rows and self.label_input.ids is not None:
+                ids = some(self.label_input.ids.at(np.array(error.rows)))
                 error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
             raise
 

@@ -33,7 +33,7 @@ class TableJob(Job):
 
     def with_columns(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Lines of the table with the IDs of their rows, and what else people want to see."""
-        ids = self.row_ids
+        ids = self.label_input.ids
         wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
         if not wanted:
             return lines

@@ -77,22 +77,19 @@ def check(
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from biglp._core.memory import format_bytes
     from biglp._jobs.check import CheckJob
-    from biglp.cli.console import plain_table, results_console, seconds
-    from biglp.cli.errors import escape
-    from biglp.cli.summary import show_told
+    from biglp.cli import console as to
 
-    show_told(summary)
-    console, found = results_console(), summary["doubtful"]
+    to.show_notes(summary)
+    console, lines = to.results_console(), summary["doubtful"]
     checked, given = summary["checked_labels"], summary["labelled_rows"]
     console.print(
         f"[bold green]Probably wrong: {summary['probably_wrong_labels']:,} of {given:,} "
-        f"labels[/bold green], found in {seconds(summary['seconds'])} with "
-        f"{format_bytes(summary['peak_memory'])} of memory"
+        f"labels[/bold green], found in {to.seconds(summary['seconds'])} with "
+        f"{to.format_bytes(summary['peak_memory'])} of memory"
     )
     console.print(
-        f"Listed: {len(found):,}; of all labels about {summary['label_error_rate']:.1%} seem to be "
+        f"Listed: {len(lines):,}; of all labels about {summary['label_error_rate']:.1%} seem to be "
         "wrong"
     )
     if checked < given:
@@ -102,27 +99,29 @@ def _show(summary: dict[str, Any]) -> None:
         )
     if summary["files"]:
         console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
-    if not found:
+    if not lines:
         return
     right = ("row", "probability", "of suggested", "wrong")
-    ids = [name for name in found[0] if name not in CheckJob.columns]
-    table = plain_table("row", *ids, "label", "probability", "suggested", *right[2:], right=right)
-    for line in found[:SHOWN]:
+    ids = [name for name in lines[0] if name not in CheckJob.columns]
+    table = to.plain_table(
+        "row", *ids, "label", "probability", "suggested", *right[2:], right=right
+    )
+    for line in lines[:SHOWN]:
         table.add_row(
             str(line["row"]),
-            *(escape(str(line[name])) for name in ids),
-            escape(str(line["label"])),
+            *(to.escape(str(line[name])) for name in ids),
+            to.escape(str(line["label"])),
             f"{line['probability']:.1%}",
-            escape(str(line["suggested_label"])),
+            to.escape(str(line["suggested_label"])),
             f"{line['suggested_probability']:.1%}",
             f"{line['wrong']:.1%}",
         )
-    if len(found) > SHOWN:
+    if len(lines) > SHOWN:
         rest = "" if summary["files"] else "; give -o FILE for all"
-        table.add_row("…", f"{len(found) - SHOWN:,} more{rest}")
+        table.add_row("…", f"{len(lines) - SHOWN:,} more{rest}")
     console.print(table)
     console.print(
         f"Look at these rows from the top down. Where a label is wrong, correct it in "
-        f"{escape(summary['labels_in'])}, then fit again with --overwrite.",
+        f"{to.escape(summary['labels_in'])}, then fit again with --overwrite.",
         soft_wrap=True,
     )

@@ -27,6 +27,11 @@ def demo(
 
     The data comes with scikit-learn, whose LabelSpreading is run on the same labels.
     """
+    import json
+
+    import pyarrow.parquet as pq
+    from rich.table import Table
+
     from biglp._jobs.fit import FitJob
     from biglp.cli.console import progress_bars, results_console
 
@@ -43,16 +48,24 @@ def demo(
         )
     with progress_bars() as progress:
         summary = job.run(progress)
-    found = _accuracy(output / "result" / "labels.parquet", hidden)
-    rows = [("biglp fit", found, summary["seconds"])]
+    found = pq.read_table(output / "result" / "labels.parquet")["label"].to_numpy()
+    rows = [("biglp fit", float((found == hidden)[hidden >= 0].mean()), summary["seconds"])]
     rows += _scikit_learn(data, hidden)
     if printing.as_json:
-        import json
-
         facts = [{"method": name, "accuracy": right, "seconds": s} for name, right, s in rows]
         console.print_json(json.dumps({"methods": facts, "summary": summary}))
         return
-    _show(console, rows)
+    table = Table(title="Hidden digits found", title_style="bold")
+    table.add_column("method")
+    table.add_column("accuracy", justify="right")
+    table.add_column("seconds", justify="right")
+    table.add_column("memory grows with")
+    best = max(right for _, right, _ in rows)
+    for line, (name, right, seconds) in enumerate(rows):
+        style = "bold green" if right == best else ""
+        grows = "rows × rows" if line else "rows, and fits the budget"
+        table.add_row(name, f"{right:.1%}", f"{seconds:.2f}", grows, style=style)
+    console.print(table)
     written = ", ".join([*summary["files"].values(), str(output / "result" / "summary.json")])
     console.print(f"Written: {written}", soft_wrap=True)
     console.print(
@@ -86,14 +99,6 @@ def _write_data(folder: Path, labels_per_class: int, seed: int) -> tuple[Path, A
     return path, np.where(shown, -1, truth)
 
 
-def _accuracy(path: Path, hidden: Any) -> float:
-    """Share of the hidden labels that were found."""
-    import pyarrow.parquet as pq
-
-    found = pq.read_table(path, columns=["label"])["label"].to_numpy()
-    return float((found == hidden)[hidden >= 0].mean())
-
-
 def _scikit_learn(data: Path, hidden: Any) -> list[tuple[str, float, float]]:
     """Accuracy and seconds of scikit-learn's label spreading on the same labels."""
     import time
@@ -119,19 +124,3 @@ def _scikit_learn(data: Path, hidden: Any) -> list[tuple[str, float, float]]:
         right = float((model.transduction_ == hidden)[hidden >= 0].mean())
         results.append((f"scikit-learn {name}", right, seconds))
     return results
-
-
-def _show(console: Any, rows: list[tuple[str, float, float]]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Hidden digits found", title_style="bold")
-    table.add_column("method")
-    table.add_column("accuracy", justify="right")
-    table.add_column("seconds", justify="right")
-    table.add_column("memory grows with")
-    best = max(right for _, right, _ in rows)
-    for place, (name, right, seconds) in enumerate(rows):
-        style = "bold green" if right == best else ""
-        grows = "rows, and fits the budget" if place == 0 else "rows × rows"
-        table.add_row(name, f"{right:.1%}", f"{seconds:.2f}", grows, style=style)
-    console.print(table)

@@ -58,11 +58,9 @@ def report(
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from biglp.cli.console import results_console, seconds
-    from biglp.cli.errors import escape
-    from biglp.cli.summary import show_told
+    from biglp.cli.console import escape, results_console, seconds, show_notes
 
-    show_told(summary)
+    show_notes(summary)
     console = results_console()
     for line in summary["missing"]:
         console.print(escape(line), soft_wrap=True)

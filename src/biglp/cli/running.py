@@ -18,8 +18,7 @@ from biglp._engines import speaks_to_user
 from biglp._jobs.identity import changed_since
 from biglp._jobs.job import STDOUT_FOLDER, Job, from_stdin
 from biglp._jobs.results import unfinished_work
-from biglp.cli.console import errors_console, progress_bars, results_console
-from biglp.cli.errors import escape
+from biglp.cli.console import errors_console, escape, progress_bars, results_console
 from biglp.cli.options import Options
 from biglp.cli.summary import show_summary
 
