@@ -1,9 +1,12 @@
-"""Small files in the shape of the real data sets."""
+"""A server in the publishers' place, and small files in the shape of the real data sets."""
 
 import numpy as np
 import pytest
 
 from paper import pages as data
+from published import digits, site
+
+__all__ = ["archives", "digits", "site"]
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""Exact propagation against the dense reference."""
+"""The baselines against the dense reference and against scikit-learn."""
+
+from __future__ import annotations
 
 import tracemalloc
 
@@ -6,12 +8,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
 
 import reference as ref
-from biglp._core.errors import MemoryBudgetError, ParameterError, StoppedShortWarning
+from biglp._core.errors import (
+    BadRowsError,
+    LabelError,
+    MemoryBudgetError,
+    ParameterError,
+    StoppedShortWarning,
+)
 from helpers import assert_scores_agree, blobs
-from paper.baselines import DensePropagation
+from paper.baselines import DensePropagation, NearestNeighbours
 
 SOLVERS = {"closed_form": ref.closed_form, "iterative": ref.iterative}
 GRAPHS = {"rbf": lambda X: ref.rbf_graph(X, 1.3), "linear": ref.linear_graph}
@@ -32,16 +40,6 @@ def test_scores_are_those_of_the_reference(kernel, solver, alpha, dtype):
     expected = ref.probabilities(ref.balanced(F, Y, alpha, np.ones(3)), 1 / 3)
     np.testing.assert_allclose(fitted.label_distributions_, expected, atol=1e-7)
     np.testing.assert_array_equal(fitted.transduction_, expected.argmax(axis=1))
-
-
-@pytest.mark.parametrize("balance", ["none", [0.2, 0.2, 0.6]])
-def test_class_balance(balance):
-    X, y, _ = blobs()
-    fitted = DensePropagation(bandwidth=1.3, class_balance=balance, alpha=0.9).fit(X, y)
-    S, Y = ref.normalised_graph(ref.rbf_graph(X, 1.3)), ref.one_hot(y)
-    F = ref.closed_form(S, Y, 0.9)
-    scores = F if balance == "none" else ref.balanced(F, Y, 0.9, balance)
-    np.testing.assert_allclose(fitted.label_distributions_, ref.probabilities(scores, 0), atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", GRAPHS)
@@ -78,23 +76,6 @@ def test_prediction_of_training_rows_is_the_transduction(kernel, storage):
     )
 
 
-def test_new_rows_are_scored_in_parts(monkeypatch):
-    X, y, _ = blobs()
-    fitted = DensePropagation().fit(X, y)
-    whole = fitted.predict_proba(X)
-    monkeypatch.setattr("paper.baselines.ROWS_AT_ONCE", 7)
-    np.testing.assert_allclose(fitted.predict_proba(X), whole, atol=1e-12)
-
-
-def test_digits():
-    X, truth = load_digits(return_X_y=True)
-    y = np.where(np.arange(len(truth)) < 100, truth, -1)
-    fitted = DensePropagation().fit(X, y)
-    assert (fitted.transduction_ == truth)[100:].mean() > 0.93
-    assert fitted.n_iter_ == 1
-    assert 1 < fitted.bandwidth_ < 30
-
-
 @pytest.mark.parametrize("kernel", GRAPHS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_memory_is_refused_beyond_the_limit_and_kept_within_it(kernel, solver):
@@ -107,11 +88,6 @@ def test_memory_is_refused_beyond_the_limit_and_kept_within_it(kernel, solver):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 9 * 2**20
-
-
-def test_the_refusal_names_the_alternative():
-    with pytest.raises(MemoryBudgetError, match=r"biglp\.LowRankLabelPropagation"):
-        DensePropagation(memory="1KB").fit(*blobs()[:2])
 
 
 def test_stopping_short_is_said():
@@ -149,3 +125,39 @@ def test_rows_that_nothing_reaches_get_the_prior():
 def test_settings_that_cannot_be_used(settings, message):
     with pytest.raises(ParameterError, match=message):
         DensePropagation(**settings).fit(*blobs()[:2])
+
+
+def test_only_labelled_rows_vote():
+    X, y, _ = blobs()
+    fitted = NearestNeighbours().fit(X, y)
+    known = y >= 0
+    plain = KNeighborsClassifier(5).fit(X[known], y[known])
+    np.testing.assert_array_equal(fitted.transduction_[~known], plain.predict(X[~known]))
+    np.testing.assert_array_equal(fitted.transduction_[known], y[known])
+    np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
+    np.testing.assert_allclose(fitted.predict_proba(X), plain.predict_proba(X))
+
+
+def test_names_and_sparse_rows():
+    X, y, _ = blobs(classes=2)
+    names = np.array(["a", "b", ""])[y]
+    fitted = NearestNeighbours().fit(sparse.csr_matrix(X), names)
+    assert fitted.classes_.tolist() == ["a", "b"]
+    codes = NearestNeighbours().fit(X, y).transduction_
+    np.testing.assert_array_equal(fitted.transduction_, fitted.classes_[codes])
+
+
+def test_a_number_of_neighbours_that_cannot_be_used():
+    with pytest.raises(ParameterError, match="n_neighbors=0"):
+        NearestNeighbours(n_neighbors=0).fit(*blobs()[:2])
+
+
+@pytest.mark.parametrize("baseline", [DensePropagation, NearestNeighbours])
+def test_bad_rows_and_labels_are_explained(baseline):
+    X, y, _ = blobs()
+    with pytest.raises(LabelError, match="none of the 200 rows"):
+        baseline().fit(X, np.full(200, -1))
+    X[3, 1] = np.nan
+    for rows in (X, sparse.csr_matrix(X)):
+        with pytest.raises(BadRowsError, match=r"in 1 of 200 rows .*rows 3\)"):
+            baseline().fit(rows, y)
