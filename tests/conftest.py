@@ -20,9 +20,9 @@ CHOSEN = tuple(filter(None, [os.environ.get("BIGLP_TEST_ENGINE")])) or ALL
 
 ELSEWHERE = {
     "campaign": "forks, and limits memory",
-    "cli/test_damaged.py": "forks",
-    "experiments/test_peer_runs.py": "reads /proc",
-    "jobs/test_resume.py": "kills by signals",
+    "doors/test_errors.py": "forks",
+    "paper/test_peers.py": "reads /proc",
+    "doors/test_resume.py": "kills by signals",
     "pages/browser": "kills by signals",
     "pages/label/test_answers.py": "reads /proc",
     "pages/label/test_serve.py": "kills by signals",

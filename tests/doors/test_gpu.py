@@ -1,5 +1,8 @@
-"""The card against the processor on random problems; without a card torch's CPU takes its place."""
+"""Torch tensors and the card against the processor; without a card torch's CPU takes its place."""
 
+from __future__ import annotations
+
+import pickle
 import subprocess
 import sys
 
@@ -7,14 +10,103 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._core.arrays import is_torch, to_numpy
+from biglp._core.arrays import (
+    is_torch,
+    to_device,
+    to_numpy,
+)
+from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
 from biglp._fit.plan import GPU_LIBRARY_BYTES
 from clusters import MPIEXEC
-from helpers import blobs
+from helpers import blobs, clear_rows, model, rows_in_a_block
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
+TORCH = "torch:cpu"
+DTYPES = ("float32", "float64")
+TOLERANCE = {"float32": 2e-5, "float64": 1e-10}
+
+
+def on_torch(array):
+    return to_device(np.asarray(array), TORCH)
+
+
+def test_a_gpu_that_is_not_there_is_said_to_be_missing():
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(ParameterError, match=r"device='cuda' .* sees no CUDA GPU .*'cpu'"):
+        model(device="cuda").fit(*blobs()[:2])
+
+
+def test_without_torch_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r'needs torch.*pip install "biglp\[gpu\]"'):
+        model(device="cuda").fit(*blobs()[:2])
+
+
+@pytest.mark.parametrize("factor", ["anchors", "nystrom", "linear"])
+def test_rows_that_are_not_finite_are_named(factor):
+    X, y, _ = blobs()
+    X[7, 1] = np.nan
+    with pytest.raises(BadRowsError, match="rows 7"):
+        model(factor=factor, device="torch:cpu").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+class TestEstimator:
+    @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+    @pytest.mark.parametrize("factor", ["auto", "anchors", "nystrom", "linear", "glnp"])
+    def test_the_device_gives_the_labels_of_the_processor(self, factor, storage):
+        # GLNP's line search takes other turns after other rounding, so it gets few and exact steps.
+        dtype, steps = ("float64", {"max_iter": 10}) if factor == "glnp" else ("float32", None)
+        X, y, _ = blobs(n=300, dtype=dtype)
+        rows = storage(np.where(X > 0, X, 0) + X.dtype.type(0.01))
+        settings = {"factor": factor, "n_landmarks": 12, "class_balance": "auto"}
+        settings["factor_params"] = steps
+        on_cpu = model(**settings).fit(rows, y)
+        on_device = model(**settings, device=TORCH).fit(rows, y)
+        for found, expected in (
+            (on_device.label_distributions_, on_cpu.label_distributions_),
+            (on_device.predict_proba(rows), on_cpu.predict_proba(rows)),
+        ):
+            np.testing.assert_allclose(found, expected, atol=3e-3)
+        clear = clear_rows(on_cpu.label_distributions_, 4e-4)
+        np.testing.assert_array_equal(on_device.transduction_[clear], on_cpu.transduction_[clear])
+
+    @pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
+    def test_landmarks_are_those_of_the_processor(self, landmarks):
+        X, y, _ = blobs(n=300)
+        with rows_in_a_block(64):
+            found = [
+                model(landmarks=landmarks, device=device)
+                .fit(X, y)
+                ._model.views[0]
+                .features.factor.landmarks
+                for device in ("cpu", TORCH)
+            ]
+        np.testing.assert_allclose(found[1], found[0], atol=1e-8)
+
+    def test_a_model_fitted_on_a_device_predicts_in_a_new_process(self, tmp_path):
+        X, y, _ = blobs()
+        fitted = model(device=TORCH).fit(X, y)
+        (tmp_path / "model.pickle").write_bytes(pickle.dumps(fitted))
+        np.save(tmp_path / "X.npy", X)
+        code = (
+            "import pickle, sys, numpy as np;"
+            "assert 'torch' not in sys.modules;"
+            "model = pickle.load(open('model.pickle', 'rb'));"
+            "np.save('answers.npy', model.predict_proba(np.load('X.npy')))"
+        )
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=120)
+        np.testing.assert_allclose(
+            np.load(tmp_path / "answers.npy"), fitted.predict_proba(X), atol=1e-12
+        )
+        fitted.save(tmp_path / "a.model")
+        loaded = LowRankLabelPropagation.load(tmp_path / "a.model")  # it predicts on the processor
+        np.testing.assert_allclose(loaded.predict_proba(X), fitted.predict_proba(X), atol=1e-9)
+
 
 ON_CARD = torch.cuda.is_available()
 DEVICE = "cuda" if ON_CARD else "torch:cpu"
@@ -28,8 +120,6 @@ METHODS = (
     {"factor": "nystrom", "solver": "iterative", "class_balance": "mass"},
     {"factor": "linear"},
 )
-
-pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 
 @st.composite
@@ -51,6 +141,7 @@ def problems(draw):
     return X, y, method if "filter" in method else method | {"alpha": 0.9}
 
 
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 @settings(
     max_examples=50 if ON_CARD else 5,
     deadline=None,
@@ -62,6 +153,7 @@ def test_labels_are_those_of_the_processor(problem):
     check_labels(*problem)
 
 
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 @needs_card
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_labels_through_kernels_are_those_of_the_processor(method, monkeypatch):
@@ -85,6 +177,7 @@ def check_labels(X, y, method):
     np.testing.assert_array_equal(found.predict(X)[clear], expected.predict(X)[clear])
 
 
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 @needs_card
 class TestCard:
     @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -148,6 +241,7 @@ np.save(f"found{engine.rank}.npy", model.label_distributions_)
 """
 
 
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 @needs_card
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="no mpiexec beside this Python")
 def test_two_ranks_share_one_card(tmp_path):
@@ -163,6 +257,7 @@ def test_two_ranks_share_one_card(tmp_path):
         np.testing.assert_array_equal(found, alone.label_distributions_)
 
 
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 @needs_card
 def test_tf32_is_near():
     X, y, _ = blobs(n=20_000, dtype="float32")

@@ -1,5 +1,7 @@
 """IDs from the table of the rows to every result, and back with the answers."""
 
+from __future__ import annotations
+
 import csv
 import json
 from pathlib import Path
@@ -14,6 +16,7 @@ from cli_tools import done, failed
 from helpers import blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+
 NAMES = np.array(["ant", "bee", "cow"])
 OPTIONS = ("--id-column", "key", "--label-column", "kind", "--drop", "note", "-k", "60", "--quiet")
 

@@ -1,11 +1,15 @@
-"""Damaged and odd files end with exit code 3 or 5 and a reason, never with "unexpected"."""
+"""Errors, damaged and odd files: one message with a reason, and an exit code that says so."""
+
+from __future__ import annotations
 
 import gzip
 import io
 import os
+import signal
 import subprocess
 import sys
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +18,74 @@ import pyarrow.parquet as parquet
 import pytest
 from typer.testing import CliRunner
 
+from biglp._core import errors
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
 from biglp._rows import as_source
-from biglp._rows.options import ReadOptions
-from biglp._tables.parquet import ParquetTable
 from biglp.cli import app
+from biglp.cli.errors import EXIT_CODES, UNEXPECTED, code_of
+from cli_tools import failed, run
+from row_files import write
+
+
+def test_missing_extra(here, rows, monkeypatch):
+    values, shown, _ = rows
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    message = failed(6, "fit", *write("npy", values, shown), "-o", "out", "--engine", "mpi")
+    assert 'pip install "biglp[mpich]"' in message
+
+
+def test_unexpected_errors_say_so(here, rows, monkeypatch):
+    def broken(*args, **options):
+        raise RuntimeError("a bug")
+
+    values, shown, _ = rows
+    arguments = write("npy", values, shown)
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline", broken)
+    message = failed(1, "fit", *arguments, "-o", "out")
+    assert "unexpected RuntimeError: a bug. Please report it" in message
+    result = run("fit", *arguments, "-o", "out", "--debug")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted."), (signal.SIGTERM, 143, "terminated.")],
+)
+def test_an_error_after_a_signal_is_its_consequence(
+    number, code, said, here, rows, monkeypatch, request
+):
+    """Compiled code may lose the interruption and raise an error of its own."""
+
+    def interrupted(*args, **options):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise ValueError("is not a valid buffer")
+
+    values, shown, _ = rows
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline", interrupted)
+    # A shell lets commands in the background ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    assert said in failed(code, "fit", *write("npy", values, shown), "-o", "out")
+
+
+def _is_error(kind):
+    ours = isinstance(kind, type) and issubclass(kind, errors.BigLPError)
+    return ours and kind is not errors.BigLPError
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in vars(errors).values() if _is_error(kind)],
+    ids=lambda kind: kind.__name__,
+)
+def test_every_error_of_ours_has_an_exit_code_that_the_help_explains(kind):
+    code = code_of(kind("x"))
+    assert code != UNEXPECTED
+    assert f" {code} " in EXIT_CODES
+
 
 ROWS = np.random.default_rng(0).normal(size=(120, 4))
 LABELS = np.where(np.arange(120) < 40, (ROWS[:, 0] > 0).astype(int), -1)
@@ -249,14 +315,3 @@ def test_no_damaged_footer_of_parquet_ends_the_process(folder):
     command = [sys.executable, "-c", DAMAGE_FOOTERS]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_ranges_of_all_columns_of_parquet_come_from_one_opening(folder, monkeypatch):
-    """Opening a file of thousands of columns takes long."""
-    wide = pa.table({f"c{i}": np.arange(30) + i for i in range(50)})
-    parquet.write_table(wide, folder / "wide.parquet", row_group_size=10)
-    table, opened = ParquetTable(str(folder / "wide.parquet"), ReadOptions()), []
-    once = ParquetTable._open
-    monkeypatch.setattr(ParquetTable, "_open", lambda *a: opened.append(a) or once(*a))
-    assert [table.extremes(f"c{i}").to_pylist() for i in (0, 49)] == [[0, 29], [49, 78]]
-    assert len(opened) <= 2

@@ -1,4 +1,4 @@
-"""``biglp predict``: new rows, and model files that cannot be used."""
+"""``biglp predict``: new rows labelled with a model file."""
 
 from __future__ import annotations
 

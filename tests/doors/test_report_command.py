@@ -1,4 +1,4 @@
-"""``report.html`` of a run: written with the other results, made again later, never half."""
+"""The report of a fit: what it shows of the rows, and how it is made again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An empty folder to run in, and rows for it."""
+"""An empty folder to run in, rows for it, and digits for estimators."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.datasets import load_digits
 
-from published import digits, site
 from row_files import FEATURES, ROWS
-
-__all__ = ["connections", "digits", "here", "rows", "site"]
 
 
 @pytest.fixture
@@ -53,3 +51,13 @@ def connections(here) -> Path:
     pq.write_table(pa.table(columns), "connections.parquet")
     Path("truth.txt").write_text("\n".join(truth))
     return Path("connections.parquet")
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """scikit-learn's digits, a hundred labels of them, and the truth."""
+    X, truth = load_digits(return_X_y=True)
+    y = np.full(len(truth), -1)
+    rows = np.random.default_rng(0).choice(len(truth), 100, replace=False)
+    y[rows] = truth[rows]
+    return X.astype(np.float32), y, truth

@@ -1,5 +1,7 @@
 """What the user is told: progress, warnings, and budgets that are too small."""
 
+from __future__ import annotations
+
 import ast
 import logging
 import re

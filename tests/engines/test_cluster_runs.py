@@ -1,7 +1,9 @@
-"""``biglp fit`` on clusters, from the command line: same answers, resumed runs, one clear message.
+"""``biglp fit`` on clusters: same answers, resumed runs, one clear message.
 
 Everything is started by the real launchers, and ended by the test that started it.
 """
+
+from __future__ import annotations
 
 import os
 import subprocess
@@ -18,7 +20,6 @@ pytest.importorskip("mpi4py")
 pytest.importorskip("distributed")
 if not (MPIEXEC.exists() and BIGLP.exists()):
     pytest.skip("no mpiexec or no biglp beside this Python", allow_module_level=True)
-
 FIT = ("fit", "rows.npy", "--labels", "labels.npy", "--factor", "anchors", "-k", "20")
 LONG = ("fit", "sim:600Kx10,labels=50", "--factor", "nystrom", "-k", "40", "--quiet")
 # An absolute path that leads every process to its own working folder.

@@ -1,5 +1,7 @@
 """``biglp check``: from a file with wrong labels to a list of them, and back."""
 
+from __future__ import annotations
+
 import csv
 import json
 

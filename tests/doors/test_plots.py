@@ -1,7 +1,11 @@
-"""Displays: what they draw, on any axes, and what they say where they cannot."""
+"""Plots of fitted estimators."""
 
+from __future__ import annotations
+
+import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, MissingExtraError, ParameterError
@@ -9,10 +13,7 @@ from biglp.plot import LearningCurveDisplay, MapDisplay, MembersDisplay, Reliabi
 from helpers import blobs
 
 pytest.importorskip("matplotlib")
-import matplotlib as mpl
-
 mpl.use("Agg")
-from matplotlib import pyplot
 
 
 @pytest.fixture(scope="module")

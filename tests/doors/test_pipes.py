@@ -1,4 +1,4 @@
-"""Standard input and output, and answers as text."""
+"""``-`` as input and output."""
 
 from __future__ import annotations
 

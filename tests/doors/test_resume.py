@@ -1,12 +1,15 @@
-"""Killed at any moment, a run leaves no half file, and goes on to the same answer."""
+"""Runs that are killed, interrupted or refused: what is kept, what goes on, what is advised."""
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import random
+import re
 import signal
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import BadRowsError, LabelWarning, MemoryBudgetError
 from biglp._graph.graph import AnswerSweep
 from cli_tools import Process, done, failed, label_slowly, run
 from clusters import eventually
+from row_files import write
 
 ROWS, FEATURES = 300_000, 24
 OPTIONS = ("--factor", "anchors", "-k", "150", "--threads", "1")
@@ -288,3 +294,130 @@ def test_predict_resumes(data, tmp_path, monkeypatch):
 
 def _out_of_disk(*args, **options):
     raise OSError(28, "No space left on device", "somewhere")
+
+
+@pytest.mark.parametrize(
+    "memory", [["--memory", "400MB"], ["--memory=400MB"], ["--memory", "400 MB"]]
+)
+def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
+    here, rows, monkeypatch, memory
+):
+    def refuse(*args, **options):
+        raise MemoryBudgetError("memory=400 MB is too little, whatever it says.", least=900 << 20)
+
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out", *memory)
+    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments)])
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+        message = run(*arguments).stderr
+    assert "converted rows. Go on with" in message
+    advised = re.search(r"^ +biglp (.*)$", message, re.M)[1].split()
+    assert advised[-3:] == ["--memory", "900MB", "--resume"]
+    assert advised.count("--memory") == 1
+    assert not any("400" in word for word in advised)
+    done(*advised)
+
+
+def test_more_likeliest_classes_than_there_are(here, rows, monkeypatch):
+    values, shown, truth = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+    given = ("--top", str(len(set(truth)) + 1))
+    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments), *given])
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", None)  # refused before any work
+        message = failed(2, *arguments, *given)
+    assert "--top" in message
+    assert "Kept" not in message
+    done(*arguments)
+    asked = ("predict", "out/model.biglp", *arguments[1:2], "-o", "new.csv")
+    message = failed(2, *asked, *given)
+    assert "Kept" not in message  # refused before rows were converted
+    done(*asked)
+
+
+def test_first_hour_5_the_linear_kernel_is_not_advised_fewer_landmarks(here):
+    message = failed(4, "fit", "sim:2Kx500", "-o", "out", "--factor", "linear", "--memory", "40MB")
+    assert "use fewer features" in message
+    assert "landmarks" not in message
+
+
+def test_first_hour_5_a_folder_that_is_not_there(here):
+    message = failed(3, "suggest", "nothere")
+    assert "there is no file nothere, nor a folder of that name" in message
+
+
+def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(here, rows, monkeypatch):
+    """A file that was written again while the run was at work."""
+    values, shown, _ = rows
+    path, *options = write("csv", values, shown)
+
+    def changed(self, *args, **options):
+        with open(path, "a") as file:
+            file.write("\n")
+        raise BadRowsError(f"{path} changed while it was being worked on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", changed)
+        message = run("fit", path, *options, "-o", "out").stderr
+    assert "converted rows. That run cannot be gone on with now, because input" in message
+    assert "--overwrite" in message
+    assert "--resume" not in message
+    message = failed(5, "fit", path, *options, "-o", "out", "--resume")
+    assert "Kept" not in message
+
+
+def test_wrong_labels_leave_nothing_that_hinders_the_corrected_command(here, rows):
+    values, shown, _ = rows
+    path, *options = write("csv", values, shown)
+    Path("wrong.csv").write_text("row,label\n0,a\n1,a\n")
+    message = failed(3, "fit", path, "--drop", "y", "--labels", "wrong.csv", "-o", "out")
+    assert "only one class" in message
+    assert "Kept" not in message
+    assert not Path("out").exists()
+    done("fit", path, *options, "-o", "out")
+
+
+def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(here, rows, monkeypatch):
+    def refuse(*args, **options):
+        raise MemoryBudgetError("too little")
+
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+        failed(4, *arguments)
+    message = failed(2, *arguments, "-k", "9")
+    assert "unfinished run of other options or files (converted rows). Start afresh" in message
+    assert "--resume" not in message
+    assert "Go on with it by --resume" in failed(2, *arguments)
+
+
+def test_warnings_before_an_error_are_given(here, rows, monkeypatch):
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+
+    def warn_and_fail(*args, **options):
+        warnings.warn("from another library", FutureWarning, stacklevel=2)
+        warnings.warn("labels look odd", LabelWarning, stacklevel=2)
+        raise BadRowsError("no good rows")
+
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline.prepare", warn_and_fail)
+    with pytest.warns(FutureWarning, match="another library"), pytest.warns(LabelWarning):
+        message = failed(3, *arguments)
+    assert "no good rows" in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", LabelWarning)  # the first error is the one that counts
+        assert "no good rows" in failed(3, *arguments, "--overwrite")
+
+
+def test_the_least_budget_is_known_to_python(rows):
+    values, shown, _ = rows
+    model = LowRankLabelPropagation(memory="40MB")
+    with pytest.raises(MemoryBudgetError) as refused:
+        model.fit(values, shown)
+    least = refused.value.least
+    assert pickle.loads(pickle.dumps(refused.value)).least == least
+    assert f"--memory {-(-least >> 20)}MB" in str(refused.value)
+    model.set_params(memory=least).fit(values, shown)
