@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from biglp._jobs.fit import FitJob
+from biglp._jobs import FitJob
 from biglp._labelling.app import Page
 from biglp._labelling.server import Guard
 from biglp._labelling.session import Session, Wanted

@@ -57,13 +57,6 @@ def test_quiet_and_versions(here):
     assert done("--version").stdout.startswith("biglp ")
 
 
-def test_no_command_shows_the_help():
-    shown = run().output
-    assert "Label millions of rows" in shown
-    for command in ("fit", "predict", "suggest", "inspect", "simulate", "demo"):
-        assert f"│ {command} " in shown
-
-
 def test_the_version_is_told_before_anything_is_loaded():
     code = """if True:
         import sys

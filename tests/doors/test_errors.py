@@ -163,14 +163,6 @@ def test_labels_of_many_digits_keep_them(folder, first):
     assert str(first + 1) in said
 
 
-def test_unsigned_labels_of_64_bits(folder):
-    labels = np.uint64(2**63) + (ROWS[:, 0] > 0).astype(np.uint64)
-    np.save(folder / "big.npy", labels)
-    code, said = fit(folder, folder / "X.npy", "--labels", folder / "big.npy")
-    assert code == 0, said
-    assert str(2**63 + 1) in said
-
-
 @pytest.mark.parametrize("column", [[[1], [2]] * 60, [{"a": 1}, {"a": 2}] * 60])
 def test_lists_are_no_labels(folder, column):
     parquet.write_table(TABLE.set_column(2, "y", pa.array(column)), folder / "t.parquet")

@@ -13,15 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.datasets import make_moons
-from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-import biglp
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core.errors import (
     ModelFileError,
@@ -31,7 +25,7 @@ from biglp._core.errors import (
 )
 from biglp._core.parameters import PARAMETERS
 from biglp._graph import FACTORS
-from biglp._jobs.predict import PredictJob
+from biglp._jobs import PredictJob
 from biglp._transforms import SCALINGS
 from biglp.estimators.classifier import PAPER_METHODS
 from cli_tools import run_python
@@ -41,60 +35,6 @@ KINDS = ("anchors", "nystrom", "linear", "glnp")
 
 
 class TestScikitLearn:
-    def test_parameters_can_be_read_set_and_cloned(self):
-        landmarks = np.ones((2, 5))
-        estimator = LowRankLabelPropagation(alpha=0.5, landmarks=landmarks)
-        assert estimator.get_params()["alpha"] == 0.5
-        copy = clone(estimator).set_params(alpha=0.7)
-        assert (copy.alpha, estimator.alpha) == (0.7, 0.5)
-        np.testing.assert_array_equal(copy.landmarks, landmarks)
-        assert is_classifier(estimator)
-
-    def test_the_parameters_are_those_of_the_design(self):
-        settled = {
-            "factor": "auto",
-            "n_landmarks": "auto",
-            "landmarks": "kmeans",
-            "bandwidth": "auto",
-            "alpha": "auto",
-            "class_balance": "auto",
-            "solver": "closed_form",
-            "engine": "threads",
-            "device": "cpu",
-            "memory": "auto",
-            "random_state": None,
-            "verbose": False,
-        }
-        assert settled.items() <= LowRankLabelPropagation().get_params().items()
-
-    def test_fitting_leaves_parameters_and_data_alone(self):
-        X, y, _ = blobs()
-        rows, labels = X.copy(), y.copy()
-        estimator = model(random_state=np.random.RandomState(0), factor_params={"n_nearest": 2})
-        before = estimator.get_params()
-        estimator.fit(X, y)
-        assert all(estimator.get_params()[name] is value for name, value in before.items())
-        np.testing.assert_array_equal(X, rows)
-        np.testing.assert_array_equal(y, labels)
-
-    def test_a_pipeline(self):
-        X, y, truth = blobs()
-        pipeline = make_pipeline(StandardScaler(), model(alpha="auto")).fit(X * 1000, y)
-        assert (pipeline.predict(X * 1000) == truth).mean() > 0.85
-        assert pipeline.predict_proba(X * 1000).shape == (200, 3)
-
-    def test_a_grid_search(self):
-        X, _, truth = blobs(n=120)
-        search = GridSearchCV(
-            model(n_landmarks=15),
-            {"alpha": [0.1, 0.9], "factor": ["anchors", "nystrom"], "bandwidth": [0.5, 1.5]},
-            scoring=make_scorer(accuracy_score),
-            cv=3,
-            error_score="raise",
-        ).fit(X, truth)
-        assert search.best_score_ > 0.8
-        assert len(search.cv_results_["params"]) == 8
-
     @pytest.mark.parametrize("factor", KINDS)
     def test_a_pickle_predicts_the_same(self, factor, digits):
         X, y, _ = digits
@@ -112,11 +52,6 @@ class TestScikitLearn:
         np.testing.assert_array_equal(fitted.transduction_, model().fit(X, y).transduction_)
         with pytest.raises(ValueError, match="feature names"):
             fitted.predict(frame[["c", "a", "b"]])
-
-    def test_not_fitted(self):
-        for call in ("predict", "predict_proba", "save"):
-            with pytest.raises(NotFittedError):
-                getattr(LowRankLabelPropagation(), call)("rows.npy")
 
     def test_score_is_the_accuracy(self):
         X, y, truth = blobs()
@@ -548,21 +483,6 @@ def test_importing_biglp_loads_no_heavy_library():
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert run_python(code).stdout.strip() == "[]"
-
-
-def test_public_names():
-    assert biglp.__all__[-1] == "__version__"
-    for name in biglp.__all__:
-        assert hasattr(biglp, name)
-    assert "LowRankLabelPropagation" in biglp.__all__
-    visible = {
-        name
-        for name, value in vars(biglp).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("biglp")
-    }
-    assert visible <= set(biglp.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'LabelSpreading'"):
-        _ = biglp.LabelSpreading
 
 
 @pytest.mark.parametrize("estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor])

@@ -22,7 +22,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, ParameterError
-from biglp._jobs.fit import FitJob
+from biglp._jobs import FitJob
 from biglp._labels.reading import LabelInput
 from biglp._rows import InputFiles, ReadOptions
 from cli_tools import Process, done, failed, run
@@ -280,23 +280,12 @@ def test_bad_rows_are_named(here, rows):
 def test_fit_loads_no_more_than_it_needs(here):
     """scikit-learn and pandas take seconds to load and 70 MB."""
     check = (
-        "import sys; from biglp._jobs.fit import FitJob; from pathlib import Path; "
+        "import sys; from biglp._jobs import FitJob; from pathlib import Path; "
         "FitJob(('sim:2Kx5',), Path('out'), parameters={'factor': 'anchors'}).run(); "
         "heavy = {'sklearn', 'pandas', 'matplotlib', 'torch', 'dask'} & set(sys.modules); "
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", check], check=True)
-
-
-def test_options_are_refused_before_anything_is_converted(here, rows, monkeypatch):
-    def converted(*args, **options):
-        raise AssertionError("the table was converted first")
-
-    monkeypatch.setattr("biglp._rows.cache.CacheStore.build", converted)
-    values, shown, _ = rows
-    arguments = write("csv", values, shown)
-    message = failed(2, "fit", *arguments, "-o", "out", "--scaling", "robust")
-    assert "--scaling 'robust' is not known; use one of auto, none" in message
 
 
 def test_summary(here, rows):
@@ -350,14 +339,6 @@ def test_how_many_rows_are_right(here):
     assert f"interval {low} to {high}); always saying 0 would be {found['base_rate']:.0%}" in said
     assert "50 more labels would add about" in said
     assert 0.75 < found["base_rate"] < 0.85
-
-
-def test_rows_that_say_the_same_without_the_graph(here):
-    values = np.repeat([[0.0, 0.0], [9.0, 9.0]], 200, axis=0)
-    values += 0.1 * np.random.default_rng(0).standard_normal(values.shape)
-    shown = np.where(np.arange(400) % 8 == 0, np.arange(400) // 200, -1)
-    said = " ".join(done("fit", *write("npy", values, shown), "-o", "out").stdout.split())
-    assert "100.0% without the graph: no clear difference" in said
 
 
 def test_warnings_reach_the_user(here):

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._jobs.identity import FinishedFit
+from biglp._jobs import FinishedFit
 from cli_tools import done, failed
 from helpers import blobs
 

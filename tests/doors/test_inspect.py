@@ -15,9 +15,7 @@ import pytest
 
 from biglp._engines import make_engine
 from biglp._fit.pipeline import Pipeline
-from biglp._jobs import inspect
-from biglp._jobs.fit import FitJob
-from biglp._jobs.inspect import Trials
+from biglp._jobs import FitJob, inspect
 from biglp._rows import InputFiles, ReadOptions, as_source
 from cli_tools import done, failed
 from made_tables import articles, some_labels
@@ -108,7 +106,7 @@ def test_sweeps_visit_a_part_of_the_rows_and_memory_is_that_of_the_fit(here):
             source, settings = as_source("sim.npy"), job.settings()
             expected = Pipeline(engine, settings).prepare(source, labels, *job.costs).plan
             looked = InputFiles("sim.npy").probe(ReadOptions(), n_rows // 4)
-            found = Trials(engine, looked, labels).estimate(settings, *job.costs)
+            found = inspect.Trials(engine, looked, labels).estimate(settings, *job.costs)
             assert found.plan == expected
             swept = engine.progress.steps["Gram"]
             assert 0 < swept.rows < n_rows / 2

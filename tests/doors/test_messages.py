@@ -44,15 +44,6 @@ class TestTellingTheUser:
         assert not caplog.messages
         assert capfd.readouterr() == ("", "")
 
-    def test_verbose_is_seen_without_any_set_up_of_logging(self):
-        code = (
-            "import numpy as np; from biglp import LowRankLabelPropagation;"
-            "X = np.random.default_rng(0).normal(size=(50, 2)); y = np.arange(50) % 3 - 1;"
-            "LowRankLabelPropagation(verbose=True).fit(X, y)"
-        )
-        done = run_python(code)
-        assert "biglp: labels: 50 rows in" in done.stderr
-
     def test_first_hour_9_without_a_terminal_verbose_is_one_line_a_step(self):
         code = (
             "import numpy as np; from biglp import LowRankLabelPropagation;"

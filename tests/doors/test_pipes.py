@@ -12,14 +12,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from biglp._rows.textfiles import ending_for
+from biglp.cli import app
 from cli_tools import done, failed
-from row_files import write
 
 
 def fed(data: bytes, *args: object):
-    from biglp.cli import app
-
     result = CliRunner().invoke(app, [str(arg) for arg in args], input=data)
     assert result.exit_code == 0, result.output
     return result
@@ -100,13 +97,6 @@ def test_what_cannot_work(here):
         "is empty": ("predict", "m", "-", "-o", "x.npy"),
     }.items():
         assert words in failed(2, *args)
+    unknown = CliRunner().invoke(app, ["inspect", "-"], input=b"\xff\xff\xff\xff\0\1\2")
+    assert (unknown.exit_code, "name it: --input-format" in unknown.stderr) == (2, True)
     assert not list(Path().iterdir())
-
-
-def test_formats_are_found_by_looking(here, rows):
-    values, shown, _ = rows
-    for kind in ("npy", "parquet", "csv", "libsvm"):
-        path, *_ = write(kind, values, shown)
-        assert ending_for(Path(path).read_bytes()[:65536]) == kind
-    assert ending_for(b' {"a": 1}\n') == "jsonl"
-    assert ending_for(b"\xff\xff\xff\xff\0\1\2") is None

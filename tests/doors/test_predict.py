@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from cli_tools import done, failed, run
+from cli_tools import done, failed, run, run_python
 from row_files import write
 
 
@@ -70,3 +70,8 @@ def test_drift_is_told_where_it_is_written(here):
     to_file = run("predict", "out/model.biglp", "new.csv", "-o", "found.csv").stderr
     assert "more (drift in summary.json)" in to_folder
     assert "more. Labels of such rows" in to_file
+
+
+def test_what_only_a_fit_needs_is_not_loaded():
+    code = "import sys; from biglp._jobs import PredictJob; print('biglp._report' in sys.modules)"
+    assert run_python(code).stdout == "False\n"

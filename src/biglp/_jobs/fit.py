@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +30,7 @@ from biglp._fit.plan import plan_fit
 from biglp._graph import FACTORS
 from biglp._graph.landmarks import STRATEGIES
 from biglp._jobs.identity import label_identity, run_identity
-from biglp._jobs.job import Job, from_stdin, typed_names, typed_options
+from biglp._jobs.job import Job, from_stdin, per_class, typed_names, typed_options
 from biglp._jobs.report import EVIDENCE, OWN_GRAPH, doubtful_lines, look_at_rows, page
 from biglp._jobs.results import MODEL, REPORT, STAGE
 from biglp._labels.reading import LabelsRead
@@ -185,8 +184,3 @@ class FitJob(Job):
 def report_cost(size: Size) -> Cost:
     """What looking at the rows for the report takes."""
     return Cost(seconds={"report": 0.3})
-
-
-def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
-    """Rows of each class by its name."""
-    return {str(name): counts.get(code, 0) for code, name in enumerate(classes.tolist())}

@@ -32,8 +32,9 @@ from biglp._fit.plan import SWEEPS, Plan
 from biglp._fit.prepare import Prepared
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
-from biglp._jobs.fit import FitJob, per_class, report_cost
+from biglp._jobs.fit import FitJob, report_cost
 from biglp._jobs.identity import settle
+from biglp._jobs.job import per_class
 from biglp._labels.labels import Labels
 from biglp._labels.reading import LabelInput, LabelsRead
 from biglp._learn.base import Problem

@@ -313,6 +313,11 @@ def recorded_warnings() -> Iterator[list[str]]:
                 )
 
 
+def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
+    """Rows of each class by its name."""
+    return {str(name): counts.get(code, 0) for code, name in enumerate(classes.tolist())}
+
+
 # Commands that are printed: what the user typed, for the next command.
 
 

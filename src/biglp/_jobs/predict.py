@@ -13,9 +13,8 @@ from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
 from biglp._fit.model import Model
 from biglp._fit.novelty import drift_of, drift_warnings
-from biglp._jobs.fit import per_class
 from biglp._jobs.identity import run_identity
-from biglp._jobs.job import ModelJob
+from biglp._jobs.job import ModelJob, per_class
 from biglp._jobs.results import MODEL
 from biglp._output.sink import check_top
 from biglp._rows import InputFiles
