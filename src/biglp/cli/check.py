@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, TASKS
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, output_to, with_options
+from biglp.cli.options import Options, argument, output_to, with_options
 from biglp.cli.pipes import piped
 
 SHOWN = 10
@@ -29,11 +27,10 @@ LIST = output_to(
 def check(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FOLDER | INPUT",
-            help="Folder that biglp fit wrote, whose rows, labels and options are used; or rows, "
+        argument(
+            "FOLDER | INPUT",
+            "Folder that biglp fit wrote, whose rows, labels and options are used; or rows, "
             "with their labels.",
-            show_default=False,
         ),
     ],
     *,

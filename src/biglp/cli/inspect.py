@@ -52,36 +52,36 @@ def inspect(
         parameters={**vars(method), **{name: getattr(machine, name) for name in names}},
     )
     with progress_bars(printing.no_progress) as progress:
-        found = survey(job, progress, full=full)
+        facts = survey(job, progress, full=full)
     if printing.as_json:
-        results_console().print_json(json.dumps(found))
+        results_console().print_json(json.dumps(facts))
         return
-    show_notes(found)
-    _show_file(found)
-    _show_labels(found)
-    if found["problem"] is None:
-        _show_methods(found)
+    show_notes(facts)
+    _show_file(facts)
+    _show_labels(facts)
+    if facts["problem"] is None:
+        _show_methods(facts)
     else:
-        results_console().print(f"No method can be tried: {escape(found['problem'])}")
+        results_console().print(f"No method can be tried: {escape(facts['problem'])}")
 
 
-def _show_file(found: dict[str, Any]) -> None:
+def _show_file(facts: dict[str, Any]) -> None:
     from collections import Counter
 
     from biglp.cli.console import escape, format_bytes, plain_table, results_console
 
-    console, columns = results_console(), found["columns"]
-    about = "" if found["exact"] else "about "
-    size = f", {format_bytes(found['size'])}" if found["size"] else ""
-    kind = f"{found['dtype']} " if found["dtype"] else ""
+    console, columns = results_console(), facts["columns"]
+    about = "" if facts["exact"] else "about "
+    size = f", {format_bytes(facts['size'])}" if facts["size"] else ""
+    kind = f"{facts['dtype']} " if facts["dtype"] else ""
     console.print(
-        f"[bold]{escape(found['name'])}[/bold]: {found['format']}{size}, {about}"
-        f"{found['rows']:,} rows × {found['features']:,} {kind}features"
+        f"[bold]{escape(facts['name'])}[/bold]: {facts['format']}{size}, {about}"
+        f"{facts['rows']:,} rows × {facts['features']:,} {kind}features"
     )
-    if found["converted"]:
+    if facts["converted"]:
         console.print("It is converted to raw rows once, before the first sweep.")
     if not columns:
-        if found["missing_values"]:
+        if facts["missing_values"]:
             console.print("Missing values: use --missing mean, or leave these rows out.")
         return
     kinds = Counter(column["type"] for column in columns.values())
@@ -93,8 +93,8 @@ def _show_file(found: dict[str, Any]) -> None:
         console.print(f"Numbers as they are: {', '.join(map(escape, plain[:5]))}{more}")
     if not others:
         return
-    if found["looked_at"] < found["rows"]:
-        console.print(f"In the first {found['looked_at']:,} rows:")
+    if facts["looked_at"] < facts["rows"]:
+        console.print(f"In the first {facts['looked_at']:,} rows:")
     table = plain_table("column", "type", "missing", "what is done with it", right=("missing",))
     for name in others[:MOST_COLUMNS]:
         column = columns[name]
@@ -105,10 +105,10 @@ def _show_file(found: dict[str, Any]) -> None:
     console.print(table)
 
 
-def _show_labels(found: dict[str, Any]) -> None:
+def _show_labels(facts: dict[str, Any]) -> None:
     from biglp.cli.console import escape, plain_table, results_console
 
-    console, labels = results_console(), found["labels"]
+    console, labels = results_console(), facts["labels"]
     if labels is None:
         console.print("No labels were named (--label-column NAME or --labels FILE).")
         return
@@ -121,12 +121,12 @@ def _show_labels(found: dict[str, Any]) -> None:
     console.print(table)
 
 
-def _show_methods(found: dict[str, Any]) -> None:
+def _show_methods(facts: dict[str, Any]) -> None:
     from biglp.cli.console import format_bytes, plain_table, results_console, seconds
 
     right = ("landmarks", "time", "memory")
     table = plain_table("method", "options of biglp fit", *right, right=right)
-    for method in found["methods"]:
+    for method in facts["methods"]:
         if method["seconds"] is None:
             cells = ["", "does not fit", f"needs {format_bytes(method['memory'])}"]
         else:
@@ -135,7 +135,7 @@ def _show_methods(found: dict[str, Any]) -> None:
         table.add_row(method["name"], method["options"], *cells)
     console = results_console()
     console.print(
-        f"Estimates with {found['threads']} threads and {format_bytes(found['memory'])} of memory "
+        f"Estimates with {facts['threads']} threads and {format_bytes(facts['memory'])} of memory "
         "(--memory):"
     )
     console.print(table)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from biglp._core.parameters import MACHINE, PRINTING
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, output_to, with_options
+from biglp.cli.options import Options, argument, output_to, with_options
 
 PAGE = output_to(
     "HTML file; by default report.html in the folder, which is replaced.",
@@ -23,15 +21,7 @@ PAGE = output_to(
 @explained
 @with_options
 def report(
-    folder: Annotated[
-        Any,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Folder that biglp fit wrote.",
-            show_default=False,
-            parser=as_place,
-        ),
-    ],
+    folder: Annotated[Any, argument("FOLDER", "Folder that biglp fit wrote.", as_place)],
     *,
     reading: Annotated[Options, ("cache",)],
     machine: Annotated[Options, MACHINE],

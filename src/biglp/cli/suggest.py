@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import (
     MACHINE,
@@ -21,7 +19,7 @@ from biglp._core.parameters import (
 )
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, output_to, with_options
+from biglp.cli.options import Options, argument, output_to, with_options
 from biglp.cli.pipes import piped
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
@@ -50,11 +48,10 @@ SHOW = Parameter(
 def suggest(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FOLDER | INPUT",
-            help="Folder that biglp fit wrote, whose rows and labels are used; or rows: with "
+        argument(
+            "FOLDER | INPUT",
+            "Folder that biglp fit wrote, whose rows and labels are used; or rows: with "
             "--model what to label next, without it what to label first.",
-            show_default=False,
         ),
     ],
     *,

@@ -20,26 +20,26 @@ def show_plan(job: FitJob, as_json: bool) -> None:
     """Check a job and say what it would do."""
     from biglp._jobs.inspect import plan
 
-    found = plan(job)
+    planned = plan(job)
     console = results_console()
     if as_json:
-        console.print_json(json.dumps(found))
+        console.print_json(json.dumps(planned))
         return
-    labels = found["labels"]
-    landmarks = f", {found['landmarks']:,} landmarks" if found["landmarks"] else ""
-    features = "stored between sweeps" if found["stored"] else "computed again in each sweep"
+    labels = planned["labels"]
+    landmarks = f", {planned['landmarks']:,} landmarks" if planned["landmarks"] else ""
+    features = "stored between sweeps" if planned["stored"] else "computed again in each sweep"
     console.print(
-        f"[bold]{escape(found['input'])}[/bold]: {found['format']}, {found['rows']:,} rows × "
-        f"{found['features']:,} features, {sum(labels.values()):,} labels of "
+        f"[bold]{escape(planned['input'])}[/bold]: {planned['format']}, {planned['rows']:,} rows × "
+        f"{planned['features']:,} features, {sum(labels.values()):,} labels of "
         f"{len(labels):,} classes"
     )
     console.print(
-        f"{found['settings']['factor']}{landmarks}; {found['threads']} threads, "
-        f"{found['rows_a_block']:,} rows a block; features {features}"
+        f"{planned['settings']['factor']}{landmarks}; {planned['threads']} threads, "
+        f"{planned['rows_a_block']:,} rows a block; features {features}"
     )
     console.print(
-        f"About {seconds(found['seconds'])} and {format_bytes(found['memory'])} of memory. "
-        f"Would write to {escape(found['output'])}; nothing was written."
+        f"About {seconds(planned['seconds'])} and {format_bytes(planned['memory'])} of memory. "
+        f"Would write to {escape(planned['output'])}; nothing was written."
     )
 
 

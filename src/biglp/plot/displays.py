@@ -369,10 +369,10 @@ class MembersDisplay(Display):
         from biglp._report.charts import members
 
         report_of(estimator, "members", "committee")
-        found = members(estimator.report_)
-        shares = np.array([member["share"] for member in found])
-        accuracy = [member["accuracy"] for member in found]
-        return cls([member["name"] for member in found], shares, accuracy).plot(ax)
+        lines = members(estimator.report_)
+        shares = np.array([line["share"] for line in lines])
+        accuracy = [line["accuracy"] for line in lines]
+        return cls([line["name"] for line in lines], shares, accuracy).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         places = np.arange(len(self.names))[::-1]
