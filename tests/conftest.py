@@ -20,13 +20,13 @@ CHOSEN = tuple(filter(None, [os.environ.get("BIGLP_TEST_ENGINE")])) or ALL
 
 ELSEWHERE = {
     "campaign": "forks, and limits memory",
-    "cli/test_damaged.py": "forks",
-    "experiments/test_peer_runs.py": "reads /proc",
-    "jobs/test_resume.py": "kills by signals",
-    "doors/test_pages_browser.py": "kills by signals",
-    "doors/test_pages_answers.py": "reads /proc",
-    "doors/test_pages_server.py": "kills by signals",
+    "doors/test_errors.py": "forks",
     "doors/test_outputs.py": "limits the size of files, and kills by signals",
+    "doors/test_pages_answers.py": "reads /proc",
+    "doors/test_pages_browser.py": "kills by signals",
+    "doors/test_pages_server.py": "kills by signals",
+    "doors/test_resume.py": "kills by signals",
+    "paper/test_peers.py": "reads /proc",
 }
 """Tests, below this folder, that ask for what only Linux has, and what that is."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from biglp._jobs.fit import FitJob
+from biglp._jobs import FitJob
 from biglp._labelling import Guard, Page, Session, Wanted
 
 TOKEN = "a-token-of-more-than-thirty-two-letters"

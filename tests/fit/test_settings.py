@@ -14,10 +14,7 @@ from biglp._core.errors import (
 )
 from biglp._core.parameters import DEFAULTS, PARAMETERS
 from biglp._core.settings import DEFAULT_FACTOR, Settings
-from biglp._jobs.check import CheckJob
-from biglp._jobs.fit import FitJob
-from biglp._jobs.predict import PredictJob
-from biglp._jobs.suggest import SuggestJob
+from biglp._jobs import CheckJob, FitJob, PredictJob, SuggestJob
 from biglp._rows.options import ReadOptions
 from helpers import blobs, fit_quietly, model, settings_of
 
