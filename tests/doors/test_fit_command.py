@@ -534,7 +534,7 @@ def test_every_libsvm_file_holds_labels(tmp_path, ending, packing):
     inputs = InputFiles(str(path))
     assert inputs.format.holds_labels
     assert not inputs.is_table
-    labels = LabelInput(str(path)).read(None)
+    labels = LabelInput(str(path)).gather(None).labels
     assert (labels.n_rows, labels.rows.tolist(), labels.classes.tolist()) == (3, [0, 1], [0, 1])
 
 
@@ -545,7 +545,7 @@ def test_a_file_of_rows_labels_and_weights(tmp_path, names):
         lines = [",".join([line.split(",")[2], *line.split(",")[:2]]) for line in lines]
     path = tmp_path / "labels.csv"
     path.write_text(names + "\n".join(lines) + "\n")
-    labels = LabelInput(None, (path,)).read(8)
+    labels = LabelInput(None, (path,)).gather(8).labels
     assert labels.classes.tolist() == ["cat", "dog"]
     assert labels.rows.tolist() == [1, 3]
     np.testing.assert_allclose(labels.distribution, [[0, 1], [0.25, 0.75]])
@@ -564,7 +564,7 @@ def test_files_of_weights_that_cannot_be_used_are_refused(tmp_path, text, messag
     path = tmp_path / "labels.csv"
     path.write_text(text)
     with pytest.raises(LabelError, match=message):
-        LabelInput(None, (path,)).read(8)
+        LabelInput(None, (path,)).gather(8)
 
 
 def test_a_weight_column_that_is_not_there_is_refused(tmp_path):
@@ -572,7 +572,7 @@ def test_a_weight_column_that_is_not_there_is_refused(tmp_path):
     write_weighted_table(tmp_path / "rows.csv", X, y, weights)
     source = LabelInput(str(tmp_path / "rows.csv"), label_column="y", weight_column="v")
     with pytest.raises(ParameterError, match=r"weight column: .* no column 'v'; it has"):
-        source.read(len(X))
+        source.gather(len(X))
 
 
 WRITERS = {

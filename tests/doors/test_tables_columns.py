@@ -14,11 +14,11 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from array_files import list_column
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._labels.reading import read_labels
 from biglp._rows import Encoding, InputFiles, as_source
 from biglp._transforms import Chain, Parts
 from cli_tools import done, failed
 from helpers import blobs
+from label_files import read_labels
 from made_tables import articles, some_labels
 
 LISTS = ("list", "large_list", "fixed_size_list")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._labels.reading import read_labels
 from biglp._rows import InputFiles, ReadOptions, as_source
+from label_files import read_labels
 
 BLOCK = 300_000
 """Short lines that are more text than is parsed at once."""
