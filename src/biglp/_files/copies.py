@@ -105,15 +105,7 @@ class Copy:
 
 
 class Parts:
-    """Parts of files that are on their way, a few at a time, in the order they are wanted in.
-
-    Parameters
-    ----------
-    pool : ThreadPoolExecutor
-    copies : sequence of Copy
-    size : int
-        Most bytes of a part.
-    """
+    """Parts of files that are on their way, a few at a time, in the order they are wanted in."""
 
     def __init__(self, pool: ThreadPoolExecutor, copies: Sequence[Copy], size: int) -> None:
         self.pool = pool
@@ -165,17 +157,7 @@ _alive: weakref.WeakSet[Copies] = weakref.WeakSet()
 
 
 class Copies:
-    """A folder of copies.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        A folder that is kept; by default a temporary one, removed with this object.
-    progress : Progress, optional
-        Told how far copying is.
-    memory : int, optional
-        Memory budget, of which parts in flight take an eighth at most.
-    """
+    """A folder of copies."""
 
     def __init__(
         self,
@@ -276,13 +258,7 @@ class Copies:
 def copying_to(
     folder: Path | None, progress: Progress | None = None, memory: int | None = None
 ) -> Iterator[Copies]:
-    """Have files of stores copied to one folder; inside another such block that one's is used.
-
-    Parameters
-    ----------
-    folder, progress, memory
-        As for :class:`Copies`.
-    """
+    """Have files of stores copied to one folder; inside another such block that one's is used."""
     known = _current.get()
     if known is not None:
         yield known
@@ -374,13 +350,7 @@ def is_there(place: Any) -> bool:
 
 
 def fitting(pattern: Any) -> list[Any]:
-    """Files that fit a pattern, in order of name.
-
-    Raises
-    ------
-    BadRowsError
-        When there is none.
-    """
+    """Files that fit a pattern, in order of name."""
     if not isinstance(pattern, StorePath):
         found = sorted(glob.glob(str(pattern), recursive=True))
         if not found:

@@ -199,20 +199,7 @@ def _size_and_time(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str] | StorePath) -> Iterator[IO[bytes]]:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path : path or StorePath
-        Final name. The bytes go to a hidden file beside it, which replaces ``path`` when the
-        ``with`` block ends without an error and is removed when it does not. For a file in a store
-        they go to a temporary file, which is uploaded.
-
-    Raises
-    ------
-    OutputError
-        When the disk is full or the folder cannot be written to.
-    """
+    """Write a file whole or not at all."""
     if isinstance(path, StorePath):
         with tempfile.TemporaryDirectory(prefix="biglp-upload-") as folder:
             local = Path(folder) / path.name
@@ -367,16 +354,6 @@ def remove_held(lock: Path, file: IO[bytes], first: str = "") -> None:
     """Remove the folder of a lock file that this process holds, and let go of it.
 
     The lock goes last: until then no other process can begin to work there.
-
-    Parameters
-    ----------
-    lock : Path
-        The lock file.
-    file : file
-        What :func:`hold` gave.
-    first : str
-        Name of a file that goes before all others: without it, what is left of the folder after
-        this process was killed is taken for rubbish.
     """
     folder = lock.parent
     with suppress(OSError):

@@ -273,17 +273,7 @@ def plain_name(path: str | os.PathLike[str] | StorePath) -> str:
 
 @dataclass(frozen=True)
 class StorePath:
-    """A file or folder in a store, with the part of ``pathlib.Path`` that biglp uses.
-
-    Attributes
-    ----------
-    scheme, host : str
-        ``s3`` and the bucket.
-    path : str
-        Name below that, without a slash at either end.
-    query : str
-        Options after the question mark.
-    """
+    """A file or folder in a store, with the part of ``pathlib.Path`` that biglp uses."""
 
     scheme: str
     host: str

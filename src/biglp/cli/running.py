@@ -15,7 +15,7 @@ from biglp._core.arrays import unflagged
 from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
 from biglp._core.memory import freed_is_kept
 from biglp._core.parameters import LABELS, PLACING
-from biglp._engines import speaks_to_user
+from biglp._engines import ENGINES
 from biglp._files.runfolder import differences, read_identity
 from biglp._jobs.job import STDOUT_FOLDER, Job, from_stdin
 from biglp._jobs.results import describe_kept
@@ -112,8 +112,8 @@ def typed_command() -> str:
 
 
 def _prints(job: Job) -> bool:
-    """Whether this process prints: of several MPI processes, the first one does."""
-    return job.engine != "mpi" or speaks_to_user()
+    """Whether this process prints: of several that run the same program, one does."""
+    return job.engine not in ENGINES or ENGINES[job.engine].speaks_to_user()
 
 
 def _changed(job: Job) -> list[str]:
