@@ -386,7 +386,8 @@ def temporary_folder(owner: object) -> Path:
     remove_abandoned(Path(tempfile.gettempdir()))
     with explained_writing(tempfile.gettempdir()):
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
-        lock = _lock_folder(folder)
+        lock = open_handle(folder / IN_USE, os.O_RDWR | os.O_CREAT)
+        lock_handle(lock)  # where there are no locks, the folder is never taken for abandoned
     weakref.finalize(owner, _remove_folder, folder, lock, os.getpid())
     return folder
 
@@ -409,12 +410,6 @@ def remove_abandoned(place: Path) -> None:
             if abandoned:
                 logger.info("removing %s, left behind by a run that was killed", folder)
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lock_folder(folder: Path) -> int:
-    handle = open_handle(folder / IN_USE, os.O_RDWR | os.O_CREAT)
-    lock_handle(handle)  # where there are no locks, the folder is never taken for abandoned
-    return handle
 
 
 def _remove_folder(folder: Path, lock: int, owner: int) -> None:
