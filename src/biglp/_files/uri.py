@@ -13,8 +13,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from configparser import ConfigParser
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -238,7 +237,6 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 QUERY = re.compile(r"\?(?=[A-Za-z_]+=)")
 """Where the options of a URI begin; a question mark elsewhere belongs to a pattern."""
 PIECE_BYTES = 8 << 20
-LOOKS_AT_ONCE = 16
 MOST_PIECES = 9000
 """S3 takes files in 10,000 pieces or fewer."""
 
@@ -273,17 +271,7 @@ def plain_name(path: str | os.PathLike[str] | StorePath) -> str:
 
 @dataclass(frozen=True)
 class StorePath:
-    """A file or folder in a store, with the part of ``pathlib.Path`` that biglp uses.
-
-    Attributes
-    ----------
-    scheme, host : str
-        ``s3`` and the bucket.
-    path : str
-        Name below that, without a slash at either end.
-    query : str
-        Options after the question mark.
-    """
+    """A file or folder in a store, with the part of ``pathlib.Path`` that biglp uses."""
 
     scheme: str
     host: str
@@ -441,12 +429,6 @@ class StorePath:
 
     def _store(self) -> Any:
         return object_store(self.scheme, self.host, self.query)
-
-
-def stamps_of(places: Sequence[StorePath]) -> list[Stamp]:
-    """Look at many files of stores, several at a time."""
-    with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
-        return list(pool.map(StorePath.stamp, places))
 
 
 def open_binary(place: Any) -> IO[bytes]:

@@ -14,7 +14,7 @@ from biglp._core.arrays import unflagged
 from biglp._core.errors import CheckpointError, MemoryBudgetError
 from biglp._core.memory import freed_is_kept
 from biglp._core.parameters import LABELS, PLACING
-from biglp._engines import speaks_to_user
+from biglp._engines import ENGINES
 from biglp._jobs.identity import changed_since
 from biglp._jobs.job import STDOUT_FOLDER, Job, from_stdin
 from biglp._jobs.results import unfinished_work
@@ -90,7 +90,7 @@ def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None])
 
 def _prints(job: Job) -> bool:
     """Whether this process prints: of several MPI processes, the first one does."""
-    return job.engine != "mpi" or speaks_to_user()
+    return job.engine not in ENGINES or ENGINES[job.engine].speaks_to_user()
 
 
 def run_resumable(job: Job, printing: Options) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from biglp._core.registry import Registry
+from biglp._core import Registry
 from biglp._graph import FACTORS
 from biglp._learn import ANSWERS, METHODS
 from biglp._learn.committee import MEMBERS
