@@ -365,10 +365,11 @@ class NpzFormat(Format):
             shortage = store.shortage(sum(sizes))
             if shortage is not None:
                 raise no_room(name, shortage)
-            unpacked_bytes, available = max(sizes), available_memory()
+            # An array, and its copy where the order or the type of its rows is another.
+            unpacked_bytes, available = 2 * max(sizes), available_memory()
             if unpacked_bytes > available:
                 raise BadRowsError(
-                    f"{files[sizes.index(unpacked_bytes)]} takes {format_bytes(unpacked_bytes)} to "
+                    f"{files[sizes.index(max(sizes))]} takes {format_bytes(unpacked_bytes)} to "
                     f"unpack, and {format_bytes(available)} are available; cut it into several "
                     "files, or write the rows with numpy.save, as .npy, which is read in blocks."
                 )
@@ -376,7 +377,7 @@ class NpzFormat(Format):
             for stamp in stamps:
                 stamp.check()
         source = CachedSource(store, self.name, stamps, encoding)
-        source.decoding_bytes = max(source.decoding_bytes, unpacked_bytes)
+        source.decoding_bytes = unpacked_bytes
         return source if is_sparse else fill_missing(source, options)
 
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
