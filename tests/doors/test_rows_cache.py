@@ -22,7 +22,6 @@ import biglp
 import biglp._rows.cache as store
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, OutputError
-from biglp._core.progress import Progress, Task
 from biglp._files.local import IN_USE
 from biglp._rows import PreparedRows, ReadOptions, Source, as_source
 from biglp._transforms import Chain, Project
@@ -204,27 +203,6 @@ def test_other_machine_reads_the_original_or_says_what_to_do(temporary, parquet,
         csv_copy.read(0, 2)
 
 
-def test_progress_is_told(temporary, parquet):
-    class Counting(Progress):
-        def __init__(self):
-            self.rows = 0
-
-        def start(self, label, n_rows):
-            counter = self
-            assert "x.parquet" in label
-            assert n_rows == 50
-
-            class CountingTask(Task):
-                def advance(self, rows):
-                    counter.rows += rows
-
-            return CountingTask(label, n_rows)
-
-    progress = Counting()
-    as_source(parquet, progress=progress)
-    assert progress.rows == 50
-
-
 def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
     """Whoever comes second takes the rows that the first one has converted and may be reading."""
     folder = tmp_path / "kept"
@@ -393,14 +371,6 @@ def test_rows_are_projected_once():
     assert counting.n_read == 110
     np.testing.assert_allclose(source.take(np.array([3, 99])), expected[[3, 99]], rtol=1e-5)
     assert counting.n_read == 110
-
-
-def test_rows_that_are_missing_are_made():
-    source, counting, X = prepared()
-    source.read(0, 10)
-    found = source.take(np.array([5, 50]))
-    np.testing.assert_allclose(found, X[[5, 50]] @ PROJECTION.astype(np.float32), rtol=1e-5)
-    assert counting.n_read == 12
 
 
 def test_kept_rows_cannot_be_changed_by_accident():

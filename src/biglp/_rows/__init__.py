@@ -7,14 +7,14 @@ files, ``sim:…``       by their format (:mod:`.format` lists them)
 =====================  ================================================================
 
 Text and Parquet are converted once to raw rows in a temporary folder (:mod:`.cache`); named columns
-become features in ``_tables``. What comes out goes through a chain of transforms (:mod:`.prepared`).
+become features in ``_tables``. What comes out goes through a chain of transforms.
 A new format is a subclass of :class:`Format`, made known by :func:`register`.
 """
 
 from __future__ import annotations
 
 from biglp._rows.encoding import Encoding
-from biglp._rows.format import Format, register
+from biglp._rows.format import Format, register, unregister
 from biglp._rows.opening import InputFiles, as_source
 from biglp._rows.options import ReadOptions
 from biglp._rows.prepared import PreparedRows
@@ -29,5 +29,6 @@ __all__ = [
     "Source",
     "as_source",
     "register",
+    "unregister",
     "working_dtype",
 ]
