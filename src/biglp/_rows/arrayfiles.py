@@ -140,26 +140,16 @@ class ArrayFormat(Format):
 # Files of one array: .npy.
 
 
-class NpySource(FileSource):
+class NpySource(RawFile, FileSource):
     """Rows of a two-dimensional ``.npy`` file of any real type, in either order."""
 
     kind = "npy"
 
     def __init__(self, path: str, may_be_empty: bool = False) -> None:
-        self.name = path
-        self._file = check_shape(RawFile(path), path, may_be_empty)
-        self.n_rows, self.n_features = self._file.shape
-        self.dtype = self._file.dtype
-        self.stamps = (self._file.stamp,)
-
-    def read(self, start: int, stop: int) -> Rows:
-        return self._file.read(start, stop)
-
-    def take(self, indices: np.ndarray) -> Rows:
-        return self._file.take(indices)
-
-    def ask_for(self, start: int, stop: int) -> None:
-        self._file.ask_for(start, stop)
+        super().__init__(path)
+        check_shape(self, path, may_be_empty)
+        self.name, self.stamps = path, (self.stamp,)
+        self.n_rows, self.n_features = self.shape
 
 
 def _npy_labels(path: str) -> LabelArray:
