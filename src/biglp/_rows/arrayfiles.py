@@ -140,26 +140,16 @@ class ArrayFormat(Format):
 # Files of one array: .npy.
 
 
-class NpySource(FileSource):
+class NpySource(RawFile, FileSource):
     """Rows of a two-dimensional ``.npy`` file of any real type, in either order."""
 
     kind = "npy"
 
     def __init__(self, path: str, may_be_empty: bool = False) -> None:
-        self.name = path
-        self._file = check_shape(RawFile(path), path, may_be_empty)
-        self.n_rows, self.n_features = self._file.shape
-        self.dtype = self._file.dtype
-        self.stamps = (self._file.stamp,)
-
-    def read(self, start: int, stop: int) -> Rows:
-        return self._file.read(start, stop)
-
-    def take(self, indices: np.ndarray) -> Rows:
-        return self._file.take(indices)
-
-    def ask_for(self, start: int, stop: int) -> None:
-        self._file.ask_for(start, stop)
+        super().__init__(path)
+        check_shape(self, path, may_be_empty)
+        self.name, self.stamps = path, (self.stamp,)
+        self.n_rows, self.n_features = self.shape
 
 
 def _npy_labels(path: str) -> LabelArray:
@@ -365,10 +355,11 @@ class NpzFormat(Format):
             shortage = store.shortage(sum(sizes))
             if shortage is not None:
                 raise no_room(name, shortage)
-            unpacked_bytes, available = max(sizes), available_memory()
+            # An array, and its copy where the order or the type of its rows is another.
+            unpacked_bytes, available = 2 * max(sizes), available_memory()
             if unpacked_bytes > available:
                 raise BadRowsError(
-                    f"{files[sizes.index(unpacked_bytes)]} takes {format_bytes(unpacked_bytes)} to "
+                    f"{files[sizes.index(max(sizes))]} takes {format_bytes(unpacked_bytes)} to "
                     f"unpack, and {format_bytes(available)} are available; cut it into several "
                     "files, or write the rows with numpy.save, as .npy, which is read in blocks."
                 )
@@ -376,7 +367,7 @@ class NpzFormat(Format):
             for stamp in stamps:
                 stamp.check()
         source = CachedSource(store, self.name, stamps, encoding)
-        source.decoding_bytes = max(source.decoding_bytes, unpacked_bytes)
+        source.decoding_bytes = unpacked_bytes
         return source if is_sparse else fill_missing(source, options)
 
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:

@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager, suppress
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -206,7 +205,7 @@ def no_room(name: str, shortage: str) -> OutputError:
 
 
 class CachedSource(FileSource):
-    """Rows that were converted; messages, ``kind``, ``stamps`` and fingerprint are the original's.
+    """Rows that were converted; messages, ``kind`` and ``stamps`` are the original's.
 
     The store lives as long as this source; copies sent to other processes do not own it. Where
     these cannot see the converted rows, ``open_original`` opens what they were made of.
@@ -302,14 +301,9 @@ class NpyWriter(AbstractContextManager["NpyWriter"]):
             self._sums.add(content)
         self.length += len(entries)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
-            if kind is None:
+            if error[0] is None:
                 self._file.seek(0)
                 header = npy_header(self.dtype, (self.length, *self.entry_shape))
                 self._file.write(header)
@@ -349,14 +343,9 @@ class CsrWriter(AbstractContextManager["CsrWriter"]):
         self._end += int(rows.indptr[-1])
         self.n_rows += rows.shape[0]
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         for part in (self._starts, self._features, self._values):
-            part.__exit__(kind, error, trace)
+            part.__exit__(*error)
 
 
 class CsrFiles:

@@ -57,9 +57,11 @@ class Project(RowTransform):
 
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
         if self.words:
-            found, lengths = leading_directions(sample, self.seed, self.count or TEXT_DIRECTIONS)
+            count = self.count or TEXT_DIRECTIONS
+            directions, lengths = leading_directions(sample, self.seed, count)
             scales = (lengths / max(lengths[0], np.finfo(np.float64).tiny)) ** DIRECTION_POWER
-            return replace(self, directions=np.asarray(found * scales.astype(found.dtype)))
+            directions = np.asarray(directions * scales.astype(directions.dtype))
+            return replace(self, directions=directions)
         count = PROJECT_TO if self.count is None else self.count
         directions, share = principal_directions(sample, self.seed, count)
         useful = self.count is not None or share >= PROJECT_SHARE

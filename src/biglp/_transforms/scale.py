@@ -31,7 +31,6 @@ from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weig
 from biglp._transforms.recognise import (
     COUNTED,
     LONE_FACTOR,
-    Statistics,
     feature_statistics,
     has_long_tail,
     inverse,
@@ -111,8 +110,6 @@ class Scale(RowTransform):
                 factor=None if common == 1.0 else np.full(len(low), common),
                 unit=kind == "unit",
             )
-        if kind == "table":
-            return learnt._by_kinds(sample, statistics)
         if kind == "log":
             middle, factor, final = log_scales(sample, spread)
             return replace(learnt, offset=middle if dense else None, factor=factor, final=final)
@@ -120,11 +117,10 @@ class Scale(RowTransform):
             return replace(learnt, offset=low if dense else None, factor=inverse(high - low))
         if kind == "standard":
             return replace(learnt, offset=mean if dense else None, factor=inverse(spread))
-        raise ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
-
-    def _by_kinds(self, sample: Rows, statistics: Statistics) -> Self:
-        """Find the kind of each column of a table, and its scale."""
-        low, high, mean, spread = statistics
+        if kind != "table":
+            known = ", ".join(SCALINGS)
+            raise ParameterError(f"scaling={kind!r} is not known; use one of {known}.")
+        # Each column of a table by its kind.
         two = two_valued(sample, statistics)
         varies = spread > 0
         tails = has_long_tail(sample, statistics) & varies & ~two
@@ -139,14 +135,14 @@ class Scale(RowTransform):
         groups = one_hot_groups(sample, two, offset)
         factor[two & (groups < 0)] *= LONE_FACTOR
         numbers = varies & ~two & ~tails
-        counts = (numbers.sum(), tails.sum(), two.sum(), groups.max() + 1, (~varies).sum())
+        kinds = (numbers.sum(), tails.sum(), two.sum(), groups.max() + 1, (~varies).sum())
         return replace(
-            self,
-            offset=None if sparse.issparse(sample) else offset,
+            learnt,
+            offset=offset if dense else None,
             factor=factor,
             logged=tails if tails.any() else None,
             final=final,
-            counts=np.array(counts),
+            counts=np.array(kinds),
         )
 
     def apply(self, rows: Rows) -> Rows:

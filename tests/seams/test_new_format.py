@@ -9,9 +9,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import BadRowsError, LabelError
-from biglp._rows import InputFiles, as_source
-from biglp._rows.arrays import ArraySource
-from biglp._rows.format import Format, register, unregister
+from biglp._rows import Format, InputFiles, as_source, register, unregister
 from cli_tools import done
 from helpers import blobs
 from label_files import read_labels
@@ -24,7 +22,9 @@ class ToyFormat(Format):
 
     def open(self, files, options):
         options.refuse(files[0], "columns", "label_column", "drop", "categorical", "dtype")
-        return ArraySource(np.loadtxt(files[0], delimiter="|", ndmin=2), files[0])
+        source = as_source(np.loadtxt(files[0], delimiter="|", ndmin=2))
+        source.name = files[0]
+        return source
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rows that are on a device already, with torch's tensors on the processor in their place."""
+"""Rows that are elsewhere: on a device, with tensors on the processor in its place, and in Dask."""
 
 import pickle
 from unittest import mock
@@ -13,16 +13,22 @@ from biglp._core.errors import BadRowsError, LabelError, ParameterError
 from biglp._labels import labels as labelling
 from biglp._labels.labels import encode_labels
 from biglp._rows import PreparedRows, as_source
-from biglp._rows.arrays import TensorSource
-from biglp._rows.options import ReadOptions
-from biglp._rows.prepared import fill_missing
 from biglp._transforms import Chain, Project, Scale
 from helpers import blobs
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 
+
 DEVICE = "torch:cpu"
+
+
 N_LANDMARKS = 12
+
+
+def as_rows(tensor, **options):
+    """Open a tensor as if it were on a GPU."""
+    with mock.patch("biglp._rows.opening.device_tensor", return_value=tensor):
+        return as_source(tensor, **options)
 
 
 def data(dtype="float32", n=400):
@@ -34,14 +40,14 @@ def data(dtype="float32", n=400):
 class TestSource:
     def test_rows_are_views_and_never_copied(self):
         tensor, X, _, _ = data()
-        prepared = PreparedRows(TensorSource(tensor), np.dtype(np.float32), device=DEVICE)
+        prepared = PreparedRows(as_rows(tensor), np.dtype(np.float32), device=DEVICE)
         assert prepared.read(5, 9).data_ptr() == tensor[5:].data_ptr()
         np.testing.assert_array_equal(prepared.take(np.array([1, 7])), X[[1, 7]])
 
     @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
     def test_half_precision_is_widened_where_it_is_worked_on(self, dtype):
         tensor, X, _, _ = data(dtype)
-        prepared = PreparedRows(TensorSource(tensor), np.dtype(np.float32), device=DEVICE)
+        prepared = PreparedRows(as_rows(tensor), np.dtype(np.float32), device=DEVICE)
         assert prepared.stored(0, 4).data_ptr() == tensor.data_ptr()
         assert prepared.read(0, 4).dtype == torch.float32
         np.testing.assert_array_equal(prepared.read(0, 4), X[:4])
@@ -50,20 +56,16 @@ class TestSource:
     def test_scaling_is_that_of_the_processor(self, kind):
         tensor, X, _, _ = data()
         chain = Chain([Scale(kind), Project(3)]).fit(X)
-        source = PreparedRows(TensorSource(tensor), np.dtype(np.float32), chain, DEVICE)
+        source = PreparedRows(as_rows(tensor), np.dtype(np.float32), chain, DEVICE)
         np.testing.assert_allclose(source.read(0, 50), chain.apply(X[:50]), atol=2e-6)
-
-    def test_the_fingerprint_is_that_of_an_array(self):
-        tensor, X, _, _ = data()
-        assert TensorSource(tensor).fingerprint() == as_source(X).fingerprint()
 
     def test_what_cannot_be_rows(self):
         with pytest.raises(BadRowsError, match="two-dimensional"):
-            TensorSource(torch.ones(3))
+            as_rows(torch.ones(3))
         with pytest.raises(BadRowsError, match="complex64, which cannot be used"):
-            TensorSource(torch.ones((3, 2), dtype=torch.complex64))
+            as_rows(torch.ones((3, 2), dtype=torch.complex64))
         with pytest.raises(ParameterError, match=r"missing='mean'.*X\.cpu\(\)"):
-            fill_missing(TensorSource(torch.ones((3, 2))), ReadOptions(missing="mean"))
+            as_rows(torch.ones((3, 2)), missing="mean")
 
 
 class Foreign:
@@ -99,7 +101,7 @@ class TestEstimators:
     def test_answers_stay_where_the_rows_are(self, factor, dtype):
         tensor, X, y, _ = data(dtype)
         settings = {"factor": factor, "n_landmarks": N_LANDMARKS}
-        source = TensorSource(tensor)
+        source = as_rows(tensor)
         found = LowRankLabelPropagation(device=DEVICE, **settings).fit(source, y)
         expected = LowRankLabelPropagation(**settings).fit(X, y)
         probabilities = found.predict_proba(source)
@@ -118,7 +120,7 @@ class TestEstimators:
         tensor, _, y, _ = data()
         names = np.array(["", "a", "b", "c"])[y + 1]
         found = LowRankLabelPropagation(device=DEVICE, n_landmarks=N_LANDMARKS)
-        found.fit(TensorSource(tensor), names)
+        found.fit(as_rows(tensor), names)
         assert set(found.transduction_) <= {"a", "b", "c"}
         assert is_torch(found.label_distributions_)
 
@@ -129,7 +131,7 @@ class TestEstimators:
             LowRankLabelPropagationRegressor(device=place, n_landmarks=N_LANDMARKS)
             for place in (DEVICE, "cpu")
         )
-        found.fit(TensorSource(tensor), target)
+        found.fit(as_rows(tensor), target)
         assert is_torch(found.transduction_)
         np.testing.assert_allclose(
             found.transduction_, expected.fit(X, target).transduction_, atol=1e-4
@@ -138,7 +140,7 @@ class TestEstimators:
     def test_rows_on_a_device_want_it(self):
         tensor, _, y, _ = data()
         with pytest.raises(ParameterError, match=r"X is on torch:cpu, but device='cpu'"):
-            LowRankLabelPropagation().fit(TensorSource(tensor), y)
+            LowRankLabelPropagation().fit(as_rows(tensor), y)
 
 
 class TestLabels:

@@ -1,7 +1,10 @@
 """Dask arrays and data frames as X: on threads, and where they live on the workers of a cluster."""
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster
 
 from biglp._core.errors import BadRowsError
 from biglp._rows import as_source
@@ -9,13 +12,13 @@ from helpers import blobs, model
 
 pytest.importorskip("distributed")
 
-import dask
-import dask.array as da
-from distributed import Client, LocalCluster
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
 
+
 X, Y, _ = blobs(n=1000, features=6, labelled=30, dtype=np.float32)
+
+
 SETTINGS = {"factor": "anchors", "landmarks": "kmeans-full", "n_landmarks": 12}
 
 
