@@ -212,7 +212,7 @@ def test_later_labels_replace_earlier_ones(rows, tmp_path):
     second = write(tmp_path / "next.csv", "row,label,current_label,doubt\n5,a,b,0.4\n6,,b,0.5\n")
     found = LabelInput(rows, (first, second), "kind").gather(10)
     assert shown(found) == {1: "b", 2: "b", 5: "a"}
-    assert found.told == [
+    assert found.notes == [
         "column 'kind': 2 labelled rows.",
         f"{first}: 2 labelled rows, 1 of them labelled before and replaced (1 differ).",
         f"{second}: 1 labelled rows, 1 of them labelled before and replaced (1 differ).",
@@ -256,7 +256,7 @@ def test_several_annotators_make_a_distribution(rows, tmp_path):
     np.testing.assert_allclose(found.labels.distribution, [[0, 1], [1, 0], [2 / 3, 1 / 3]])
     assert found.labels.weights is None
     told = f"{file}: 2 rows have several labels; in 1 of them they differ, and became label "
-    assert found.told == [told + "distributions."]
+    assert found.notes == [told + "distributions."]
     agreed = LabelInput(rows, (write(tmp_path / "same.csv", lines.replace("3,b", "3,a")),))
     assert agreed.gather(10).labels.distribution is None
 
@@ -266,12 +266,12 @@ def test_marks_of_no_label(tmp_path):
     file = write(tmp_path / "y.csv", lines)
     found = LabelInput(None, (file,)).gather(7)
     assert shown(found) == {0: "cat", 3: "dog", 6: "none"}
-    assert "taken for no label: 'NA' (1), '?' (1), '-1' (1), 'None' (1)" in found.told[0]
+    assert "taken for no label: 'NA' (1), '?' (1), '-1' (1), 'None' (1)" in found.notes[0]
     assert "the label 'none'" in str(found.suspicions()[0])
     marks = ("NA", "?", "none")
     found = LabelInput(None, (file,), unlabelled=marks).gather(7)
     assert shown(found) == {0: "cat", 3: "dog", 4: "-1", 5: "None"}
-    assert not found.told
+    assert not found.notes
     found = LabelInput(None, (file,), unlabelled=-1).gather(7)
     assert "none" in shown(found).values()
     (suspicion,) = found.suspicions(all_labelled=False)
@@ -280,13 +280,13 @@ def test_marks_of_no_label(tmp_path):
     for name in ("rows.parquet", "rows.csv"):
         found = LabelInput(save(table, tmp_path / name), label_column="label").gather(7)
         assert shown(found) == {0: "cat", 3: "dog", 6: "none"}
-        assert len(found.told) == 1
+        assert len(found.notes) == 1
 
 
 def test_numbers_with_minus_one_are_not_told(tmp_path):
     file = write(tmp_path / "y.csv", "-1\n0\n1\n-1\n")
     found = LabelInput(None, (file,)).gather(4)
-    assert not found.told
+    assert not found.notes
     assert not found.suspicions()
 
 
@@ -584,7 +584,7 @@ def test_every_export(tmp_path, name, lines):
     assert found.labels.rows.tolist() == [3, 4]
     assert found.labels.classes.tolist() == ["cat", "dog"]
     assert found.labels.distribution.tolist() == [[1, 0], [0.5, 0.5]]
-    assert f"{path}: 3 entries without an answer were left out." in found.told
+    assert f"{path}: 3 entries without an answer were left out." in found.notes
 
 
 def test_the_control_is_named_where_there_are_several(tmp_path):

@@ -88,7 +88,7 @@ class CheckJob(TableJob, FitJob):
             "checked_labels": listed.n_checked,
             "probably_wrong_labels": listed.n_probably_wrong,
             "label_error_rate": round(listed.error_rate, DIGITS),
-            "told": gathered.told,
+            "told": gathered.notes,
             "labels_in": self.labels_in,
             "doubtful": lines,
         }

@@ -159,7 +159,7 @@ def _survey(asked: Survey, progress: Progress) -> dict[str, Any]:
             "missing_values": sum(looked.missing.values()),
             "looked_at": looked.looked_at,
             "labels": labels and _counted(labels),
-            "told": [] if gathered is None else gathered.told,
+            "told": [] if gathered is None else gathered.notes,
             "warnings": [] if gathered is None else list(map(str, gathered.suspicions())),
             "memory": parse_memory(asked.memory),
             "threads": engine.n_threads,

@@ -159,7 +159,7 @@ class ShownRows:
         if not columns:
             return []
         rows, places = np.unique(examples.rows, return_inverse=True)
-        taken = self.label_input.beside.take(columns, rows)
+        taken = self.label_input.side_table.take(columns, rows)
         return [{name: shown(taken[name][place]) for name in columns} for place in places.tolist()]
 
     def with_all_pixels(self, examples: Examples) -> Examples:
@@ -172,7 +172,7 @@ class ShownRows:
         place = {name: at for at, name in enumerate(encoding.names)}
         known = [
             name
-            for name in self.label_input.beside.names
+            for name in self.label_input.side_table.names
             if name in encoding.left_out or name in place
         ]
         if side_of(len(known)) is None or set(encoding.widths) != {1}:
@@ -186,14 +186,14 @@ class ShownRows:
 
     def _cheap(self) -> bool:
         """Whether a few rows of the table can be read without decoding all of it."""
-        beside = self.label_input.beside
+        beside = self.label_input.side_table
         if beside.tables[0].part_rows:
             return True
         return sum(Path(name).stat().st_size for name in beside.files.files) <= TEXT_BYTES
 
     def _columns(self, examples: Examples) -> list[str]:
         """Columns that are shown: the ID, texts, and what tells classes apart."""
-        available, encoding = self.label_input.beside.names, self.source.encoding
+        available, encoding = self.label_input.side_table.names, self.source.encoding
         found = [self.label_input.id_column]
         if encoding is not None and self.label_input.metadata is None:
             found += [column.name for column in encoding.columns or () if column.sparse]

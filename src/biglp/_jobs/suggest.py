@@ -139,7 +139,7 @@ class SuggestJob(TableJob):
         facts = {
             "rows": source.n_rows,
             "labelled_rows": labelled,
-            "told": [] if gathered is None else gathered.told,
+            "told": [] if gathered is None else gathered.notes,
             "suggestions": suggestions,
             "interface": self.interface(model.classes.tolist()),
         }

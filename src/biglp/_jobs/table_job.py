@@ -58,7 +58,7 @@ class TableJob(Job):
         wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
         if not wanted:
             return lines
-        beside = self.label_input.beside
+        beside = self.label_input.side_table
         beside.check("show", *self.show)
         taken = beside.take(wanted, np.array([line["row"] for line in lines], dtype=np.int64))
         return [
