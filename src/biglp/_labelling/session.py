@@ -133,7 +133,7 @@ class Loop:
         if fit.estimate is not None:  # of several fits with as many labels, the last
             low, high = fit.estimate["interval"]
             point = {"labels": fit.n_labels, "accuracy": fit.estimate["accuracy"]}
-            earlier = [point for point in self.history if point["labels"] < fit.n_labels]
+            earlier = [item for item in self.history if item["labels"] < fit.n_labels]
             self.history = [*earlier, {**point, "low": low, "high": high}]
         self.state = "ready" if self._answers.version == version else "fitting"
         self._changed()
