@@ -13,7 +13,6 @@ from sklearn.exceptions import DataConversionWarning
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import LabelError, LabelWarning, ParameterError
 from biglp._labels import (
-    Labels,
     encode_labels,
     encode_targets,
     label_array,
@@ -108,21 +107,6 @@ def test_which_entries_mean_unlabelled():
     values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
     labels = encode_labels(np.array(values, dtype=object), len(values))
     assert labels.rows.tolist() == [7, 8, 9, 10]
-
-
-def test_labelled_rows_within_a_block_are_counted_from_its_start():
-    labels = encode_labels([0, -1, 1, -1, 1, 0], 6)
-    rows, shares, weights = labels.own(2, 5)
-    assert rows.tolist() == [0, 2]
-    assert shares.tolist() == [[0, 1], [0, 1]]
-    assert weights.tolist() == [1, 1]
-    assert [len(part) for part in labels.own(3, 4)] == [0, 0, 0]
-
-
-def test_counts_and_one_hot():
-    labels = Labels(np.array(["a", "b", "c"]), np.array([0, 2, 5]), np.array([2, 0, 2]), 6)
-    assert labels.counts.tolist() == [1, 0, 2]
-    np.testing.assert_array_equal(labels.one_hot(labels.codes), [[0, 0, 1], [1, 0, 0], [0, 0, 1]])
 
 
 def test_names_of_the_columns():

@@ -204,23 +204,16 @@ def test_names_that_a_file_of_labels_cannot_hold(path, name):
     assert on_disk(path) == []
 
 
-def test_fit_reads_what_was_answered(path):
-    answers = start(path)
-    for row, name in enumerate(HOSTILE):
-        answers.label([row], name, f"a{row}")
-    labels = LabelInput(None, labels=(str(path),)).gather(100).labels
-    assert labels.rows.tolist() == list(range(len(HOSTILE)))
-    assert labels.classes[labels.codes].tolist() == HOSTILE
-
-
-def test_each_hostile_name_alone_beside_a_plain_one(tmp_path):
-    for number, name in enumerate(HOSTILE):
+def test_fit_reads_what_was_answered(tmp_path):
+    for number, name in enumerate([*HOSTILE, None]):  # all together, and each beside a plain one
         path = tmp_path / f"{number}.csv"
+        names = HOSTILE if name is None else [name, "plain"]
         answers = start(path)
-        answers.label([0], name, "a")
-        answers.label([1], "plain", "b")
-        labels = LabelInput(None, labels=(str(path),)).gather(2).labels
-        assert labels.classes[labels.codes].tolist() == [name, "plain"]
+        for row, label in enumerate(names):
+            answers.label([row], label, f"a{row}")
+        labels = LabelInput(None, labels=(str(path),)).gather(len(names)).labels
+        assert labels.rows.tolist() == list(range(len(names)))
+        assert labels.classes[labels.codes].tolist() == names
 
 
 def test_two_servers_of_one_file(path):

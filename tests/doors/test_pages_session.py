@@ -110,21 +110,16 @@ def test_two_pages_agree(session, client, rows):
     label_next(other, rows[1], 3)
     fitted(session)  # until then the state changes from one question to the next
     assert client.get("/api/state").json() == other.get("/api/state").json()
-    assert client.get("/api/state").json()["labelled"] == 6
     assert client.get("/api/next").json() == other.get("/api/next").json()
     undone = post(other, "/api/undo")["undone"]
     assert client.get(f"/api/row/{undone['rows'][0]}").json()["label"] is None
 
 
-def test_the_same_answer_twice_is_saved_once(session, client):
-    sent = {"row": 5, "label": "a", "answer": "one"}
-    assert client.post("/api/answer", json=sent).json()["saved"]
+def test_an_answer_of_many_rows_is_one_step_and_counts_once(session, client):
+    sent = {"rows": [3, 1, 2, 3], "label": "a", "answer": "one"}
+    for path in ("/api/answers", "/api/answers"):
+        assert client.post(path, json=sent).json()["saved"]
     assert client.post("/api/answer", json={**sent, "row": 6}).json()["saved"]
-    assert session.answers.own == {5: "a"}
-
-
-def test_many_rows_are_one_step(session, client):
-    post(client, "/api/answers", rows=[3, 1, 2, 3], label="a")
     assert session.answers.own == {3: "a", 1: "a", 2: "a"}
     assert post(client, "/api/undo")["undone"] == {"rows": [3, 1, 2], "label": "a"}
     assert session.answers.own == {}
@@ -159,27 +154,6 @@ def test_classes_are_added_and_renamed(session, client, rows):
     reply = client.post("/api/classes", json={"rename": "zero", "to": "class 1"})
     assert reply.status_code == 400
     assert "already" in reply.json()["error"]
-
-
-def test_the_map(session, client, rows):
-    wait_for(lambda: session.map.points is not None)
-    reply = client.get("/api/map/points")
-    places = np.frombuffer(reply.content, "<f4").reshape(-1, 2)
-    assert int(reply.headers["x-points"]) == len(places) == 600
-    assert np.abs(places).max() <= 1.0001
-    assert np.ptp(places, axis=0).max() > 1.9
-    points = np.frombuffer(client.get("/api/map/rows").content, "<i8")
-    assert sorted(points) == list(range(600))
-    assert set(client.get("/api/map/colours").content) == {255}
-    label_next(client, rows[1], 24)
-    fitted(session)
-    colours = np.frombuffer(client.get("/api/map/colours").content, np.uint8).reshape(-1, 2)
-    names = [each["name"] for each in client.get("/api/state").json()["classes"]]
-    named = np.array(names)[colours[:, 0]]
-    assert np.mean(named == [f"class {rows[1][row]}" for row in points]) > 0.95
-    marked = client.get("/api/map/labelled").json()
-    found = {int(points[number]): names[key] for number, key in zip(*marked.values(), strict=True)}
-    assert found == session.answers.labelled()
 
 
 def test_export(session, client):
@@ -490,15 +464,25 @@ class TestSmallPool:
     def test_the_map_has_all_rows(self, session):
         client = client_of(session)
         wait_for(lambda: client.get("/api/state").json()["map_points"] == 1000)
+        reply = client.get("/api/map/points")
+        positions = np.frombuffer(reply.content, "<f4").reshape(-1, 2)
+        assert int(reply.headers["x-points"]) == len(positions) == 1000
+        assert np.abs(positions).max() <= 1.0001
+        assert np.ptp(positions, axis=0).max() > 1.9
         points = np.frombuffer(client.get("/api/map/rows").content, "<i8")
         assert sorted(points) == list(range(1000))
-        for row in range(0, 30):
+        for row in range(30):
             post(client, "/api/answer", row=row, label=f"class {self.truth[row]}")
         post(client, "/api/answers", rows=[3, 997], label=f"class {self.truth[3]}")
-        wait_for(lambda: session.loop.fit and session.loop.fit.version == session.answers.version)
+        fitted(session)
         colours = np.frombuffer(client.get("/api/map/colours").content, np.uint8).reshape(-1, 2)
-        names = np.array(session.answers.classes)[colours[:, 0]]
-        assert np.mean(names == [f"class {self.truth[row]}" for row in points]) > 0.9
+        names = np.array(session.answers.classes)
+        truth = [f"class {self.truth[row]}" for row in points]
+        assert np.mean(names[colours[:, 0]] == truth) > 0.9
+        marked = client.get("/api/map/labelled").json()
+        pairs = zip(marked["points"], marked["classes"], strict=True)
+        shown = {int(points[number]): names[code] for number, code in pairs}
+        assert shown == session.answers.labelled()
 
 
 def test_labels_of_earlier_files_count_and_are_not_changed(tmp_path, begin):

@@ -79,7 +79,7 @@ class CheckJob(TableJob, FitJob):
             "checked_labels": listed.n_checked,
             "probably_wrong_labels": listed.n_probably_wrong,
             "label_error_rate": round(listed.error_rate, DIGITS),
-            "told": read.told,
+            "told": read.notes,
             "labels_in": ", ".join(places or self.inputs),
             "doubtful": lines,
         }

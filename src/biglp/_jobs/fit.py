@@ -107,7 +107,7 @@ class FitJob(Job):
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.rows),
-            "told": [*read.told, *self.notes_on_ids()],
+            "told": [*read.notes, *self.notes_on_ids()],
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},

@@ -81,7 +81,7 @@ def with_all_pixels(examples: Examples, table: LabelInput, source: Source) -> Ex
     if len(examples.columns) or table.table_files is None:
         return examples
     index = {name: at for at, name in enumerate(encoding.names)}
-    columns = [name for name in table.beside.names if name in encoding.left_out or name in index]
+    columns = [name for name in table.side_table.names if name in encoding.left_out or name in index]
     if side_of(len(columns)) is None or set(encoding.widths) != {1}:
         return examples
     values = np.zeros((len(examples.rows), len(columns)), dtype=np.float32)
@@ -97,10 +97,10 @@ def side_table(examples: Examples, table: LabelInput, source: Source) -> list[di
     if table.table_files is None or not len(examples.rows):
         return []
     # A few rows of a table in one piece are read by decoding all of it.
-    files = () if table.beside.tables[0].part_rows else table.beside.files.files
+    files = () if table.side_table.tables[0].part_rows else table.side_table.files.files
     if sum(Path(name).stat().st_size for name in files) > TEXT_BYTES:
         return []
-    available, encoding = table.beside.names, source.encoding
+    available, encoding = table.side_table.names, source.encoding
     wanted = [table.id_column]
     if encoding is not None and table.metadata is None:
         wanted += [column.name for column in encoding.columns or () if column.sparse]
@@ -113,7 +113,7 @@ def side_table(examples: Examples, table: LabelInput, source: Source) -> list[di
     if not columns:
         return []
     rows, lines = np.unique(examples.rows, return_inverse=True)
-    taken = table.beside.table(columns, rows).to_pydict()
+    taken = table.side_table.table(columns, rows).to_pydict()
     return [{name: _shown(taken[name][line]) for name in columns} for line in lines.tolist()]
 
 

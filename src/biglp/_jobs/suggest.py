@@ -120,7 +120,7 @@ class SuggestJob(TableJob, ModelJob):
         facts = {
             "rows": source.n_rows,
             "labelled_rows": source.n_rows - chosen.n_unlabelled,
-            "told": [] if read is None else read.told,
+            "told": [] if read is None else read.notes,
             "suggestions": suggestions,
             "interface": self.interface(names),
         }

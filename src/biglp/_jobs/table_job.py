@@ -37,7 +37,7 @@ class TableJob(Job):
         wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
         if not wanted:
             return lines
-        side_table = self.label_input.beside
+        side_table = self.label_input.side_table
         side_table.check("show", *self.show)
         rows = np.array([line["row"] for line in lines], dtype=np.int64)
         taken = side_table.table(wanted, rows).to_pydict()

@@ -133,7 +133,7 @@ class Loop:
         if fit.estimate is not None:  # of several fits with as many labels, the last
             low, high = fit.estimate["interval"]
             point = {"labels": fit.n_labels, "accuracy": fit.estimate["accuracy"]}
-            earlier = [point for point in self.history if point["labels"] < fit.n_labels]
+            earlier = [item for item in self.history if item["labels"] < fit.n_labels]
             self.history = [*earlier, {**point, "low": low, "high": high}]
         self.state = "ready" if self._answers.version == version else "fitting"
         self._changed()
@@ -308,15 +308,15 @@ class Session:
         job.settings()  # parameters before files: they are the quicker to refuse
         classes = [class_name(name) for name in wanted.classes]
         self.memory = parse_memory(job.memory_given)
-        beside = replace(job, labels=job.labels[:-1]).label_input
-        reading = {**job.reading, **beside.not_features, "cache": wanted.cache}
-        self.source: Source = as_source(beside.files, **reading)
+        label_input = replace(job, labels=job.labels[:-1]).label_input
+        reading = {**job.reading, **label_input.not_features, "cache": wanted.cache}
+        self.source: Source = as_source(label_input.files, **reading)
         known = Known()
         if job.labels[:-1] or job.label_column is not None:
-            labels = beside.pairs(self.source.n_rows)[0]
+            labels = label_input.pairs(self.source.n_rows)[0]
             known = Known(labels.rows, labels.values)
         self.view: View = make_view(
-            self.source, beside, show=wanted.show, images=wanted.images, shape=wanted.shape
+            self.source, label_input, show=wanted.show, images=wanted.images, shape=wanted.shape
         )
         file = LabelsFile(wanted.path, job.id_column or "row", self.view.keys)
         own = self._rows_of(file.read(torn=journal.pending is not None))

@@ -162,12 +162,12 @@ SHORT = 200
 class View:
     """What is shown of rows: of a ``kind``, "image", "text" or "table".
 
-    ``beside`` says where columns and IDs are; ``texts`` are read, ``show`` is shown beside, of
+    ``label_input`` says where columns and IDs are; ``texts`` are read, ``show`` is shown beside, of
     ``columns`` the values are shown, and ``row_bytes`` is what these take in memory.
     """
 
     source: Source
-    beside: LabelInput
+    label_input: LabelInput
     kind: str
     shape: ImageShape | None = None
     pictures: PictureFiles | None = None
@@ -181,7 +181,7 @@ class View:
     @property
     def id_column(self) -> str | None:
         """Column of the rows' IDs."""
-        return self.beside.id_column
+        return self.label_input.id_column
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class View:
     def hold(self, rows: np.ndarray) -> None:
         """Keep the columns of some rows in memory."""
         if self.wanted:
-            self._stored = self.beside.beside.table(self.wanted, rows)
+            self._stored = self.label_input.side_table.table(self.wanted, rows)
             self._positions = dict(zip(rows.tolist(), range(len(rows)), strict=True))
 
     def entries(self, rows: Sequence[int]) -> list[dict[str, Any]]:
@@ -202,7 +202,7 @@ class View:
             return [{} for _ in rows]
         if all(row in self._positions for row in rows):
             return self._stored.take([self._positions[row] for row in rows]).to_pylist()
-        return self.beside.beside.table(self.wanted, np.asarray(rows)).to_pylist()
+        return self.label_input.side_table.table(self.wanted, np.asarray(rows)).to_pylist()
 
     def keys(self, rows: Sequence[int]) -> list[str]:
         """What a file of labels calls rows: their IDs, or their numbers."""
@@ -215,7 +215,7 @@ class View:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = self.beside.ids
+        column = self.label_input.ids
         assert column is not None
         rows: dict[str, list[int]] = {}
         wanted, start = pa.array(list(dict.fromkeys(ids)), pa.string()), 0
@@ -279,7 +279,7 @@ class View:
 
 def make_view(
     source: Source,
-    beside: LabelInput,
+    label_input: LabelInput,
     *,
     show: Sequence[str] = (),
     images: Path | None = None,
@@ -292,7 +292,7 @@ def make_view(
             ImageShape.parse(shape, source.n_features) if shape else ImageShape.recognised(source)
         )
 
-    if beside.table_files is None:
+    if label_input.table_files is None:
         if show or images is not None:
             option = "show" if show else "images"
             given = show[0] if show else str(images)
@@ -301,21 +301,21 @@ def make_view(
                 "leave it out, or give a table beside the rows (--metadata FILE)."
             )
         pixels = image_shape()
-        return View(source, beside, "table" if pixels is None else "image", pixels)
-    table = beside.beside
+        return View(source, label_input, "table" if pixels is None else "image", pixels)
+    table = label_input.side_table
     table.check("show", *show)
-    not_shown = {beside.id_column, beside.label_column, beside.weight_column}
+    not_shown = {label_input.id_column, label_input.label_column, label_input.weight_column}
     names = [name for name in table.names if name not in not_shown]
     some = table.table(names, np.arange(min(source.n_rows, FIRST_ROWS)))
-    texts = tuple(beside.reading.get("text") or _text_columns(some))
+    texts = tuple(label_input.reading.get("text") or _text_columns(some))
     columns = tuple(name for name in names if name not in texts)[:MOST_VALUES]
-    view = View(source, beside, "text", texts=texts, show=tuple(show), columns=columns)
+    view = View(source, label_input, "text", texts=texts, show=tuple(show), columns=columns)
     view.row_bytes = ENTRY_BYTES + some.nbytes / max(some.num_rows, 1)
     if images is not None:
         files = PictureFiles.find(images, some.to_pydict())
         columns = tuple(name for name in columns if name != files.column)
         return replace(view, kind="image", pictures=files, columns=columns)
-    if shape is not None or beside.metadata is not None:
+    if shape is not None or label_input.metadata is not None:
         pixels = image_shape()
         if pixels is not None:
             return replace(view, kind="image", shape=pixels, columns=())

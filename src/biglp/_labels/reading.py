@@ -38,7 +38,7 @@ class LabelsRead:
     """Labels that were read, and what the user should hear about them."""
 
     labels: Labels
-    told: list[str]
+    notes: list[str]
     """Counts: labels of each place, those that replace others, votes, entries without answer."""
     warnings: list[LabelWarning]
     """IDs that are those of no row, or of several."""
@@ -114,7 +114,7 @@ class LabelInput:
         return DECODED_BYTES if tables else 0
 
     @cached_property
-    def beside(self) -> RowColumns:
+    def side_table(self) -> RowColumns:
         """The table with a line for each row."""
         if self.table_files is None:
             option, name = ("id_column", self.id_column)
@@ -142,8 +142,8 @@ class LabelInput:
                 f"id_column={self.id_column!r} is what a column of the results is called "
                 f"({', '.join(OWN_NAMES)}); give the column another name."
             )
-        self.beside.check("id_column", self.id_column)
-        return self.beside.column(self.id_column)
+        self.side_table.check("id_column", self.id_column)
+        return self.side_table.column(self.id_column)
 
     @cached_property
     def in_rows(self) -> bool:
@@ -151,8 +151,8 @@ class LabelInput:
         if self.label_column is None or self._in_array:
             return False
         if self.labels:  # then the column may be one of the labels' files
-            return self.table_files is not None and self.label_column in self.beside.names
-        self.beside.check("label_column", self.label_column)
+            return self.table_files is not None and self.label_column in self.side_table.names
+        self.side_table.check("label_column", self.label_column)
         return True
 
     @property
@@ -178,7 +178,7 @@ class LabelInput:
         dropped = []
         if self.in_rows:
             options["label_column"] = self.label_column
-            if self.weight_column and self.weight_column in self.beside.names:
+            if self.weight_column and self.weight_column in self.side_table.names:
                 dropped.append(self.weight_column)
         if self.ids is not None:
             dropped.append(self.ids.name)
@@ -202,14 +202,14 @@ class LabelInput:
             lowest, highest = int(labels.classes.min()), int(labels.classes.max())
             kind = np.result_type(np.int16, np.min_scalar_type(min(lowest, -1 - highest)))
             labels = replace(labels, classes=labels.classes.astype(kind))
-        return LabelsRead(labels, merged.told, warnings, self.unlabelled is not None)
+        return LabelsRead(labels, merged.notes, warnings, self.unlabelled is not None)
 
     def pairs(self, n_rows: int | None) -> tuple[Merged, int, list[LabelWarning]]:
         """Rows and labels of all places, of however many classes; the number of rows; warnings."""
         if self.metadata_files is not None and self.files is not None:
             check_table_beside(self.files, self.metadata_files)
         if n_rows is None and self.labels and self.table_files is not None:
-            n_rows = self.beside.count()
+            n_rows = self.side_table.count()
         parts, warnings = [], list[str]()
         for codes in self._places(n_rows):
             if not codes.ids:
@@ -242,7 +242,7 @@ class LabelInput:
                 f"--label-column {name} (those of the file count more); if not, --drop {name} "
                 "leaves it out."
                 for name in LABELS_BY_NAME
-                if name in self.beside.names and name not in skipped
+                if name in self.side_table.names and name not in skipped
             ]
         if self.metadata_files is not None:
             self.metadata_files.check_unchanged()
@@ -256,7 +256,7 @@ class LabelInput:
 
             codes = LabelCodes(n_rows, f"column {self.label_column!r}", self.unlabelled)
             columns = LabelColumns(self.label_column, self.weight_column, by_line=True)
-            codes.gather(labels_in_columns(self.beside.tables, columns))
+            codes.gather(labels_in_columns(self.side_table.tables, columns))
             yield codes
         elif not self.labels:
             assert self.files is not None
@@ -402,7 +402,7 @@ class Merged(NamedTuple):
     rows: np.ndarray
     values: np.ndarray
     weights: np.ndarray | None
-    told: list[str]
+    notes: list[str]
 
 
 def merge(parts: Sequence[Part]) -> Merged:
