@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._graph.anchors import AnchorFactor
-from biglp._graph.nystrom import NystromFactor
-from biglp._graph.stores import DiskStore, MemoryStore, NoStore, SpillingStore
+from biglp._graph import FACTORS, SpillingStore
+from biglp._graph.stores import DiskStore, MemoryStore, NoStore
 from helpers import blobs, blocks_of
 
 # A temporary file is closed with the last thing that needs it, and by nobody in particular.
@@ -61,7 +60,7 @@ class TestEveryStore:
         assert_same(other.load(other.keep(parcels()[7])), parcels()[7])
         assert_same(store.load(kept), parcels()[5])
 
-    @pytest.mark.parametrize("factor", [AnchorFactor, NystromFactor])
+    @pytest.mark.parametrize("factor", [FACTORS["anchors"], FACTORS["nystrom"]])
     def test_features_of_a_block_are_computed_once(self, kind, factor, monkeypatch):
         X, _, _ = blobs(dtype="float32")
         made = factor(X[:9], 0.8)
@@ -127,7 +126,7 @@ def test_no_store_keeps_nothing():
     with pytest.raises(LookupError):
         NoStore().load(None)
     X, _, _ = blobs()
-    factor, block = AnchorFactor(X[:9], 0.8), blocks_of(X, 100)[0]
+    factor, block = FACTORS["anchors"](X[:9], 0.8), blocks_of(X, 100)[0]
     factor.block_features(block)
     assert "features" not in block.memory
 
