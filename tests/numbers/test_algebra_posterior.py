@@ -5,10 +5,11 @@ import pytest
 
 import reference as ref
 from biglp._algebra import Posterior, choose_batch
-from biglp._algebra.posterior import ALPHA, OVERLAP
 from biglp._fit.sample import leading_eigenpairs
 from helpers import blobs
 
+ALPHA, OVERLAP = 0.99, 0.9
+"""Those of the module."""
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 

@@ -26,9 +26,8 @@ from biglp._core.errors import (
 )
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._graph import FACTORS, TrainingRows
-from biglp._graph.glnp.descent import MEMORY, Descent, Sums
-from biglp._graph.glnp.new_rows import nonnegative_least_squares
-from biglp._graph.glnp.steps import CHECK_EVERY, Momentum, descend_multiplicative
+from biglp._graph.glnp.descent import Sums
+from biglp._graph.glnp.steps import Momentum, descend_multiplicative
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
 
 GlnpFactor = FACTORS["glnp"]
@@ -188,14 +187,15 @@ def test_the_momentum_is_dropped_when_the_objective_would_rise(monkeypatch):
 
 
 def test_stops_when_the_projected_gradient_is_small(monkeypatch):
-    monkeypatch.setattr(Descent, "settled", lambda self, tol: False)  # so that no other rule can
+    # So that no other rule can.
+    monkeypatch.setattr("biglp._graph.glnp.descent.Descent.settled", lambda self, tol: False)
     X, tol = some_rows(200, 8, rank=3), 1e-3
     first = fitted(X, k=3, max_iter=0)[2]
     factor, _, F = fitted(X, k=3, max_iter=2000, tol=tol)
     limit = tol * np.linalg.norm(reference.gradient(X, first))
     sizes = {
         n: np.linalg.norm(reference.projected_gradient(X, fitted(X, k=3, max_iter=n, tol=0.0)[2]))
-        for n in range(0, (len(factor.objective_) - 1), CHECK_EVERY)
+        for n in range(0, (len(factor.objective_) - 1), 10)
     }
     # It is looked at every few iterations, before the step that is taken there all the same.
     last = (len(factor.objective_) - 1) - 1
@@ -287,12 +287,17 @@ def test_predict_agrees_with_transduction(solver, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
+def nearest_combinations(X, P):
+    """f ≥ 0 minimising ‖x − f·P‖ for every row: the formula of the end where FᵀF = I."""
+    return GlnpFactor(P, np.zeros(P.shape[1]), np.eye(len(P))).features(X)
+
+
 def test_many_small_problems_agree_with_scipy():
     rng = np.random.default_rng(2)
     P = rng.random((30, 40)) ** 2
     P[7] = 0.0  # a prototype that died
     X = np.concatenate([rng.random((60, 30)) @ P, rng.normal(size=(60, 40)), np.zeros((2, 40))])
-    found = nonnegative_least_squares(X @ P.T, P @ P.T)
+    found = nearest_combinations(X, P)
     expected = np.array([nnls(P.T, x)[0] for x in X])
     np.testing.assert_allclose(found, expected, atol=1e-10 * abs(expected).max())
     assert (found[:, 7] == 0).all()
@@ -302,7 +307,7 @@ def test_many_small_problems_agree_with_scipy():
 def test_nearly_parallel_prototypes_are_solved_too():
     rng = np.random.default_rng(3)
     P, X = 1 + 0.01 * rng.random((20, 60)), rng.random((200, 60))
-    found = nonnegative_least_squares(X @ P.T, P @ P.T)
+    found = nearest_combinations(X, P)
     expected = np.array([nnls(P.T, x, maxiter=10_000)[0] for x in X])
     assert relative(found, expected) < 1e-8
 
@@ -310,7 +315,7 @@ def test_nearly_parallel_prototypes_are_solved_too():
 def test_parallel_prototypes_still_give_a_minimum():
     P = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 1.0, 1.0]])
     X = np.array([[1.0, 2.5, 0.5], [3.0, 6.0, 0.0], [-1.0, 0.0, 2.0]])
-    found = nonnegative_least_squares(X @ P.T, P @ P.T)
+    found = nearest_combinations(X, P)
     best = [nnls(P.T, x)[1] for x in X]
     np.testing.assert_allclose(np.linalg.norm(X - found @ P, axis=1), best, atol=1e-10)
 
@@ -480,7 +485,7 @@ def test_any_cut_into_blocks_gives_the_same_factor(solver, cuts, start):
 def test_lost_rows_are_rebuilt_with_the_same_bits(solver):
     X = some_rows(dtype=np.float32)
     factor, blocks, F = fitted(X, k=4, solver=solver, max_iter=15, tol=0.0)
-    assert all(len(block.memory[MEMORY][1]) == 1 for block in blocks)
+    assert all(len(block.memory["glnp"][1]) == 1 for block in blocks)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Block, "rows", None)  # what is remembered is not computed again
         np.testing.assert_array_equal(gathered(factor, blocks), F)
@@ -511,7 +516,7 @@ class SendingEngine(SerialEngine):
                 block.memory = self.kept.setdefault(block.index, {})
             yield pickle.loads(message)(there)
             for memory in self.kept.values():
-                self.most = max(self.most, len(memory.get(MEMORY, ("", {}))[1]))
+                self.most = max(self.most, len(memory.get("glnp", ("", {}))[1]))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

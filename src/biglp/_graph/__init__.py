@@ -24,15 +24,17 @@ FACTORS: Registry[type[Factor] | type[OwnGraph]] = Registry(
 """Every factor by its name, and the graph that needs none: one line each."""
 
 _MODULES = {
+    "DiskStore": "stores",
     "Factor": "factor",
-    "FeatureStore": "stores",
     "Graph": "graph",
     "Lloyd": "kmeans",
+    "MemoryStore": "stores",
     "Normalisation": "normalise",
     "SpillingStore": "stores",
     "TrainingRows": "factor",
     "choose_landmarks": "landmarks",
     "kmeans_start": "kmeans",
+    "landmark_spacing": "landmarks",
     "nearest_landmarks": "kernels",
 }
 """The door beside it: each name with its module, which is loaded when the name is asked for."""
