@@ -4,22 +4,20 @@ import numpy as np
 import pytest
 
 import reference as ref
+from biglp._algebra import GramSums, LabelledRows, take_apart
 from biglp._algebra.spreading import (
-    LabelledRows,
     constant_mode,
     leave_one_out_poisson,
     poisson_coefficients,
 )
-from biglp._algebra.sums import GramSums
-from biglp._algebra.systems import Spectrum
-from biglp._graph.normalise import Normalisation
+from biglp._graph import Normalisation
 from small_graphs import anchor_blobs, positive_factor, sums_of
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_poisson_learning_on_anchors_is_that_of_the_laplacian(weighted):
     features, W, Y = anchor_blobs(weighted=weighted)
-    spectrum = Spectrum.from_sums(sums_of(features, Y))
+    spectrum = take_apart(sums_of(features, Y))
     found = ref.centred_labels(Y) + features @ poisson_coefficients(
         spectrum, constant_mode(spectrum, None)
     )
@@ -31,7 +29,7 @@ def test_poisson_learning_on_anchors_is_that_of_the_laplacian(weighted):
 
 def test_poisson_learning_with_unequal_degrees_is_that_of_the_normalised_graph():
     W, features, column_sums, Y = positive_factor()
-    spectrum = Spectrum.from_sums(sums_of(features, Y))
+    spectrum = take_apart(sums_of(features, Y))
     mode = constant_mode(spectrum, column_sums)
     d = W.sum(axis=1)
     np.testing.assert_allclose(features @ mode * np.sqrt(d.sum()), np.sqrt(d), rtol=1e-9)
@@ -48,7 +46,7 @@ def test_a_mode_that_repairs_have_moved_is_the_largest_eigenvector():
     F = vectors * np.sqrt(values)
     features, _ = Normalisation(F.sum(axis=0), 2).apply(F)
     Y = np.eye(2)
-    spectrum = Spectrum.from_sums(sums_of(features, Y))
+    spectrum = take_apart(sums_of(features, Y))
     mode = constant_mode(spectrum, F.sum(axis=0))
     np.testing.assert_allclose(np.abs(mode @ spectrum.vectors[:, -1]), 1.0)
     found = ref.centred_labels(Y) + features @ poisson_coefficients(spectrum, mode)
@@ -63,7 +61,7 @@ def test_leave_one_out_of_poisson_learning_is_refitting_without_each_label(kind)
     else:
         features, graph, Y = anchor_blobs(n=60, weighted=kind == "weighted")
         solve, column_sums = ref.poisson, None
-    spectrum = Spectrum.from_sums(sums_of(features, Y))
+    spectrum = take_apart(sums_of(features, Y))
     mode = constant_mode(spectrum, column_sums)
     known = np.flatnonzero(Y.any(axis=1))
     labelled = LabelledRows(features[known], Y[known].argmax(axis=1), Y[known])
@@ -85,7 +83,7 @@ def test_float32_sums_of_very_many_rows_are_enough(copies):
         exact.counts,
         len(Y) * copies,
     )
-    spectrum = Spectrum.from_sums(rough)
+    spectrum = take_apart(rough)
     coefficients = poisson_coefficients(spectrum, constant_mode(spectrum, None)).astype(np.float32)
     scores = (features / root).astype(np.float32) @ coefficients * np.float32(copies)
     expected = ref.poisson(W, Y) - ref.centred_labels(Y)
@@ -100,7 +98,7 @@ def test_parts_that_hardly_connect_do_not_overflow():
     Z /= Z.sum(axis=1, keepdims=True)
     features = Z / np.sqrt(Z.sum(axis=0))
     Y = ref.one_hot(np.where(np.arange(80) % 4 == 0, np.arange(80) // 4 % 2, -1))
-    spectrum = Spectrum.from_sums(sums_of(features, Y))
+    spectrum = take_apart(sums_of(features, Y))
     assert spectrum.values[-2] > 1 - 1e-9
     found = ref.centred_labels(Y) + features @ poisson_coefficients(
         spectrum, constant_mode(spectrum, None)

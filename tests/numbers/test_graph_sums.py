@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._algebra import systems as spectra
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._files.runfolder import RunFolder
 from biglp._fit.pipeline import Pipeline
@@ -19,8 +18,8 @@ from helpers import blobs, model, rows_in_a_block, settings_of
 @pytest.fixture
 def sparse_always(monkeypatch):
     """Treat every rank as a large one."""
-    monkeypatch.setattr(spectra, "DENSE_RANK", 1)
-    monkeypatch.setattr(spectra, "DENSE_WORK", 0)
+    monkeypatch.setattr("biglp._algebra.systems.DENSE_RANK", 1)
+    monkeypatch.setattr("biglp._algebra.systems.DENSE_WORK", 0)
 
 
 class TestSparseSums:
@@ -39,8 +38,8 @@ class TestSparseSums:
             return model(**settings_of_model, n_landmarks=60).fit(X, y)
 
         dense = fitted()
-        monkeypatch.setattr(spectra, "DENSE_RANK", 1)
-        monkeypatch.setattr(spectra, "DENSE_WORK", 0)
+        monkeypatch.setattr("biglp._algebra.systems.DENSE_RANK", 1)
+        monkeypatch.setattr("biglp._algebra.systems.DENSE_WORK", 0)
         found = fitted()
         np.testing.assert_array_equal(found.transduction_, dense.transduction_)
         np.testing.assert_allclose(

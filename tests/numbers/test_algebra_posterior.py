@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._algebra.posterior import ALPHA, LAST, OVERLAP, Posterior, choose_batch
+from biglp._algebra import Posterior, choose_batch
 from biglp._fit.sample import leading_eigenpairs
 from helpers import blobs
 
+ALPHA, OVERLAP = 0.99, 0.9
+"""Those of the module."""
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 
@@ -73,4 +75,3 @@ def test_copies_come_last(field):
     posterior = Posterior.from_labels(values, len(Phi), Phi[:0])
     chosen = choose_batch(posterior, twice, np.zeros(10), np.eye(len(values)), 99, (1.0, 0.0))
     assert sorted(chosen[:5] % 5) == sorted(chosen[5:] % 5) == list(range(5))
-    assert LAST > 100

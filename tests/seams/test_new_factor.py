@@ -16,8 +16,7 @@ from biglp._core.arrays import check_finite, like, namespace, to_dense
 from biglp._core.errors import ModelFileError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._engines import ThreadEngine
-from biglp._graph import FACTORS
-from biglp._graph.factor import Factor
+from biglp._graph import FACTORS, Factor
 from cli_tools import done, failed
 from helpers import blobs, rows_in_a_block
 
