@@ -298,7 +298,7 @@ class Learner:
         problem = with_only(self._problem.with_graphs([self.graph]), labels)
         learnt = learn(problem)
         said, stale = self._said(learnt, labels, before)
-        pool = Pool(self.graph, learnt.answer, labels, said=said, spectrum=self._spectrum)
+        pool = Pool(self.graph, learnt.answer, labels, predicted=said, spectrum=self._spectrum)
         chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
         return Fit(
             version=version,

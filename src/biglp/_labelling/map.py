@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, to_numpy
-from biglp._fit.choose_rows import doubt
+from biglp._fit.choose_rows import uncertainty
 from biglp._fit.map import RowMap
 from biglp._graph.graph import Graph
 from biglp._labelling.learner import Fit, Learner
@@ -188,7 +188,7 @@ def largest(features: Array) -> np.ndarray:
 
 
 def _coloured(shares: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    doubts = np.clip(np.rint(255.0 * doubt(shares)), 0, 255)
+    doubts = np.clip(np.rint(255.0 * uncertainty(shares)), 0, 255)
     return np.column_stack([keys[shares.argmax(axis=1)], doubts.astype(np.uint8)])
 
 

@@ -141,7 +141,7 @@ def drawn_counts(
 def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator) -> Arrays:
     """Grow a tree on each line of counts.
 
-    ``counts``: (trees, l): ``tried``: features that a node looks at; ``arrays``: those of
+    ``counts``: (trees, l); ``tried``: features that a node looks at; ``arrays``: those of
     :class:`biglp._learn.committee.forest.Forest`.
     """
     trees, rows = np.nonzero(counts)

@@ -65,7 +65,7 @@ def fit_class_means(
 
     ``rows``: (l, m): labelled rows, in float64; ``targets``: (l, c): w·Y of these rows;
     ``standard``: centre and spread of the features over all rows; ``model``: a class without a
-    row gets a low logit; ``held_out``: (l, c): naN where a row was its class's only one.
+    row gets a low logit; ``held_out``: (l, c): NaN where a row was its class's only one.
     """
     centre, spread = standard
     size = float(np.sqrt((spread**2).mean()))
