@@ -33,7 +33,6 @@ from biglp._learn.committee.member import (
     MemberFit,
     MemberModel,
     TrainingSet,
-    everywhere,
 )
 from biglp._learn.committee.trees import FEW, Walk, means_on_device, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
@@ -497,7 +496,6 @@ class ForestMember(Member):
     """A random forest, where rows are a table."""
 
     name, worth = "forest", 0.02
-    starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
     says_shares = True
     words = "decision trees on the labelled rows"
     model = Forest

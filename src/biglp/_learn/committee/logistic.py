@@ -39,13 +39,6 @@ class LogisticMember(Member):
     """Logistic regression."""
 
     name = "logistic"
-    starts = {  # noqa: RUF012  declared in the base
-        "table": (0.12, 0.2),
-        "clusters": (0.2, 0.05),
-        "pixels": (0.0, 0.55),
-        "text": (0.0, 0.05),
-        "embedding": (0.0, 0.35),
-    }
     says_shares = True
     words = "logistic regression on the labelled rows"
     model = LinearModel

@@ -31,7 +31,6 @@ from biglp._learn.committee.member import (
     Member,
     MemberFit,
     TrainingSet,
-    everywhere,
     usual_size,
 )
 
@@ -119,7 +118,6 @@ class SeededMember(Member):
     """Seeded k-means, where rows are words or embeddings."""
 
     name = "seeded k-means"
-    starts = everywhere(0.0) | {"text": (0.3, 0.75), "embedding": (0.3, 0.4)}
     words = "k-means that starts at the labels"
     model = LinearModel
 
