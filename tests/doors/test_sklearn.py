@@ -17,7 +17,7 @@ from paper.baselines import DensePropagation, NearestNeighbours
 
 WEIGHTS_ARE_OF_LABELS = (
     "it repeats rows and labels; here a weight repeats a label, and the graph, its landmarks and "
-    "the scaling are those of the rows as they are (tests/fit/test_soft_labels.py has the rule)"
+    "the scaling are those of the rows as they are (tests/doors/test_soft_labels.py has the rule)"
 )
 EXPECTED_FAILURES = {
     "check_classifiers_classes": (

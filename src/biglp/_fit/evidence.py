@@ -8,16 +8,15 @@ depends on the seed alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows, to_device, to_numpy
+from biglp._core.arrays import to_device, to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
 from biglp._fit.map import SAMPLE as MAP_SAMPLE
-from biglp._fit.map import RowMap, map_bytes, unit_vectors
+from biglp._fit.map import RowMap, map_bytes
 from biglp._fit.pipeline import Fitted
 from biglp._fit.sample import DENSE_RANK, ROWS_PER_GROUP
 from biglp._graph.graph import Graph
@@ -236,58 +235,64 @@ class EvidenceMaker:
             return self._evidence()
 
     def _evidence(self) -> ReportSample:
+        graph, answer, labels = self.graph, self.answer, self.labels
+        source, sample = graph.source, graph.sample
         row_map = self._map()
         width = 0 if row_map is None else row_map.basis.shape[1]
-        rows, stored = self._sample(width)
+
+        # Unlabelled rows of the sample, and what they hold where that is in memory.
+        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
+        size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
+        if not source.inner.is_sparse:
+            size = min(size, READ_BYTES // a_row)
+        size = max(size, LEAST_SAMPLE)
+        rows = sample.rows(size)
+        unlabelled = ~among(rows, labels.rows)
+        rows = rows[unlabelled]
+        stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
+
+        a_row += 4 * 8 * labels.n_classes
+        if not graph.factor.unit_degrees:  # dense features
+            a_row += 2 * 8 * graph.factor.rank
+        at_once = int(np.clip(min(PIECE_BYTES, self.memory // 4) // a_row, 16, PIECE_ROWS))
         codes, others = np.empty((2, len(rows)), dtype=np.int32)
         confidence = np.empty(len(rows), dtype=np.float32)
         units = np.empty((len(rows), width), dtype=np.float32)
-        at_once = self._at_once()
         for start in range(0, len(rows), at_once):
             piece = slice(start, start + at_once)
             if stored is None:
-                taken = self.graph.source.take(rows[piece])
+                prepared = source.take(rows[piece])
             else:
-                taken = to_device(stored[piece], self.graph.source.device)
-            features = self.graph.features_to_answer(rows[piece], taken)
-            shares = self._shares(features, taken)
-            best = np.argsort(-shares, axis=1, kind="stable")[:, :2]
+                prepared = to_device(stored[piece], source.device)
+            features = graph.features_to_answer(rows[piece], prepared)
+            outputs, _ = answer.outputs(features, prepared if answer.needs_rows else None)
+            probabilities = np.asarray(answer.finish(to_numpy(outputs)), dtype=np.float64)
+            best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
             codes[piece], others[piece] = best[:, 0], best[:, -1]
-            confidence[piece] = np.take_along_axis(shares, best[:, :1], axis=1)[:, 0]
+            confidence[piece] = np.take_along_axis(probabilities, best[:, :1], axis=1)[:, 0]
             if row_map is not None:
-                units[piece] = _units(row_map, features)
+                units[piece] = row_map.units(features)
+
+        places = labelled_places = np.empty((0, 2), dtype=np.float32)
+        labelled_codes = np.empty(0, dtype=np.int64)
+        if row_map is not None:
+            marked = part_of_labels(labels, MOST_LABELLED, self.seed)
+            known = row_map.units(graph.features_of(marked.rows))
+            places, labelled_places = (
+                ((vectors - row_map.centre) @ row_map.axes).astype(np.float32)
+                for vectors in (units, known)
+            )
+            labelled_codes = marked.codes
         sampled = Sampled(rows, codes, others, confidence, units)
-        places, labelled_codes, labelled_places = self._places(row_map, units)
-        shown = choose_examples(sampled, self.labels.n_classes, self.doubts, self.seed)
+        shown = choose_examples(sampled, labels.n_classes, self.doubts, self.seed)
         return ReportSample(
             codes=codes,
             confidence=confidence,
             places=places,
             labelled_codes=labelled_codes,
             labelled_places=labelled_places,
-            examples=shown.with_values(self.graph.source.inner),
+            examples=shown.with_values(source.inner),
         )
-
-    def _sample(self, width: int) -> tuple[np.ndarray, Rows | None]:
-        """Unlabelled rows of the sample, and what they hold where that is in memory."""
-        source = self.graph.source
-        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
-        size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
-        if not source.inner.is_sparse:
-            size = min(size, READ_BYTES // a_row)
-        size, sample = max(size, LEAST_SAMPLE), self.graph.sample
-        drawn = sample.rows(size)
-        unlabelled = ~among(drawn, self.labels.rows)
-        stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
-        return drawn[unlabelled], stored
-
-    def _at_once(self) -> int:
-        source = self.graph.source
-        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
-        a_row += 4 * 8 * self.labels.n_classes
-        if not self.graph.factor.unit_degrees:  # dense features
-            a_row += 2 * 8 * self.graph.factor.rank
-        return int(np.clip(min(PIECE_BYTES, self.memory // 4) // a_row, 16, PIECE_ROWS))
 
     def _map(self) -> RowMap | None:
         """The map, from as many rows as memory allows; None where that is too few."""
@@ -298,31 +303,4 @@ class EvidenceMaker:
                 return None
         while map_bytes(rank, 1, size) > self.memory and size > LEAST_SAMPLE:
             size //= 2
-        if map_bytes(rank, 1, size) > self.memory:
-            return None
-        return RowMap.of(self.graph, size)
-
-    def _shares(self, features: Any, taken: Any) -> np.ndarray:
-        """Class probabilities of rows, as the last sweep finds them.  (b, c)."""
-        outputs, _ = self.answer.outputs(features, taken if self.answer.needs_rows else None)
-        return np.asarray(self.answer.finish(to_numpy(outputs)), dtype=np.float64)
-
-    def _places(
-        self, row_map: RowMap | None, units: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places of the sample; classes and places of some labelled rows."""
-        if row_map is None:
-            nowhere = np.empty((0, 2), dtype=np.float32)
-            return nowhere, np.empty(0, dtype=np.int64), nowhere
-        marked = part_of_labels(self.labels, MOST_LABELLED, self.seed)
-        known = _units(row_map, self.graph.features_of(marked.rows))
-        found, beside = (
-            ((each - row_map.centre) @ row_map.axes).astype(np.float32) for each in (units, known)
-        )
-        return found, marked.codes, beside
-
-
-def _units(row_map: RowMap, features: Any) -> np.ndarray:
-    """Rows as unit vectors in the directions behind a map.  (b, p) → (b, q)."""
-    features = to_numpy(features)
-    return unit_vectors(np.asarray(features @ row_map.basis, dtype=np.float64))
+        return None if map_bytes(rank, 1, size) > self.memory else RowMap.of(self.graph, size)

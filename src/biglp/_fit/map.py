@@ -69,6 +69,11 @@ class RowMap:
 
         return graph.engine.once(found)
 
+    def units(self, features: Array) -> np.ndarray:
+        """Rows as unit vectors in the directions behind the map.  (b, p) → (b, q)."""
+        features = to_numpy(features)
+        return unit_vectors(np.asarray(features @ self.basis, dtype=np.float64))
+
     def places(self, features: Array) -> np.ndarray:
         """Places of rows.  (b, p) → (b, 2)."""
         found = np.empty((features.shape[0], 2))

@@ -81,7 +81,9 @@ def with_all_pixels(examples: Examples, table: LabelInput, source: Source) -> Ex
     if len(examples.columns) or table.table_files is None:
         return examples
     index = {name: at for at, name in enumerate(encoding.names)}
-    columns = [name for name in table.side_table.names if name in encoding.left_out or name in index]
+    columns = [
+        name for name in table.side_table.names if name in encoding.left_out or name in index
+    ]
     if side_of(len(columns)) is None or set(encoding.widths) != {1}:
         return examples
     values = np.zeros((len(examples.rows), len(columns)), dtype=np.float32)

@@ -271,7 +271,7 @@ class Learner:
         sink = _sink(labels, known)
         replace(self.graph, blocks=blocks).answer(learnt.answer, sink, labels)
         pool = Pool(
-            self.graph, learnt.answer, labels, said=sink.probabilities, spectrum=self._spectrum
+            self.graph, learnt.answer, labels, predicted=sink.probabilities, spectrum=self._spectrum
         )
         chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
 

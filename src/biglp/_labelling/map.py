@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, to_numpy
-from biglp._fit.choose_rows import doubt
+from biglp._fit.choose_rows import uncertainty
 from biglp._fit.map import RowMap
 from biglp._labelling.learner import Fit, Learner
 from biglp._rows.source import sample_indices
@@ -48,7 +48,7 @@ class Points:
         codes = np.minimum(keys, UNKNOWN).astype(np.uint8)
 
         def coloured(probabilities: np.ndarray) -> np.ndarray:
-            doubts = np.clip(np.rint(255.0 * doubt(probabilities)), 0, 255)
+            doubts = np.clip(np.rint(255.0 * uncertainty(probabilities)), 0, 255)
             return np.column_stack([codes[probabilities.argmax(axis=1)], doubts.astype(np.uint8)])
 
         n_pool, landmarks = self.n_pool, self.landmarks[: self.n_pool]

@@ -123,7 +123,9 @@ def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, floa
     """Return g and log b."""
     said, weights = held_out.shares, held_out.truth.sum(axis=1)
     truth, n_known = held_out.truth / weights[:, None], len(said)
-    gap = _logit(sample.max(axis=1).mean()) - _logit(said.max(axis=1).mean())
+    means = np.array([sample.max(axis=1).mean(), said.max(axis=1).mean()])
+    of_sample, of_held_out = logit(np.clip(means, *LIMITS)).tolist()
+    gap = of_sample - of_held_out
     given = weights @ truth / weights.sum()
     ratios = np.minimum(sample.mean(axis=0) / np.maximum(given, TINY), MOST_COUNTED)
     adjusted = weights * (truth @ ratios)
@@ -166,10 +168,6 @@ def _recall(shares: np.ndarray) -> np.ndarray:
     right = np.bincount(called, shares.max(axis=1), minlength=shares.shape[1])
     totals = shares.sum(axis=0)
     return np.where(totals > TINY, right / np.maximum(totals, TINY), np.nan)
-
-
-def _logit(share: float) -> float:
-    return float(logit(np.clip(share, *LIMITS)))
 
 
 def _figure(share: float) -> float:

@@ -132,7 +132,7 @@ class Predictor(ABC):
 
         ``features``: (b, p): normalised features; ``rows``: (b, m): prepared rows, where they are
         needed; ``own``: the labels of the block's rows, where these are training rows;
-        ``outputs``: (b, c): ``n_unreached``: rows that no label reaches.
+        ``outputs``: (b, c); ``n_unreached``: rows that no label reaches.
         """
 
     def finish(self, outputs: Array) -> Array:

@@ -23,7 +23,8 @@ from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namesp
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Predictor
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, Starts, TrainingSet
+from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
+from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
 
 # --------------------------------------------------------------------------------------------------
 # Sums and maxima of rows with a few columns.
@@ -64,23 +65,8 @@ def row_maxima(array: Array) -> Array:
 # has. Leave-one-out is exact and free (:mod:`biglp._algebra.spreading`).
 
 
-STARTS: dict[float, Starts] = {
-    0.9: {
-        "table": (0.06, 0.01),
-        "clusters": (0.35, 0.6),
-        "pixels": (0.0, 0.3),
-        "text": (0.02, 0.03),
-        "embedding": (0.1, 0.2),
-    },
-    0.99: {
-        "table": (0.01, 0.01),
-        "clusters": (0.7, 0.7),
-        "pixels": (1.15, 1.2),
-        "text": (0.15, 0.3),
-        "embedding": (0.45, 0.55),
-    },
-}
-"""The α that are asked, and their starting weights (see :mod:`.weights`)."""
+ALPHAS = (0.9, 0.99)
+"""The α that are asked."""
 DEPTH = 10.0
 """The graph calls no class less likely than e^−DEPTH times the likeliest. In a graph of parts that
 are hardly tied, logarithms go down to that of FLOOR: their usual size would be that of "not
@@ -115,14 +101,14 @@ class SpreadMember(Member):
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """One for each α, or for the user's own."""
         given = evidence.problem.settings.alpha
-        alphas = tuple(STARTS) if given is None else (given,)
+        alphas = ALPHAS if given is None else (given,)
         return [cls(f"spread {alpha:g}", alpha) for alpha in alphas]
 
     def start(self, evidence: TrainingSet) -> float:
         """That of its α; the user's own has the weight of all."""
-        given = evidence.problem.settings.alpha
-        starts = STARTS.values() if given is not None else (STARTS[self.alpha],)
-        return sum(evidence.between(*one[evidence.kind]) for one in starts)
+        alphas = (self.alpha,) if evidence.problem.settings.alpha is None else ALPHAS
+        starts = (STARTING_WEIGHTS[f"spread {alpha:g}"] for alpha in alphas)
+        return sum(evidence.between(*of_alpha[evidence.kind]) for of_alpha in starts)
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Propagate, and leave each label out."""

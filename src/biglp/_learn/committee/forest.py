@@ -11,10 +11,7 @@ then the same arithmetic for every row, leaf or not:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Self
@@ -33,7 +30,6 @@ from biglp._learn.committee.member import (
     MemberFit,
     MemberModel,
     TrainingSet,
-    everywhere,
 )
 from biglp._learn.committee.trees import FEW, Walk, means_on_device, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
@@ -141,7 +137,7 @@ def drawn_counts(
 def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator) -> Arrays:
     """Grow a tree on each line of counts.
 
-    ``counts``: (trees, l): ``tried``: features that a node looks at; ``arrays``: those of
+    ``counts``: (trees, l); ``tried``: features that a node looks at; ``arrays``: those of
     :class:`biglp._learn.committee.forest.Forest`.
     """
     trees, rows = np.nonzero(counts)
@@ -283,21 +279,14 @@ def _own_class_before(lines: np.ndarray, codes: np.ndarray, weights: np.ndarray)
 MANY_CLASSES = "The number of unique classes is greater than"
 """How scikit-learn begins to wonder whether labels are numbers; here they are classes."""
 
-_threads: ContextVar[int] = ContextVar("threads that grow trees", default=1)
-
-
-@contextmanager
-def growing_threads(count: int) -> Iterator[None]:
-    """Let so many threads grow trees."""
-    before = _threads.set(count)
-    try:
-        yield
-    finally:
-        _threads.reset(before)
-
 
 def grow_many(
-    rows: np.ndarray, codes: np.ndarray, seed: int, weights: np.ndarray | None, trees: int
+    rows: np.ndarray,
+    codes: np.ndarray,
+    seed: int,
+    weights: np.ndarray | None,
+    trees: int,
+    n_threads: int,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Grow trees on labelled rows.
 
@@ -306,7 +295,8 @@ def grow_many(
     """
     # Powers of two bring all features to the size of 1 without touching a digit: scikit-learn
     # takes values that differ by less than 1e-7 for equal.
-    powers = _powers_of_two(rows)
+    ranges = np.ptp(rows.astype(np.float64), axis=0)
+    powers = np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
     scaled = np.ascontiguousarray(np.ldexp(rows, -powers), dtype=np.float32)
     one = partial(_grown, scaled, codes, weights, powers)
     # Seeds and draws are those of scikit-learn's forests, which look again at all parameters for
@@ -314,7 +304,7 @@ def grow_many(
     seeds = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.int32).max, size=trees)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
-        with ThreadPoolExecutor(_threads.get()) as pool:
+        with ThreadPoolExecutor(n_threads) as pool:
             grown = list(pool.map(one, seeds.tolist()))
     packed = [tree for tree, _ in grown]
     depths = np.array([tree.pop("depth")[()] for tree in packed])
@@ -345,12 +335,6 @@ def _grown(
     with config_context(skip_parameter_validation=True):
         tree.fit(rows, codes, counts.astype(np.float64), check_input=False)
     return _packed(tree.tree_, powers), counts
-
-
-def _powers_of_two(rows: np.ndarray) -> np.ndarray:
-    """Power of two next to the range of each feature; 0 for a constant one.  (m,)."""
-    ranges = np.ptp(rows.astype(np.float64), axis=0)
-    return np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
 
 
 def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
@@ -497,7 +481,6 @@ class ForestMember(Member):
     """A random forest, where rows are a table."""
 
     name, worth = "forest", 0.02
-    starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
     says_shares = True
     words = "decision trees on the labelled rows"
     model = Forest
@@ -545,15 +528,15 @@ class ForestMember(Member):
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
         given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
-        with growing_threads(evidence.problem.graph.engine.n_threads):
-            forest, held_out = grow_forest(
-                rows.toarray() if sparse.issparse(rows) else rows,
-                evidence.labelled.codes,
-                len(evidence.log_prior),
-                settings.seed,
-                None if given is None else given.sum(axis=1),
-                EFFORTS[settings.effort].trees,
-            )
+        forest, held_out = grow_forest(
+            rows.toarray() if sparse.issparse(rows) else rows,
+            evidence.labelled.codes,
+            len(evidence.log_prior),
+            settings.seed,
+            None if given is None else given.sum(axis=1),
+            EFFORTS[settings.effort].trees,
+            evidence.problem.graph.engine.n_threads,
+        )
         held_out[evidence.lone] = np.nan
         held_out += lost_shares(evidence.targets)
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
@@ -590,6 +573,7 @@ def grow_forest(
     seed: int,
     weights: np.ndarray | None = None,
     trees: int = EFFORTS[DEFAULT_EFFORT].trees,
+    n_threads: int = 1,
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest; also what the trees that did not see a labelled row say of it.
 
@@ -603,7 +587,7 @@ def grow_forest(
         counts = drawn_counts(trees, len(rows), weights, rng)
         grown = grow(Table.of(rows, codes, n_classes), counts, tried, rng)
     else:
-        grown, counts = grow_many(rows, codes, seed, weights, trees)
+        grown, counts = grow_many(rows, codes, seed, weights, trees, n_threads)
         known = np.unique(codes)
         if len(known) < n_classes:
             values = np.zeros((len(grown["values"]), n_classes), dtype=np.float32)

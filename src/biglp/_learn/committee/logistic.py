@@ -39,13 +39,6 @@ class LogisticMember(Member):
     """Logistic regression."""
 
     name = "logistic"
-    starts = {  # noqa: RUF012  declared in the base
-        "table": (0.12, 0.2),
-        "clusters": (0.2, 0.05),
-        "pixels": (0.0, 0.55),
-        "text": (0.0, 0.05),
-        "embedding": (0.0, 0.35),
-    }
     says_shares = True
     words = "logistic regression on the labelled rows"
     model = LinearModel
@@ -110,44 +103,34 @@ def fit_logistic(
     scaled = (
         rows @ sparse.diags(1.0 / spread) if sparse.issparse(rows) else (rows - centre) / spread
     )
+    # w·Y as each fit sees it, one at a time where labels are many.
+    numbers = np.arange(len(targets))
+    shown: Iterator[np.ndarray] = (targets * ~np.isin(numbers, left)[:, None] for left in left_out)
+    fits = []
     if len(left_out) * targets.size <= TOGETHER:
-        shown = np.stack([_without(targets, left) for left in left_out])
-        seen = np.asarray(shown.any(axis=1))
+        together = np.stack(list(shown))
+        seen = np.asarray(together.any(axis=1))
         if (seen == seen[0]).all():
-            found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])], strength)
-            return [_on_rows(*one, seen[0], standard) for one in found]
-    return [_fit_alone(scaled, _without(targets, left), standard, strength) for left in left_out]
-
-
-def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
-    shown = targets.copy()
-    shown[left] = 0.0
-    return shown
-
-
-def _fit_alone(
-    scaled: Rows, targets: np.ndarray, standard: Standard, strength: float = STRENGTH
-) -> LinearModel:
-    """One fit, without the rows and classes that it does not see."""
-    own, seen = np.flatnonzero(targets.any(axis=1)), np.asarray(targets.any(axis=0))
-    (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)], strength)
-    return _on_rows(*found, seen, standard)
-
-
-def _on_rows(
-    slopes: np.ndarray, intercepts: np.ndarray, seen: np.ndarray, standard: Standard
-) -> LinearModel:
-    """What was found for scaled rows and the classes that were seen, for rows as they are."""
-    centre, spread = standard
-    slopes = slopes / spread[:, None]
-    intercepts = intercepts - centre @ slopes
-    if seen.all():
-        return LinearModel(slopes, intercepts)
-    every = np.zeros((slopes.shape[0], len(seen)))
-    every[:, seen] = slopes
-    levels = np.full(len(seen), intercepts.min() - 2.0)
-    levels[seen] = intercepts
-    return LinearModel(every, levels)
+            some = minimise_loss(scaled, together[:, :, np.flatnonzero(seen[0])], strength)
+            fits = [(*fit, seen[0]) for fit in some]
+        shown = iter(together)
+    if not fits:
+        for own in shown:  # without the rows and classes that it does not see
+            rows_seen, classes = np.flatnonzero(own.any(axis=1)), np.asarray(own.any(axis=0))
+            part = own[rows_seen][None, :, np.flatnonzero(classes)]
+            fits += [(*fit, classes) for fit in minimise_loss(scaled[rows_seen], part, strength)]
+    models = []
+    for slopes, intercepts, classes in fits:  # for rows as they are, and all classes
+        slopes = slopes / spread[:, None]
+        intercepts = intercepts - centre @ slopes
+        if not classes.all():
+            every = np.zeros((len(slopes), len(classes)))
+            every[:, classes] = slopes
+            levels = np.full(len(classes), intercepts.min() - 2.0)
+            levels[classes] = intercepts
+            slopes, intercepts = every, levels
+        models.append(LinearModel(slopes, intercepts))
+    return models
 
 
 def minimise_loss(

@@ -31,7 +31,6 @@ from biglp._learn.committee.member import (
     Member,
     MemberFit,
     TrainingSet,
-    everywhere,
     usual_size,
 )
 
@@ -65,7 +64,7 @@ def fit_class_means(
 
     ``rows``: (l, m): labelled rows, in float64; ``targets``: (l, c): w·Y of these rows;
     ``standard``: centre and spread of the features over all rows; ``model``: a class without a
-    row gets a low logit; ``held_out``: (l, c): naN where a row was its class's only one.
+    row gets a low logit; ``held_out``: (l, c): NaN where a row was its class's only one.
     """
     centre, spread = standard
     size = float(np.sqrt((spread**2).mean()))
@@ -119,7 +118,6 @@ class SeededMember(Member):
     """Seeded k-means, where rows are words or embeddings."""
 
     name = "seeded k-means"
-    starts = everywhere(0.0) | {"text": (0.3, 0.75), "embedding": (0.3, 0.4)}
     words = "k-means that starts at the labels"
     model = LinearModel
 

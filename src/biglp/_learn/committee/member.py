@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -16,19 +16,14 @@ from biglp._core.size import Cost, Size
 from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
 from biglp._learn.base import Problem, Standard, centre_and_spread, to_float64
-from biglp._transforms import Chain, Parts
+from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts
+from biglp._transforms import Parts
 
-ROWS = ("table", "clusters", "pixels", "text", "embedding")
-"""Kinds of rows, for which members start with weights of their own: features of any kind, such
-whose graph is in clusters, principal components of many features of one scale, words, and other
-rows of length 1."""
 DECISIVE = 4.0
 """Usual size of the logits of label spreading from which on a graph is in clusters: a label reaches
 rows of its own e⁴ times as well as others. On tables of overlapping classes it is below 1.5."""
 PLENTY = 20
 """Labels a class from which on a member starts with the second of its weights."""
-Starts = dict[str, tuple[float, float]]
-"""Starting weights by kind of rows, with one label a class and with plenty."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,14 @@ class TrainingSet:
     @classmethod
     def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
-        graph = problem.graph
+        graph, chain = problem.graph, problem.graph.source.chain
+        if chain.scaling == "text":
+            kind = "text"
+        elif chain.unit:
+            kind = "embedding"
+        else:  # beside directions of words, columns keep their meaning
+            embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
+            kind = "pixels" if embedded else "table"
         part = problem.part_of_labels(problem.system.most_labelled)
         rows = graph.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
@@ -136,7 +138,7 @@ class TrainingSet:
             log_prior=log_prior,
             targets=labelled.targets(len(log_prior)),
             lone=np.bincount(part.codes)[part.codes] < 2,
-            kind=kind_of_rows(graph.source.chain),
+            kind=kind,
         )
 
     @cached_property
@@ -155,11 +157,6 @@ class TrainingSet:
         logs = np.log(np.maximum(self.targets.sum(axis=0), np.finfo(np.float64).tiny))
         return np.asarray(logs - logs.mean())
 
-    def seen_through(self, graph: MemberFit) -> TrainingSet:
-        """The same, knowing whether the graph of a table is in clusters."""
-        clusters = self.kind == "table" and usual_size(graph.sample) > DECISIVE
-        return replace(self, kind="clusters") if clusters else self
-
     def between(self, few: float, many: float) -> float:
         """A weight between that for one label a class and that for plenty, on a log scale."""
         each = max(len(self.problem.labels.rows) / len(self.log_prior), 1.0)
@@ -174,29 +171,13 @@ def usual_size(logits: np.ndarray) -> float:
     return size if size > 0 else 1.0
 
 
-def kind_of_rows(chain: Chain) -> str:
-    """Which of ``ROWS`` rows are, by what was done to them."""
-    if chain.scaling == "text":
-        return "text"
-    if chain.unit:
-        return "embedding"
-    # Beside directions of words, columns keep their meaning.
-    embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
-    return "pixels" if embedded else "table"
-
-
-def everywhere(weight: float) -> Starts:
-    """One starting weight for all kinds of rows."""
-    return dict.fromkeys(ROWS, (weight, weight))
-
-
 class Member(ABC):
     """One of those who are asked."""
 
     name: str  # its name in the report
     words: ClassVar[str] = ""  # what it is, for people
     # Weight w₀ where labels are too few to tell, by kind of rows
-    starts: ClassVar[Starts] = everywhere(0.0)
+    starts: ClassVar[Starts | None] = None
     least: float = 0.0  # weight that it keeps, however badly it predicts
     # Weight below which it is not worth the time it would take of every row, with an effort that
     # is balanced
@@ -224,7 +205,7 @@ class Member(ABC):
 
     def start(self, evidence: TrainingSet) -> float:
         """Weight w₀ here."""
-        return evidence.between(*self.starts[evidence.kind])
+        return evidence.between(*(self.starts or STARTING_WEIGHTS[self.name])[evidence.kind])
 
     @abstractmethod
     def learn(self, evidence: TrainingSet) -> MemberFit:

@@ -161,7 +161,7 @@ def means_on_device(
 ) -> Array:
     """Mean class distribution of rows; the trees are copied once a block.  (b, m) → (b, c).
 
-    ``rows``: (b, m): ``roots, depths``: (trees,): ``**arrays``: (nodes,), and (nodes, c) of
+    ``rows``: (b, m); ``roots, depths``: (trees,); ``**arrays``: (nodes,), and (nodes, c) of
     values; ``features``, ``thresholds``, ``lefts`` and ``values`` of :class:`.forest.Forest`.
     """
     torch, parts = namespace(rows), []

@@ -5,7 +5,6 @@ import pytest
 
 from biglp._core.errors import ParameterError
 from biglp._fit import choose_rows as _suggest
-from biglp._fit.choose_rows import SampleGraph
 from helpers import blobs, fitted_blobs, model
 
 FACTORS = ("auto", "anchors", "nystrom", "glnp", "linear")
@@ -17,8 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9])
 def test_scale_gives_the_share_of_candidates(share):
     doubts = np.random.default_rng(0).random(1000) ** 3 + 1e-3
-    graph = SampleGraph(np.ones(1), np.ones((1, 1)), 1000, doubts)
-    chances = np.minimum(1.0, graph.scale(share) * doubts**_suggest.SIEVE_POWER)
+    chances = np.minimum(1.0, _suggest.sieve_scale(doubts, share) * doubts**_suggest.SIEVE_POWER)
     assert chances.mean() == pytest.approx(share)
 
 
@@ -50,7 +48,7 @@ def test_same_rows_for_any_cut(factor, monkeypatch):
 
 def test_doubtful_rows_come_first():
     found, *_ = fitted_blobs()
-    doubts = _suggest.doubt(found.label_distributions_)
+    doubts = _suggest.uncertainty(found.label_distributions_)
     assert doubts[found.suggest(20)].mean() > 2 * doubts.mean()
 
 

@@ -18,7 +18,8 @@ from biglp._core.size import Cost, Size
 from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Member, MemberFit, MemberModel, everywhere
+from biglp._learn.committee.member import Member, MemberFit, MemberModel
+from biglp._learn.committee.starting_weights import everywhere
 from cli_tools import done
 from helpers import rows_in_a_block, settings_of
 
