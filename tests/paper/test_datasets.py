@@ -129,20 +129,6 @@ def test_split_as_in_the_paper(digits):
             found.split(**wrong)
 
 
-def test_samples_cross_blocks(monkeypatch):
-    from paper.datasets import loading
-
-    monkeypatch.setattr(loading, "_BLOCK", 7)
-    counts = np.zeros(100)
-    for seed in range(400):
-        drawn = loading.sorted_sample(100, 30, np.random.default_rng(seed))
-        assert len(drawn) == len(set(drawn)) == 30
-        assert (np.diff(drawn) > 0).all()
-        counts[drawn] += 1
-    assert counts.min() > 75  # 120 expected, 9 their standard deviation
-    assert counts.max() < 165
-
-
 def test_simulation(monkeypatch):
     small = replace(entry("sim100m"), rows=3000, simulation="sim:3000x5,noise=0.3,seed=1")
     monkeypatch.setattr("paper.datasets.loading.entry", lambda name: small)

@@ -148,14 +148,6 @@ def test_file_changed_in_between(server, tmp_path, monkeypatch, tags, longer, he
     check_whole(path)
 
 
-def test_without_a_version_the_part_is_begun_again(server, tmp_path):
-    server.tags = server.dates = False
-    server.drops = [7000]
-    download(f"{server.url}/x.gz", tmp_path / "x.gz")
-    check_whole(tmp_path / "x.gz")
-    assert [asked for _, asked in server.asked] == [None, None]
-
-
 def test_server_that_does_not_say_the_length(server, tmp_path):
     server.lengths = False
     download(f"{server.url}/x.gz", tmp_path / "x.gz", sha256=SHA)

@@ -71,6 +71,7 @@ class FitJob(Job):
         if self.destination.is_file:
             raise ParameterError(f"{self.output} must name a folder: fit writes several files.")
         self.settings()  # parameters before files: they are the quicker to refuse
+        # A budget changes no answer by itself; the cut into blocks that follows is confirmed later.
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
         identity = run_identity(self, "fit", options)
@@ -95,6 +96,7 @@ class FitJob(Job):
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
         prepared = pipeline.prepare(source, labels, *self.costs, places=self.map)
+        # Sums of other blocks are rounded otherwise: a resumed run must cut alike.
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
         sink = self.open_sink(engine, run, labels.classes, source.n_rows, map=self.map)
         fitted = pipeline.fit_prepared(prepared, labels, sink)

@@ -88,6 +88,7 @@ def settle(
     if path.exists() and path.is_dir() == destination.is_file:
         what = "a folder" if destination.is_file else "a file"
         raise ParameterError(f"{path} is {what}; give another output (-o).")
+    # Whether unfinished work is of the same run is looked at under its lock, by RunFolder.
     if overwrite or (resume and (folder / HEADER).exists()):
         return None
     now = json.loads(json.dumps(identity))
