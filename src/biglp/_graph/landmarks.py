@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import COMPILER_BYTES, LOOPS, can_run, is_search_worthwhile
+from biglp._compiled import is_search_worthwhile
+from biglp._compiled.native import can_run
 from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
@@ -244,7 +245,7 @@ class LandmarkFactor(Factor):
     @classmethod
     @abstractmethod
     def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
-        """Whether the compiled loops are worth loading for a fit of so many dense rows."""
+        """Whether the compiled loops do a fit of so many dense rows."""
 
     @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
@@ -277,7 +278,6 @@ class LandmarkFactor(Factor):
         rank, width = size.rank, size.width
         cells = min(DEVICE_CELLS, rank * size.n_rows)
         sampled = min(ROWS_PER_LANDMARK * rank, size.n_rows)
-        in_sweeps = cls.compiles(size.n_rows, width, rank)
         seconds = dict(cost.seconds)
         if isinstance(settings.landmarks, str) and settings.landmarks != "random":
             on_sample = settings.landmarks == "kmeans"
@@ -288,10 +288,6 @@ class LandmarkFactor(Factor):
             searched = sweeps * swept + min(start_rows(width) * rank, sampled)
             seconds["k-means"] = searched * rank * pair_seconds(width)
         return cost._replace(
-            libraries={
-                **cost.libraries,
-                LOOPS: COMPILER_BYTES * (in_sweeps or compiles(sampled, width, rank)),
-            },
             gpu=cost.gpu + 4 * size.dtype.itemsize * cells,
             seconds=seconds,
         )

@@ -11,7 +11,7 @@ import pytest
 
 from biglp._compiled import gpu as fused
 from biglp._compiled import gram_matrix
-from biglp._compiled.gpu import tiles as trial
+from biglp._compiled.gpu import trial
 from biglp._compiled.gpu.trial import Tiles, launched
 from biglp._core.arrays import to_numpy
 from biglp._core.errors import CardKernelWarning, NonFiniteRowsError
