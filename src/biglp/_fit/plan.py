@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from biglp._compiled import LOOPS, LOOPS_BYTES
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
@@ -352,7 +351,6 @@ def plan_new_rows(
         reading,
         Cost(libraries=SKLEARN if "sklearn" in sys.modules else {}),
         Cost(libraries=TORCH if device != "cpu" else {}),
-        Cost(libraries={LOOPS: LOOPS_BYTES} if factor.compiled else {}),
     ]
     # Tables are decoded before the sweep, or in it: the memory for one serves the other.
     process = PROCESS_BYTES + sum(add_up(loaded).libraries.values())

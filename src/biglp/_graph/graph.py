@@ -24,7 +24,7 @@ from scipy import sparse
 
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System, is_sparse_rank, take_apart
-from biglp._compiled import column_sums, compiled_blocks, gram_matrix
+from biglp._compiled import column_sums, gram_matrix, native
 from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_device, to_numpy
 from biglp._core.blocks import Block
 from biglp._engines import Engine
@@ -260,9 +260,12 @@ class Features:
         ready = "repaired" in block.memory or self.normalisation.weights is None
         stays = self._stays(block)
         # In one read of the features, which normalises them, where there are loops for it.
-        sums = None if ready else gram(features, self.normalisation, factor.compiled)
-        in_place = sums is not None
-        if sums is None:
+        in_place = factor.compiled and not ready and isinstance(features, np.ndarray)
+        sums: tuple[Any, ...] | None
+        if in_place:
+            native.check_can_run()
+            sums = native.gram(features, self.normalisation)
+        else:
             sums = self.normalisation.summed(features, in_place=stays, ready=ready)
         if sums is not None:
             matrix, totals, repaired = sums
@@ -298,23 +301,11 @@ def float64_features(features: Array) -> Any:
     return np.asarray(features, dtype=np.float64)
 
 
-def gram(
-    features: Array, normalisation: Normalisation, compiled: bool
-) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Gram matrix, column sums and repaired rows of features, which are normalised on the way.
-
-    None where that is left to NumPy.
-    """
-    if not (compiled and isinstance(features, np.ndarray)):
-        return None
-    matrix, totals, repaired = compiled_blocks().gram(features, normalisation)
-    return matrix, totals, repaired
-
-
 def quick_to_multiply(features: Array, compiled: bool) -> Array:
     """Features whose products with a few columns go the way of the fit."""
     if compiled and isinstance(features, np.ndarray):
-        return features.view(compiled_blocks().Multiplied)
+        native.check_can_run()
+        return features.view(native.Multiplied)
     return features
 
 

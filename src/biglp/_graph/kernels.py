@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import compiled_blocks, compiled_search
 from biglp._compiled import gpu as fused
+from biglp._compiled import native
 from biglp._core.arrays import (
     Array,
     Rows,
@@ -202,12 +201,13 @@ class Search:
     """The search for the landmarks (k, m) nearest to rows."""
 
     def __init__(self, landmarks: np.ndarray, compiled: bool) -> None:
-        self._landmarks = landmarks
-        self._loops: Any = compiled_search() if compiled else None
+        self._landmarks, self._compiled = landmarks, compiled
+        if compiled:
+            native.check_can_run()
 
     @cached_property
-    def _panels(self) -> Any:
-        return self._loops.panels(self._landmarks)
+    def _panels(self) -> native.Panels:
+        return native.panels(self._landmarks)
 
     @cached_property
     def _searchable(self) -> Rows:
@@ -215,9 +215,8 @@ class Search:
 
     def nearest(self, rows: Rows, count: int) -> tuple[Array, Array]:
         """Numbers of the ``count`` nearest, and ‖x − l‖² − ‖x‖².  (b, m) → (b, s), (b, s)."""
-        if self._loops is not None and isinstance(rows, np.ndarray):
-            columns, values = self._loops.nearest(rows, self._panels, count)
-            return columns, values
+        if self._compiled and isinstance(rows, np.ndarray):
+            return native.nearest(rows, self._panels, count)
         compared = self._searchable if sparse.issparse(rows) else self._landmarks
         return nearest_landmarks(rows, compared, count)
 
@@ -229,20 +228,17 @@ class Gaussians:
         self, landmarks: np.ndarray, bandwidth: float, root: np.ndarray | None, compiled: bool
     ) -> None:
         self._landmarks, self._bandwidth, self._root = landmarks, bandwidth, root
-        self._loops: Any = compiled_blocks() if compiled else None
+        self.sums_columns = compiled  # features are summed while they are made
+        if compiled:
+            native.check_can_run()
 
     @cached_property
-    def _tables(self) -> Any:
-        return self._loops.tables(self._landmarks, self._bandwidth, self._root)
-
-    @property
-    def sums_columns(self) -> bool:
-        """Whether features are summed while they are made."""
-        return self._loops is not None
+    def _tables(self) -> native.Made:
+        return native.tables(self._landmarks, self._bandwidth, self._root)
 
     def features(self, rows: Rows) -> Array:
         """(b, m) → (b, k) or (b, r)."""
-        if self._loops is not None and isinstance(rows, np.ndarray):
+        if self.sums_columns and isinstance(rows, np.ndarray):
             return self.summed(rows)[0]
         kernel = gaussian(rows, self._landmarks, self._bandwidth)
         return kernel if self._root is None else kernel @ like(kernel, self._root)
@@ -251,5 +247,4 @@ class Gaussians:
         self, rows: np.ndarray, out: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Features, in ``out`` if it is given, and the sums of their columns."""
-        features, sums = self._loops.features(rows, self._tables, out)
-        return features, sums
+        return native.features(rows, self._tables, out)

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import COMPILER_BYTES, LOOPS, can_run, is_search_worthwhile
+from biglp._compiled import is_search_worthwhile
+from biglp._compiled.native import can_run
 from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
@@ -96,7 +97,6 @@ class LandmarkFactor(Factor):
         rank, width = size.rank, size.width
         cells = min(DEVICE_CELLS, rank * size.n_rows)
         sampled = min(ROWS_PER_LANDMARK * rank, size.n_rows)
-        compiled = cls.compiles(size.n_rows, width, rank) or kmeans_compiles(sampled, width, rank)
         seconds = dict(cost.seconds)
         if isinstance(settings.landmarks, str) and settings.landmarks != "random":
             on_sample = settings.landmarks == "kmeans"
@@ -107,7 +107,6 @@ class LandmarkFactor(Factor):
             searched = sweeps * swept + min(start_rows(width) * rank, sampled)
             seconds["k-means"] = searched * rank * pair_seconds(width)
         return cost._replace(
-            libraries={**cost.libraries, LOOPS: COMPILER_BYTES * compiled},
             gpu=cost.gpu + 4 * size.dtype.itemsize * cells,
             seconds=seconds,
         )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._compiled import LOOPS, LOOPS_BYTES, TARGET_BLOCK_BYTES, is_worthwhile
+from biglp._compiled import TARGET_BLOCK_BYTES, is_worthwhile
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.settings import GraphSettings
@@ -55,8 +55,7 @@ class NystromFactor(LandmarkFactor):
         """In larger blocks where loops are compiled."""
         cost = super().cost(settings, size)
         if cls.compiles(size.n_rows, size.width, size.rank):
-            libraries = {**cost.libraries, LOOPS: LOOPS_BYTES}
-            cost = cost._replace(target=TARGET_BLOCK_BYTES, libraries=libraries)
+            cost = cost._replace(target=TARGET_BLOCK_BYTES)
         return cost
 
     def features(self, rows: Rows) -> Array:

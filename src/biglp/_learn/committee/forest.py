@@ -20,7 +20,6 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.systems import MOST_LABELLED
-from biglp._compiled import COMPILER_BYTES, LOOPS, has_compiler
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.size import Cost, Size
@@ -31,7 +30,7 @@ from biglp._learn.committee.member import (
     MemberModel,
     TrainingSet,
 )
-from biglp._learn.committee.trees import FEW, Walk, means_on_device, rounded_up
+from biglp._learn.committee.trees import Walk, means_on_device, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
 
 # --------------------------------------------------------------------------------------------------
@@ -511,7 +510,6 @@ class ForestMember(Member):
         if needed > MOST_BYTES:
             return Cost()
         return Cost(
-            libraries={LOOPS: COMPILER_BYTES * (size.n_rows > FEW and has_compiler())},
             fixed=needed,
             seconds={"labels": TREE_STEP * USUAL_DEPTH * trees * size.n_rows},
         )
