@@ -78,7 +78,7 @@ class LandmarkFactor(Factor):
             sigma = check_bandwidth(settings.bandwidth, sample)
         else:
             share = settings.factor_params.get("bandwidth_factor")
-            # The farthest landmark that a row is tied to tells the bandwidth.
+            # The nearest landmark tells it, or the farthest of those that a row is tied to.
             sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1))
             sigma = (cls.spacing_share if share is None else share) * sigma
             if share is not None:

@@ -121,13 +121,13 @@ class OwnGraph(Graph):
                 "these are features."
             )
         scaling, projection = rows.source.chain.scaling, settings.embedder or settings.directions
-        for name, given, refused in (
+        for name, value, refused in (
             ("scaling", scaling, scaling != "none"),
             ("projection", projection, bool(projection)),
         ):
             if refused:
                 raise ParameterError(
-                    f"{name}={given!r} cannot be used with factor='precomputed', whose entries are "
+                    f"{name}={value!r} cannot be used with factor='precomputed', whose entries are "
                     f"similarities and no features; leave {name} out."
                 )
         if settings.device != "cpu":
