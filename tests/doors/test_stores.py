@@ -137,6 +137,10 @@ def test_keys_of_a_profile(monkeypatch, tmp_path):
     assert config["access_key_id"] == "known"
     assert config["secret_access_key"] == "se%cret"
     assert config["region"] == "eu-west-1"
+    (tmp_path / "config").write_text("[profile lab]\nsso_session = here\n")
+    (tmp_path / "keys").unlink()
+    with pytest.raises(ParameterError, match=r"sso_session.*export-credentials"):
+        stores.object_store("s3", "of-another", "")
 
 
 def test_a_tag_is_an_md5_when_a_file_came_in_one_part():

@@ -42,7 +42,7 @@ from biglp._core.errors import (
 
 logger = logging.getLogger("biglp")
 
-SCHEMES = ("s3", "gs", "az", "abfs", "abfss", "memory")
+SCHEMES = ("s3", "gs", "abfs", "abfss", "memory")
 TRIES = 6
 """How often a request is made before it is given up."""
 FIRST_PAUSE = 0.25
@@ -125,6 +125,13 @@ def _s3_config(host: str, query: str, client: dict[str, Any]) -> Any:
         )
     # obstore knows the environment, but not the files of ``aws configure``.
     profile = {} if "AWS_ACCESS_KEY_ID" in os.environ else _aws_profile()
+    signed_in = profile.keys() & {"role_arn", "sso_session", "sso_start_url"}
+    if signed_in and "aws_access_key_id" not in profile and "anonymous" not in given:
+        raise ParameterError(
+            f"s3://{host}: the AWS profile has no keys but {min(signed_in)}, which is not followed "
+            'here; take the keys into the environment by: eval "$(aws configure '
+            'export-credentials --format env)".'
+        )
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
     config: dict[str, Any] = {name: profile[name] for name in names if name in profile}
     config["aws_disable_bulk_delete"] = True  # not every server that speaks S3 has it
@@ -137,13 +144,11 @@ def _s3_config(host: str, query: str, client: dict[str, Any]) -> Any:
         or os.environ.get("AWS_DEFAULT_REGION")
         or profile.get("region")
     )
-    if endpoint is None:
-        virtual = True
-        if region is None:
-            from pyarrow.fs import resolve_s3_region
+    if endpoint is None and region is None:
+        from pyarrow.fs import resolve_s3_region
 
-            region = retried(f"s3://{host}", "reached", lambda: resolve_s3_region(host))
-    else:
+        region = retried(f"s3://{host}", "reached", lambda: resolve_s3_region(host))
+    elif endpoint is not None:
         scheme, _, address = endpoint.partition("://")
         client["allow_http"] = scheme == "http"
         # With virtual addressing the bucket is a part of the server's name.
