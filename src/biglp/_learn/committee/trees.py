@@ -99,8 +99,8 @@ def _packed(walk: Walk) -> tuple[Any, ...]:
     from biglp._compiled.cpu import vector_tile
     from biglp._compiled.packed_trees import Packed
 
-    found = Packed.of(walk, vector_tile())
-    return () if found is None else (found, int(walk.features.max()) + 1)
+    packed = Packed.of(walk, vector_tile())
+    return () if packed is None else (packed, int(walk.features.max()) + 1)
 
 
 def rounded_up(rows: np.ndarray) -> np.ndarray:
@@ -108,10 +108,10 @@ def rounded_up(rows: np.ndarray) -> np.ndarray:
 
     Thresholds are float32: a number is above one of them exactly when it is so rounded up.
     """
-    found = np.ascontiguousarray(rows, dtype=np.float32)
+    nearest = np.ascontiguousarray(rows, dtype=np.float32)
     if rows.dtype == np.float32:
-        return found
-    return np.where(found < rows, np.nextafter(found, np.float32(np.inf)), found)
+        return nearest
+    return np.where(nearest < rows, np.nextafter(nearest, np.float32(np.inf)), nearest)
 
 
 def _sklearn_trees(walk: Walk) -> list[Any]:
