@@ -266,8 +266,8 @@ def graph_helped(with_graph: np.ndarray, without: np.ndarray, truth: np.ndarray)
     Labels that only one of the two finds are like tosses of a coin where neither is better: a
     difference within the spread of so many tosses is none.
 
-    ``with_graph, without``: (l, c): class probabilities with the graph and without; NaN where unknown;
-    ``truth``: (l, c): w·Y; ``helped``: none: no difference.
+    ``with_graph``, ``without``: (l, c), class probabilities; NaN where unknown. ``truth``: w·Y.
+    None where there is no difference.
     """
     known = np.isfinite(with_graph).all(axis=1) & np.isfinite(without).all(axis=1)
     likeliest = truth[known].argmax(axis=1)
