@@ -84,15 +84,15 @@ def split(labels: Labels, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
 
     Every class keeps a label: the only ones of a class are learnt from and not judged.
     """
-    kept = np.setdiff1d(np.arange(len(labels.rows)), fold, assume_unique=True)
-    if len(kept) > MOST_LEARNT:
+    stays = np.setdiff1d(np.arange(len(labels.rows)), fold, assume_unique=True)
+    if len(stays) > MOST_LEARNT:
         rng = np.random.default_rng(seed)
-        mixed = kept[rng.permutation(len(kept))]
+        mixed = stays[rng.permutation(len(stays))]
         _, first = np.unique(labels.codes[mixed], return_index=True)
-        kept = np.unique(np.concatenate([mixed[first], mixed[:MOST_LEARNT]]))
-    missing = labels.take(kept).counts <= 0
+        stays = np.unique(np.concatenate([mixed[first], mixed[:MOST_LEARNT]]))
+    missing = labels.take(stays).counts <= 0
     if missing.any():
         shares = labels.own(0, labels.n_rows).shares
         needed = np.flatnonzero((shares[:, missing] > 0).any(axis=1))
-        kept, fold = np.union1d(kept, needed), np.setdiff1d(fold, needed)
-    return kept, fold
+        stays, fold = np.union1d(stays, needed), np.setdiff1d(fold, needed)
+    return stays, fold

@@ -163,14 +163,14 @@ def neighbour_distances(rows: Any, neighbour: int) -> np.ndarray:
     """Squared distance of each row to one of its nearest others.  (m, d) → (m,)."""
     norms = to_numpy(squared_norms(rows))
     neighbour = min(neighbour, len(norms) - 1)
-    found = np.empty(len(norms))
+    distances = np.empty(len(norms))
     for start in range(0, len(norms), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         products = rows[part] @ rows.T
         dense = products.toarray() if sparse.issparse(products) else products
         squared = norms[None, :] - 2.0 * dense
-        found[part] = np.partition(squared, neighbour, axis=1)[:, neighbour] + norms[part]
-    return np.maximum(found, 0.0)
+        distances[part] = np.partition(squared, neighbour, axis=1)[:, neighbour] + norms[part]
+    return np.maximum(distances, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------

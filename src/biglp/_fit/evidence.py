@@ -97,17 +97,17 @@ def choose_examples(
     """
     sizes = np.bincount(sampled.codes, minlength=n_classes)
     shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
-    found: list[tuple[int, int, int, int, float]] = []
+    lines: list[tuple[int, int, int, int, float]] = []
     for code in shown.tolist():
         own = np.flatnonzero(sampled.codes == code)
         doubtful = own[np.argsort(sampled.confidence[own], kind="stable")[:EACH]]
         for part, places in enumerate((_typical(sampled, own, seed), doubtful)):
-            found += [
+            lines += [
                 (sampled.rows[at], part, code, sampled.others[at], sampled.confidence[at])
                 for at in places
             ]
-        found += _suspicious(doubts, code)
-    columns = zip(*found, strict=True) if found else ((),) * 5
+        lines += _suspicious(doubts, code)
+    columns = zip(*lines, strict=True) if lines else ((),) * 5
     rows, parts, codes, others, shares = (np.array(list(column)) for column in columns)
     return Examples(
         rows=rows.astype(np.int64),

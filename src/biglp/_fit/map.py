@@ -54,7 +54,7 @@ class RowMap:
         sample = SpectralSample.of(graph, size)
         weights = np.sqrt(1.0 - ALPHA * sample.spectrum.values)
 
-        def found() -> RowMap:
+        def fit() -> RowMap:
             with one_blas_thread():
                 units = sample.directions(ALPHA)
                 centre = units.mean(axis=0)
@@ -67,7 +67,7 @@ class RowMap:
                 axes *= np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])
             return cls(sample.spectrum.basis / weights, centre, axes)
 
-        return graph.engine.once(found)
+        return graph.engine.once(fit)
 
     def units(self, features: Array) -> np.ndarray:
         """Rows as unit vectors in the directions behind the map.  (b, p) → (b, q)."""
@@ -76,13 +76,13 @@ class RowMap:
 
     def places(self, features: Array) -> np.ndarray:
         """Places of rows.  (b, p) → (b, 2)."""
-        found = np.empty((features.shape[0], 2))
+        positions = np.empty((features.shape[0], 2))
         basis = like(features, self.basis)
-        for start in range(0, len(found), ROWS_AT_ONCE):
+        for start in range(0, len(positions), ROWS_AT_ONCE):
             part = features[start : start + ROWS_AT_ONCE] @ basis
             vectors = unit_vectors(np.asarray(to_numpy(part), dtype=np.float64))
-            found[start : start + ROWS_AT_ONCE] = (vectors - self.centre) @ self.axes
-        return found
+            positions[start : start + ROWS_AT_ONCE] = (vectors - self.centre) @ self.axes
+        return positions
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:

@@ -96,7 +96,7 @@ class Fitted:
     def warnings(self) -> list[BigLPWarning]:
         """What the user should know about a fit that went through."""
         n_rows, report = self.problem.labels.n_rows, self.model.report
-        found: list[BigLPWarning] = []
+        warned: list[BigLPWarning] = []
         if self.problem.sums.n_repaired:
             landmarks = report.get("landmarks")
             advice = (
@@ -105,17 +105,17 @@ class Fitted:
                 if landmarks is None
                 else f"Use more landmarks (n_landmarks={landmarks} now) or a wider bandwidth."
             )
-            found.append(
+            warned.append(
                 DegreeWarning(
                     f"{self.problem.sums.n_repaired:,} of {n_rows:,} rows have a degree of zero or "
                     f"less in the low-rank graph; it was repaired. {advice}"
                 )
             )
         if self.answered.n_unreached:
-            found.append(unreached_warning(self.problem, self.answered.n_unreached))
+            warned.append(unreached_warning(self.problem, self.answered.n_unreached))
         if report.get("unlike_labels"):
-            found.append(unlike_warning(report["unlike_labels"]))
-        return found + region_warnings(report)
+            warned.append(unlike_warning(report["unlike_labels"]))
+        return warned + region_warnings(report)
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,7 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     if gpu is not None:
         workers = min(workers, gpu.workers)
     holders = engine.n_sharing if engine.keeps_shares else 1
-    found = Plan(
+    shared = Plan(
         rows_each=rows_each,
         workers=workers,
         process=process,
@@ -222,19 +222,19 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
         size=size,
         seconds={},
     )
-    stores = found.stores_features and cost.stored_row > 0
-    return replace(found, seconds=steps(cost, size, stores=stores))
+    stores = shared.stores_features and cost.stored_row > 0
+    return replace(shared, seconds=steps(cost, size, stores=stores))
 
 
 def steps(cost: Cost, size: Size, *, stores: bool) -> dict[str, float]:
     """Seconds of each step, in their order; ``stores``: whether features wait between sweeps."""
     own = [step for step in cost.seconds if step not in STEPS]
     order = [*own, *(step for step in STEPS if step in cost.seconds)]
-    found = {step: cost.seconds[step] for step in order}
-    sweeps = [step for step in found if step in SWEEPS]
+    seconds = {step: cost.seconds[step] for step in order}
+    sweeps = [step for step in seconds if step in SWEEPS]
     for step in sweeps[:1] if stores else sweeps:
-        found[step] += size.n_rows * cost.seconds_row
-    return found
+        seconds[step] += size.n_rows * cost.seconds_row
+    return seconds
 
 
 def plan_gpu(cost: Cost, size: Size, machine: Machine) -> GpuPlan | None:

@@ -69,12 +69,12 @@ def about_method(report: Mapping[str, Any], given: Mapping[str, int] | None = No
     if "scaling" in report:
         parts.append(_scaling(report))
     if report.get("leave_one_out_accuracy") is not None:
-        found = f"{report['leave_one_out_accuracy']:.1%} of held-out labels found"
+        right = f"{report['leave_one_out_accuracy']:.1%} of held-out labels found"
         if given:
             largest = max(given, key=lambda name: given[name])
             share = given[largest] / sum(given.values())
-            found += f" (always saying {largest} finds {share:.1%})"
-        parts.append(found)
+            right += f" (always saying {largest} finds {share:.1%})"
+        parts.append(right)
     return ", ".join(parts)
 
 

@@ -103,8 +103,8 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
     else:
         # A number of steps that is fixed: a graph of many parts has the eigenvalue 1 many times,
         # and methods that go on until they converge may not end on it.
-        found, sizes = leading_directions(features, 0, rank, OVERSAMPLES, POWER_STEPS)
-        values, vectors = sizes[::-1] ** 2, found[:, ::-1]
+        directions, sizes = leading_directions(features, 0, rank, OVERSAMPLES, POWER_STEPS)
+        values, vectors = sizes[::-1] ** 2, directions[:, ::-1]
     useful = values > 1e-9 * max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
     return values[useful], vectors[:, useful]
 

@@ -62,8 +62,8 @@ def forget_features(problem: Problem[Labels]) -> None:
         graph.sample.let_go_after_fit()
         for block in graph.blocks:
             block.memory.pop("rows", None)
-            kept = block.memory.get("features", ())
-            if not kept or not graph.factor.store.stays(kept):
+            stored = block.memory.get("features", ())
+            if not stored or not graph.factor.store.stays(stored):
                 continue
-            if sum(array.nbytes for array in kept) > KEPT_BYTES * block.n_rows:
+            if sum(array.nbytes for array in stored) > KEPT_BYTES * block.n_rows:
                 block.memory.clear()

@@ -114,16 +114,16 @@ def estimate_accuracy(
 
 def next_labels(accuracy: float, n_labelled: int) -> dict[str, Any]:
     """What the next labels are likely to add to the accuracy, and between what limits."""
-    kept = n_labelled / (n_labelled + NEXT)
-    low, middle, high = ((1.0 - accuracy) * (1.0 - kept**power) for power in LEARNING)
+    ratio = n_labelled / (n_labelled + NEXT)
+    low, middle, high = ((1.0 - accuracy) * (1.0 - ratio**power) for power in LEARNING)
     return {"labels": NEXT, "gain": _figure(middle), "range": [_figure(low), _figure(high)]}
 
 
 def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, float]:
     """Return g and log b."""
-    said, weights = held_out.shares, held_out.truth.sum(axis=1)
-    truth, n_known = held_out.truth / weights[:, None], len(said)
-    means = np.array([sample.max(axis=1).mean(), said.max(axis=1).mean()])
+    predicted, weights = held_out.shares, held_out.truth.sum(axis=1)
+    truth, n_known = held_out.truth / weights[:, None], len(predicted)
+    means = np.array([sample.max(axis=1).mean(), predicted.max(axis=1).mean()])
     of_sample, of_held_out = logit(np.clip(means, *LIMITS)).tolist()
     gap = of_sample - of_held_out
     given = weights @ truth / weights.sum()
@@ -132,10 +132,10 @@ def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, floa
     # Where no row is called what the labels say, the labels count as they are.
     weights = adjusted if adjusted.sum() > 0 else weights
     weights = weights / weights.sum()
-    found = np.take_along_axis(truth, said.argmax(axis=1)[:, None], axis=1)[:, 0]
+    hits = np.take_along_axis(truth, predicted.argmax(axis=1)[:, None], axis=1)[:, 0]
     # Half a label is added to either side: a dozen labels that were all found are no proof.
-    right = (n_known * (weights @ found) + 0.5) / (n_known + 1.0)
-    logs = np.log(np.maximum(said, TINY))
+    right = (n_known * (weights @ hits) + 0.5) / (n_known + 1.0)
+    logs = np.log(np.maximum(predicted, TINY))
     logs -= logs.max(axis=1, keepdims=True)
     low, high = -SHARPEST, SHARPEST
     for _ in range(HALVINGS):
@@ -246,14 +246,14 @@ def _leading_directions(sample: Rows, centre: np.ndarray, seed: int) -> np.ndarr
 
 def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Share of the usual values, in order, that are smaller; equal ones count half.  (l, q)."""
-    found = np.empty(values.shape)
+    ranks = np.empty(values.shape)
     for ordered, column, places in zip(
-        np.ascontiguousarray(usual.T), values.T, found.T, strict=True
+        np.ascontiguousarray(usual.T), values.T, ranks.T, strict=True
     ):
         order = np.argsort(column)  # a search for values in order goes on where the last one ended
         column = column[order]
         places[order] = ordered.searchsorted(column) + ordered.searchsorted(column, "right")
-    return found / (2.0 * len(usual))
+    return ranks / (2.0 * len(usual))
 
 
 def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.ndarray:
@@ -261,13 +261,13 @@ def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.nd
     half = np.random.default_rng(seed).permutation(len(chosen)) % 2
     spread = usual.T @ usual / len(usual) - np.outer(usual.mean(axis=0), usual.mean(axis=0))
     spread += RIDGE * np.eye(len(spread))
-    found = np.empty(len(chosen))
+    ranks = np.empty(len(chosen))
     for side in (0, 1):
         difference = chosen[half != side].mean(axis=0) - usual.mean(axis=0)
         direction = np.linalg.solve(spread, difference)[:, None]
         ordered = np.sort(usual @ direction, axis=0)
-        found[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
-    return found
+        ranks[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
+    return ranks
 
 
 def _beyond(ranks: np.ndarray, weights: np.ndarray) -> float:
@@ -311,7 +311,7 @@ def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str,
     right = shares.argmax(axis=1) == codes
     order = np.lexsort((held_out.rows[known], confidence.round(DIGITS)))
     groups = np.array_split(order, min(len(order) // LEAST_IN_GROUP, MOST_GROUPS))
-    found = [
+    lines = [
         {
             "labels": len(group),
             "confidence": round(float(confidence[group].mean()), DIGITS),
@@ -319,4 +319,4 @@ def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str,
         }
         for group in groups
     ]
-    return {"reliability": found}
+    return {"reliability": lines}

@@ -143,14 +143,14 @@ class Predictor(ABC):
         """Rows of each class code that occurs, where answers are class probabilities."""
         called, n_classes = largest_column(answers), answers.shape[1]
         if is_torch(called) and n_classes <= FEW_CLASSES:  # all rows add to one of a few places
-            found = np.array([int((called == code).sum()) for code in range(n_classes)])
+            counted = np.array([int((called == code).sum()) for code in range(n_classes)])
         elif n_classes == 2:  # other threads go on meanwhile, as they do not beside a bincount
             n_second = int(np.count_nonzero(called))
-            found = np.array([len(called) - n_second, n_second])
+            counted = np.array([len(called) - n_second, n_second])
         else:
-            found = to_numpy(namespace(answers).bincount(called))
-        codes = np.flatnonzero(found)
-        return dict(zip(codes.tolist(), found[codes].tolist(), strict=True))
+            counted = to_numpy(namespace(answers).bincount(called))
+        codes = np.flatnonzero(counted)
+        return dict(zip(codes.tolist(), counted[codes].tolist(), strict=True))
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:

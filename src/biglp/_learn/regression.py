@@ -58,11 +58,11 @@ class RegressionPredictor(Predictor):
         """Values of a block of rows in units of the spread, around the mean: see :meth:`finish`."""
         sums = features @ like(features, self.coefficients)
         unreached = ~(sums[:, -1] > FLOOR)
-        found = smoothed(sums, like(sums, self.limits)) * like(sums, self.weights[0])
+        values = smoothed(sums, like(sums, self.limits)) * like(sums, self.weights[0])
         if self.needs_rows:
             straight = rows @ like(rows, self.slopes) + like(sums, self.intercepts)
-            found += straight * like(sums, self.weights[1])
-        return found, int(unreached.sum())
+            values += straight * like(sums, self.weights[1])
+        return values, int(unreached.sum())
 
     def finish(self, outputs: Array) -> Array:
         """Bring values back to the units of the labels, in float64."""
@@ -136,15 +136,18 @@ def _choose_alpha(
     alphas = ALPHAS if given is None else (given,)
     if given is None and len(part.rows) < MIN_HELD_OUT:
         alphas = (DEFAULT_ALPHA,)
-    found = {a: held_out_values(problem.system, features, part.columns, a) for a in alphas}
-    errors = [{"alpha": a, "error": _error(said, part).mean().item()} for a, said in found.items()]
+    held_out = {a: held_out_values(problem.system, features, part.columns, a) for a in alphas}
+    errors = [
+        {"alpha": a, "error": _error(predicted, part).mean().item()}
+        for a, predicted in held_out.items()
+    ]
     best = min(errors, key=lambda candidate: candidate["error"])["alpha"]
-    return best, found[best], errors
+    return best, held_out[best], errors
 
 
-def _error(said: np.ndarray, part: Targets) -> np.ndarray:
+def _error(predicted: np.ndarray, part: Targets) -> np.ndarray:
     """Root of the mean squared error of each target, in units of its spread.  (q,)."""
-    return np.sqrt(np.average((said - part.values) ** 2, axis=0, weights=part.weights))
+    return np.sqrt(np.average((predicted - part.values) ** 2, axis=0, weights=part.weights))
 
 
 def _report(opinions: np.ndarray, shares: np.ndarray, part: Targets) -> dict[str, Any]:
@@ -153,9 +156,9 @@ def _report(opinions: np.ndarray, shares: np.ndarray, part: Targets) -> dict[str
         {
             "member": name,
             "weight": share.tolist(),
-            "error": (part.spread * _error(said, part)).tolist(),
+            "error": (part.spread * _error(predicted, part)).tolist(),
         }
-        for name, share, said in zip(MEMBERS, shares, opinions, strict=True)
+        for name, share, predicted in zip(MEMBERS, shares, opinions, strict=True)
     ]
     return {
         "members": members,

@@ -182,8 +182,8 @@ class CommitteePredictor(Predictor):
         """Put side by side what is multiplied by the same features, or by the same rows."""
         for name in ("coefficients", "slopes", "intercepts"):
             columns = [getattr(one.model, name) for one in self.models]
-            found = [column for column in columns if column is not None]
-            object.__setattr__(self, name, np.hstack(found) if found else None)
+            present = [column for column in columns if column is not None]
+            object.__setattr__(self, name, np.hstack(present) if present else None)
 
     def expect(self, n_rows: int) -> None:
         """Tell the models how many rows will be asked about."""
@@ -197,14 +197,17 @@ class CommitteePredictor(Predictor):
         c, n_unreached = len(self.bias), 0
         densities = lines = iter(())
         if self.coefficients is not None:
-            found = features @ like(features, self.coefficients)
-            densities, n_unreached = _columns(found, c), int((~(row_maxima(found) > FLOOR)).sum())
+            products = features @ like(features, self.coefficients)
+            densities, n_unreached = (
+                _columns(products, c),
+                int((~(row_maxima(products) > FLOOR)).sum()),
+            )
         if self.slopes is not None and self.intercepts is not None:
-            found = rows @ like(rows, self.slopes)
-            lines = _columns(found + like(found, self.intercepts), c)
-        asked, total = Asked(rows, densities, lines), None
+            products = rows @ like(rows, self.slopes)
+            lines = _columns(products + like(products, self.intercepts), c)
+        block, total = Asked(rows, densities, lines), None
         for one in self.models:
-            logits = one.weight * scaled_logits(one.model.logits(asked), one.scale)
+            logits = one.weight * scaled_logits(one.model.logits(block), one.scale)
             if total is None:
                 total = logits + like(logits, self.bias)
             else:

@@ -172,8 +172,8 @@ def _minimise(
 
     bounds = [*((weight, None) for weight in least), SIZES]
     first = np.append(np.maximum(start, least), 0.0)
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    weights: np.ndarray = found.x[:-1]
+    minimum = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
+    weights: np.ndarray = minimum.x[:-1]
     return weights
 
 

@@ -98,8 +98,8 @@ class Level:
 
     def only(self, wanted: np.ndarray) -> Level:
         """The same with some of the nodes."""
-        kept = wanted[self.nodes]
-        return Level(self.rows[kept], self.weights[kept], self.sizes[wanted], self.trees[wanted])
+        stays = wanted[self.nodes]
+        return Level(self.rows[stays], self.weights[stays], self.sizes[wanted], self.trees[wanted])
 
     def counts(self, table: Table) -> np.ndarray:
         """Weight of each class in each node.  (a, c)."""
@@ -150,15 +150,15 @@ def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator)
         nodes, level = _split(table, level, classes, (tried, n_nodes), rng)
         grown.append(nodes)
         depths[level.trees] = len(grown)
-    found = {name: np.concatenate([nodes[name] for nodes in grown]) for name in grown[0]}
-    trees = found.pop("trees")
+    arrays = {name: np.concatenate([nodes[name] for nodes in grown]) for name in grown[0]}
+    trees = arrays.pop("trees")
     order = np.argsort(trees, kind="stable")  # the nodes of a tree together, siblings still so
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    found = {name: array[order] for name, array in found.items()}
-    found["lefts"] = number[found["lefts"]]
+    arrays = {name: array[order] for name, array in arrays.items()}
+    arrays["lefts"] = number[arrays["lefts"]]
     roots = np.searchsorted(trees[order], np.arange(len(counts)))
-    return {**found, "roots": roots, "depths": depths}
+    return {**arrays, "roots": roots, "depths": depths}
 
 
 def _split(
@@ -184,26 +184,27 @@ def _split(
     level = level.only(mixed)
     splits = _best(table, level, classes[mixed], _features(table, level, tried, rng))
     at = np.flatnonzero(mixed)[splits.found]
-    feature, found = splits.features[splits.found], splits.found
+    feature, splits_found = splits.features[splits.found], splits.found
     nodes["features"][at] = feature
     nodes["thresholds"][at] = _between(
-        table.values[splits.below[found], feature], table.values[splits.above[found], feature]
+        table.values[splits.below[splits_found], feature],
+        table.values[splits.above[splits_found], feature],
     )
     nodes["lefts"][at] = n_nodes + 2 * np.arange(len(at))
     right = table.ranks[level.rows, splits.features[level.nodes]] > splits.below[level.nodes]
-    child = 2 * (np.cumsum(found) - 1)[level.nodes] + right
-    kept = np.flatnonzero(found[level.nodes])
-    kept = kept[np.argsort(child[kept], kind="stable")]
-    sizes = np.bincount(child[kept], minlength=2 * len(at))
-    trees = np.repeat(level.trees[found], 2)
-    return nodes, Level(level.rows[kept], level.weights[kept], sizes, trees)
+    child = 2 * (np.cumsum(splits_found) - 1)[level.nodes] + right
+    order = np.flatnonzero(splits_found[level.nodes])
+    order = order[np.argsort(child[order], kind="stable")]
+    sizes = np.bincount(child[order], minlength=2 * len(at))
+    trees = np.repeat(level.trees[splits_found], 2)
+    return nodes, Level(level.rows[order], level.weights[order], sizes, trees)
 
 
 def _between(below: np.ndarray, above: np.ndarray) -> np.ndarray:
     """Middle of two float32 numbers, rounded down so that it stays below the larger."""
     middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
-    found = middle.astype(np.float32)
-    return np.where(found > middle, np.nextafter(found, np.float32(-np.inf)), found)
+    limits = middle.astype(np.float32)
+    return np.where(limits > middle, np.nextafter(limits, np.float32(-np.inf)), limits)
 
 
 def _features(table: Table, level: Level, tried: int, rng: np.random.Generator) -> np.ndarray:
@@ -247,10 +248,10 @@ def _best(table: Table, level: Level, classes: np.ndarray, features: np.ndarray)
     slot = best.reshape(tried, n_nodes).argmax(axis=0)
     here = np.arange(n_nodes)
     at = first[slot, here]
-    found = score[at] >= 0
-    above = key[np.where(found, at + 1, at)]
+    divides = score[at] >= 0
+    above = key[np.where(divides, at + 1, at)]
     n_ranks = len(table.codes)
-    return Splits(features[here, slot], key[at] % n_ranks, above % n_ranks, found)
+    return Splits(features[here, slot], key[at] % n_ranks, above % n_ranks, divides)
 
 
 def _along(numbers: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -439,9 +440,9 @@ class Forest(MemberModel):
         return blurred_logits(shares)
 
     def _mean(self, rows: Array, trees: tuple[Array, ...]) -> Array:
-        found = self.walk.means(rows)
-        if found is not None:
-            return found
+        means = self.walk.means(rows)
+        if means is not None:
+            return means
         features, lefts, thresholds, values = trees
         flat = rows.reshape(-1)
         firsts = np.arange(len(rows)) * rows.shape[1]
@@ -468,11 +469,13 @@ class Forest(MemberModel):
                 right = flat.take(firsts + self.features.take(nodes)) > self.thresholds.take(nodes)
                 nodes = self.lefts.take(nodes) + right
             leaves[part] = nodes
-        columns = [np.bincount(places, said.take(leaves), len(rows)) for said in self.values.T]
+        columns = [np.bincount(places, column.take(leaves), len(rows)) for column in self.values.T]
         shares = np.stack(columns, axis=1)
-        asked = outside.sum(axis=0)[:, None]
+        n_trees = outside.sum(axis=0)[:, None]
         return np.asarray(
-            blurred_logits(np.where(asked, shares, 1.0) / np.where(asked, asked, shares.shape[1]))
+            blurred_logits(
+                np.where(n_trees, shares, 1.0) / np.where(n_trees, n_trees, shares.shape[1])
+            )
         )
 
 

@@ -46,15 +46,13 @@ class LogisticMember(Member):
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
         rows, targets = to_float64(evidence.rows), evidence.targets
-        asked = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
+        held = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
         nobody = np.empty(0, dtype=np.int64)
 
         def fitted(strength: float) -> tuple[LinearModel, np.ndarray]:
-            own, *others = fit_logistic(
-                rows, targets, evidence.standard, [nobody, *asked], strength
-            )
+            own, *others = fit_logistic(rows, targets, evidence.standard, [nobody, *held], strength)
             held_out = np.full(targets.shape, np.nan)
-            for other, left in zip(others, asked, strict=True):
+            for other, left in zip(others, held, strict=True):
                 held_out[left] = other.of(rows[left])
             return own, held_out
 
@@ -172,14 +170,14 @@ def minimise_loss(
         gradient[-1] = excess.sum(axis=0)
         return value + 0.5 * float((slopes * pulled).sum()), gradient.ravel()
 
-    found = minimize(
+    minimum = minimize(
         loss,
         np.zeros((rows.shape[1] + 1) * n_fits * width),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": ITERATIONS, "maxls": 50, "gtol": TOLERANCE, "ftol": LEAST_GAIN},
     )
-    fits = found.x.reshape(-1, n_fits, width).transpose(1, 0, 2)
+    fits = minimum.x.reshape(-1, n_fits, width).transpose(1, 0, 2)
     if two:
         fits = np.concatenate([-fits / 2, fits / 2], axis=2)
     return [(one[:-1], one[-1]) for one in fits]
@@ -209,12 +207,12 @@ def _stratified(codes: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     The labels of a class are dealt out in turn, and the next class goes on where it stopped.
     """
     shuffle = np.random.RandomState(seed % 2**32).shuffle
-    found, dealt = np.empty(len(codes), dtype=np.int64), 0
+    parts, dealt = np.empty(len(codes), dtype=np.int64), 0
     seen, first = np.unique(codes, return_index=True)
     for code in seen[np.argsort(first)].tolist():
         own = np.flatnonzero(codes == code)
         turns = np.sort((dealt + np.arange(len(own))) % n_folds)
         shuffle(turns)
-        found[own] = turns
+        parts[own] = turns
         dealt += len(own)
-    return found
+    return parts

@@ -64,10 +64,10 @@ class CommitteeMethod(Method):
     def cost(cls, size: Size) -> Cost:
         """What scikit-learn, the members and their weights take, and projected rows kept."""
         learnt = min(size.n_labelled, MOST_LABELLED)
-        kept = KEPT_BYTES if size.n_features >= PROJECT_ABOVE else 0
+        projected = KEPT_BYTES if size.n_features >= PROJECT_ABOVE else 0
         own = Cost(
             libraries=SKLEARN,
-            fixed=kept + 8 * WEIGHED * learnt * size.n_classes,
+            fixed=projected + 8 * WEIGHED * learnt * size.n_classes,
             seconds={"learning": 0.5 + size.rank / 2000 + learnt / 1000},
         )
         return add_up([own, *(MEMBERS[name].cost(size) for name in MEMBERS)])
@@ -179,13 +179,13 @@ def _learnt(evidence: TrainingSet, members: list[Member]) -> list[MemberFit]:
             for place, member in enumerate(members)
             if member.says_graph
         }
-        found = {
+        fits = {
             place: member.learn(evidence)
             for place, member in enumerate(members)
             if place not in waiting
         }
-        found |= {place: future.result() for place, future in waiting.items()}
-    return [found[place] for place in range(len(members))]
+        fits |= {place: future.result() for place, future in waiting.items()}
+    return [fits[place] for place in range(len(members))]
 
 
 def _weights(trained: list[Trained], evidence: TrainingSet) -> Weights:
@@ -260,18 +260,18 @@ def appraise(
     }
 
 
-def graph_helped(found: np.ndarray, without: np.ndarray, truth: np.ndarray) -> bool | None:
+def graph_helped(with_graph: np.ndarray, without: np.ndarray, truth: np.ndarray) -> bool | None:
     """Whether more held-out labels are found with the graph than without.
 
     Labels that only one of the two finds are like tosses of a coin where neither is better: a
     difference within the spread of so many tosses is none.
 
-    ``found, without``: (l, c): class probabilities with the graph and without; NaN where unknown;
-    ``truth``: (l, c): w·Y; ``helped``: none: no difference.
+    ``with_graph``, ``without``: (l, c), class probabilities; NaN where unknown. ``truth``: w·Y.
+    None where there is no difference.
     """
-    known = np.isfinite(found).all(axis=1) & np.isfinite(without).all(axis=1)
+    known = np.isfinite(with_graph).all(axis=1) & np.isfinite(without).all(axis=1)
     likeliest = truth[known].argmax(axis=1)
-    change = (found[known].argmax(axis=1) == likeliest).astype(int)
+    change = (with_graph[known].argmax(axis=1) == likeliest).astype(int)
     change -= without[known].argmax(axis=1) == likeliest
     won, differ = int(change.sum()), int(np.abs(change).sum())
     return None if won**2 <= differ else won > 0
@@ -346,8 +346,8 @@ def with_class_shares(answer: SpreadingPredictor, problem: Problem[Labels]) -> S
     mode = problem.sums.constant if column_sums is None else column_sums
     constant = problem.sums.unmix(mode[:, None])[:, 0]
     matrix = np.column_stack([answer.coefficients, constant])
-    found = problem.graph.sample_products(SHARES_SAMPLE, matrix)
-    scores, roots = found[:, :-1], found[:, -1]
+    products = problem.graph.sample_products(SHARES_SAMPLE, matrix)
+    scores, roots = products[:, :-1], products[:, -1]
     known = roots > 0  # a row without features, or with a repaired degree, tells nothing
     if not known.any():
         return answer

@@ -99,15 +99,15 @@ class Nearest(MemberModel):
     def _counted_by_tree(self, rows: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         """Votes of the nearest, where a row's own voter has none."""
         wanted = min(NEIGHBOURS + (own is not None), len(self.rows))
-        found = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
+        voters = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
         if own is not None and wanted > NEIGHBOURS:
             # A row's own voter is taken out of the nearest; where it is not among them, or there
             # are several rows like it, the last one goes.
-            itself = found == own[:, None]
+            itself = voters == own[:, None]
             itself[~itself.any(axis=1), -1] = True
-            found = found[~itself].reshape(len(rows), NEIGHBOURS)
+            voters = voters[~itself].reshape(len(rows), NEIGHBOURS)
         votes = self.votes.astype(rows.dtype, copy=False)
-        return np.asarray(votes[found].sum(axis=1))
+        return np.asarray(votes[voters].sum(axis=1))
 
 
 def smoothed(counted: Array) -> Array:

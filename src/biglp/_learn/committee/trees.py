@@ -89,10 +89,10 @@ def rounded_up(rows: np.ndarray) -> np.ndarray:
 
     Thresholds are float32: a number is above one of them exactly when it is so rounded up.
     """
-    found = np.ascontiguousarray(rows, dtype=np.float32)
+    nearest = np.ascontiguousarray(rows, dtype=np.float32)
     if rows.dtype == np.float32:
-        return found
-    return np.where(found < rows, np.nextafter(found, np.float32(np.inf)), found)
+        return nearest
+    return np.where(nearest < rows, np.nextafter(nearest, np.float32(np.inf)), nearest)
 
 
 def _sklearn_trees(walk: Walk) -> list[Any]:
