@@ -39,14 +39,19 @@ class CustomBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile it, and name the wheel for the platform; or leave it a pure one."""
         library = Path(self.root) / LIBRARY
-        if compile_loops(library):
+        try:
+            compiled = compile_loops(library)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.app.display_warning(f"the C compiler failed: {error}")
+            compiled = False
+        if compiled:
             # What git ignores is left out of a wheel otherwise.
             build_data["artifacts"].append(f"/{LIBRARY.as_posix()}")
             build_data["pure_python"] = False
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
             build_data["tag"] = f"py3-none-{platform}"
         else:
-            self.app.display_warning("no C compiler for this processor: NumPy does all the work")
+            self.app.display_warning("no loops in C for this processor: NumPy does their work")
 
 
 def compile_loops(library: Path, extra: list[str] | None = None) -> bool:

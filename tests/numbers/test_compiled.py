@@ -3,7 +3,9 @@
 Rows of small whole numbers have exact sums, so that there NumPy's bits are the right ones.
 """
 
+import runpy
 import warnings
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -312,3 +314,12 @@ def test_a_processor_without_their_vectors_is_told_once(choose, monkeypatch):
     choose("")
     with pytest.warns(BigLPWarning, match="no AVX2"):
         assert not native.can_run()
+
+
+def test_without_a_compiler_nothing_stale_is_left(monkeypatch, tmp_path):
+    hook = runpy.run_path(str(Path(__file__).parents[2] / "hatch_build.py"))
+    monkeypatch.setenv("CC", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "loops.so").write_bytes(b"of an earlier build")
+    assert not hook["compile_loops"](tmp_path / "loops.so")
+    assert not (tmp_path / "loops.so").exists()
