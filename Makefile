@@ -60,14 +60,14 @@ clean:
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(READY): pyproject.toml | $(VENV)/bin/python
+$(READY): pyproject.toml hatch_build.py $(wildcard src/biglp/_compiled/c/*) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 $(READY_TESTS): pyproject.toml constraints.txt $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt \
-	    --editable ".[test,lint,plot,mpich,dask,gpu,fast,hdf5,zarr,lake,label]"
+	    --editable ".[test,lint,plot,mpich,dask,gpu,hdf5,zarr,lake,label]"
 	@touch $@
 
 $(READY_DOCS): pyproject.toml constraints.txt $(READY)

@@ -18,7 +18,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 MPI = "" if sys.platform == "win32" else "mpich,"  # there is no such package for Windows
-EVERYTHING = f".[{MPI}test,plot,dask,gpu,fast,hdf5,zarr,lake,label]"
+EVERYTHING = f".[{MPI}test,plot,dask,gpu,hdf5,zarr,lake,label]"
 """With all extras whose absence would skip tests."""
 IN_TWO = ("python", "-m", "pytest", "-n", "2", "--dist", "loadfile")
 """A file's tests stay together, because they share clusters."""

@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 FIT = """
 import json, sys, time
 from pathlib import Path
-from biglp._jobs.fit import FitJob
+from biglp._jobs import FitJob
 asked = json.loads(sys.argv[1])
 asked["labels"] = tuple(asked.get("labels", ()))
 cpu, clock = time.process_time(), time.perf_counter()

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from biglp._jobs.fit import FitJob
+from biglp._jobs import FitJob
 from history import keep
 from paper.pages import hardware
 from paper.ranks import FIXED, METHODS, busy_seconds, launch, write_rows

@@ -3,7 +3,7 @@
 The machine is shared and noisy, so every time is divided by the time of one threaded pass that
 only takes the maximum of each block, measured just before and after in the same run: once on the
 clock, and once in processor seconds, which other programs change less. Large Nyström fits are done
-by the compiled loops where llvmlite is installed, and by NumPy for comparison.
+by the compiled loops, and by NumPy for comparison.
 
 Run with:  python benchmarks/speed.py [--rows 4000000] [--features 100] [--repeat 3] [--keep]
 

@@ -22,9 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -165,14 +167,15 @@ class Bucket:
     """A bucket on a server in another process."""
 
     def __init__(self, port: int) -> None:
-        from pyarrow import fs
+        import obstore
+        from obstore.store import S3Store
 
-        endpoint = f"127.0.0.1:{port}"
-        os.environ |= {**KEYS, "AWS_ENDPOINT_URL": f"http://{endpoint}"}
-        self._fs = fs.S3FileSystem(
-            endpoint_override=endpoint, scheme="http", allow_bucket_creation=True
+        os.environ |= {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/bucket", method="PUT")
+        urllib.request.urlopen(request).close()
+        self._put = partial(
+            obstore.put, S3Store("bucket", client_options={"allow_http": True, "timeout": "1h"})
         )
-        self._fs.create_dir("bucket")
 
     def uri(self, name: str) -> str:
         """Name of a file in the store."""
@@ -180,9 +183,7 @@ class Bucket:
 
     def upload(self, path: Path) -> None:
         """Put a file into the store."""
-        with path.open("rb") as file, self._fs.open_output_stream(f"bucket/{path}") as stream:
-            while piece := file.read(16 << 20):
-                stream.write(piece)
+        self._put(str(path), path)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import typer
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import PRINTING, Parameter, group
 from biglp.cli import Command, Group
-from biglp.cli.errors import EXIT_CODES, escape, explained
+from biglp.cli.errors import EXIT_CODES, explained
 from biglp.cli.options import Options, local_path, output_to, with_options
 from paper.pages import Output, Part, require_matplotlib
 
@@ -63,8 +63,7 @@ def peers(
 
     from biglp._core.errors import ParameterError
     from biglp._core.memory import parse_memory
-    from biglp.cli.console import VERDICTS, errors_console, results_console, seconds
-    from biglp.cli.errors import escape
+    from biglp.cli.console import VERDICTS, errors_console, escape, results_console, seconds
     from paper.lploka import LpLoka
     from paper.pages import Output
     from paper.peers import SIZES, Limits, run, verdict
@@ -122,7 +121,7 @@ def list_all(*, printing: Annotated[Options, ("as_json", "debug")]) -> None:
     [bold]stand-in[/bold]: missing, but a smaller file in BIGLP_DATA can take its place.
     """
     from biglp._core.memory import format_bytes
-    from biglp.cli.console import plain_table, results_console
+    from biglp.cli.console import escape, plain_table, results_console
     from paper.datasets.registry import cache_folder, entry, names
 
     found = [_facts(entry(name)) for name in names()]
@@ -182,7 +181,7 @@ def fetch(
     import time
 
     from biglp._core.memory import format_bytes
-    from biglp.cli.console import progress_bars, results_console, seconds
+    from biglp.cli.console import escape, progress_bars, results_console, seconds
     from paper import datasets
     from paper.datasets.registry import entry
 
@@ -220,7 +219,7 @@ def where(name: Name, *, printing: Annotated[Options, ("as_json", "debug")]) -> 
     import json
 
     from biglp._core.errors import BadRowsError
-    from biglp.cli.console import results_console
+    from biglp.cli.console import escape, results_console
     from paper.datasets.loading import missing_message
     from paper.datasets.registry import entry
 
@@ -326,8 +325,7 @@ def reproduce(
     """
     import time
 
-    from biglp.cli.console import VERDICTS, errors_console, results_console, seconds
-    from biglp.cli.errors import escape
+    from biglp.cli.console import VERDICTS, errors_console, escape, results_console, seconds
 
     progress, began = errors_console(), time.perf_counter()
 

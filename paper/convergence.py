@@ -16,7 +16,7 @@ import numpy as np
 
 from biglp._core.blocks import cut_rows
 from biglp._engines import ThreadEngine
-from biglp._rows import PreparedRows, as_source
+from biglp._rows import PreparedRows, Sample, as_source
 from paper.pages import (
     Clock,
     Output,
@@ -114,7 +114,8 @@ def fit(X: np.ndarray, solver: str, start: str, k: int, iterations: int) -> Curv
     engine = CountingEngine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoppedShortWarning)
-        rows = TrainingRows(engine, source, cut_rows(source, ROWS_PER_BLOCK), seed=0)
+        blocks = cut_rows(source, ROWS_PER_BLOCK)
+        rows = TrainingRows(engine, source, blocks, Sample.of_prepared(source, seed=0))
         factor = GlnpFactor.learn(rows, k, solver=solver, start=start, max_iter=iterations, tol=0.0)
     engine.close()
     # Sweeps that had to be redone belong to the iteration that they ended.

@@ -139,7 +139,7 @@ def run_as_rank(job: dict[str, Any]) -> dict[str, Any] | None:
 
     from biglp._core.memory import PeakMemory
     from biglp._engines.mpi import MpiEngine
-    from biglp._jobs.fit import FitJob
+    from biglp._jobs import FitJob
 
     warnings.simplefilter("ignore")
     engine, comm = MpiEngine(n_threads=1), MPI.COMM_WORLD

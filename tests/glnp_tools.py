@@ -10,7 +10,7 @@ from biglp._core.errors import StoppedShortWarning
 from biglp._engines import SerialEngine
 from biglp._graph.factor import TrainingRows
 from biglp._graph.glnp.factor import GlnpFactor
-from biglp._rows import PreparedRows, as_source
+from biglp._rows import PreparedRows, Sample, as_source
 
 SOLVERS = ("gradient", "multiplicative")
 STARTS = ("clusters", "uniform")
@@ -36,7 +36,9 @@ def fitted(X, *, k, rows_each=25, engine=None, blocks=None, device="cpu", seed=0
     engine = engine or SerialEngine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoppedShortWarning)
-        factor = GlnpFactor.learn(TrainingRows(engine, source, blocks, seed), k, **params)
+        factor = GlnpFactor.learn(
+            TrainingRows(engine, source, blocks, Sample.of_prepared(source, seed)), k, **params
+        )
     return factor, blocks, gathered(factor, blocks, engine)
 
 

@@ -17,7 +17,7 @@ from biglp._engines import SerialEngine
 from biglp._graph.anchors import NEAREST
 from biglp._graph.factor import TrainingRows
 from biglp._graph.nystrom import eigenvalue_cutoff
-from biglp._rows import PreparedRows, as_source, working_dtype
+from biglp._rows import PreparedRows, Sample, as_source, working_dtype
 
 
 def blobs(n=200, classes=3, features=5, labelled=24, dtype=np.float64, seed=0, spread=1.0):
@@ -84,7 +84,8 @@ def blocks_of(X, rows_each, dtype=None, device="cpu"):
 
 def training_rows(blocks, engine=None, seed=0):
     """Blocks of prepared rows with an engine that visits them: what factors are fitted to."""
-    return TrainingRows(engine or SerialEngine(), blocks[0].source, blocks, seed)
+    source = blocks[0].source
+    return TrainingRows(engine or SerialEngine(), source, blocks, Sample.of_prepared(source, seed))
 
 
 def settings_of(estimator):

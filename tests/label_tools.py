@@ -8,10 +8,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from biglp._jobs.fit import FitJob
-from biglp._labelling.app import Page
-from biglp._labelling.server import Guard
-from biglp._labelling.session import Session, Wanted
+from biglp._jobs import FitJob
+from biglp._labelling import Guard, Page, Session, Wanted
 
 TOKEN = "a-token-of-more-than-thirty-two-letters"
 HOST = "127.0.0.1:8000"

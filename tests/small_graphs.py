@@ -5,6 +5,7 @@ from scipy import sparse
 
 import reference as ref
 from biglp._algebra.sums import GramSums
+from biglp._algebra.systems import SparseSystem, Spectrum
 from biglp._graph.normalise import Normalisation
 from helpers import blobs
 
@@ -32,6 +33,13 @@ def sparse_sums_of(features, codes):
 def dense_of(sums):
     """The sums with a dense Gram matrix."""
     return GramSums(sums.gram.toarray(), sums.targets, sums.totals, sums.counts, sums.n_rows)
+
+
+def solve(sums, alpha, radius):
+    """C of any sums, by the solve that leaves exact zeros."""
+    if sparse.issparse(sums.gram):
+        return SparseSystem(radius, sums).solved(alpha)
+    return Spectrum(np.empty(0), np.empty(0), radius, sums).solved(alpha)
 
 
 def scores_of(normalised, codes, coefficients, alpha):

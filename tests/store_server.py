@@ -89,7 +89,7 @@ class Store:
             self.request("DELETE", name)
 
     def names(self) -> list[str]:
-        """Names of all files, without the marks of folders that pyarrow leaves."""
+        """Names of all files, without marks of folders."""
         return [key for key in self.keys() if not key.endswith("/")]
 
     def keys(self) -> list[str]:
@@ -183,7 +183,7 @@ def store(store_server, tmp_path, monkeypatch) -> Store:
     monkeypatch.setenv("BIGLP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(stores, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(stores, "TRIES", 3)
-    stores._filesystem.cache_clear()
+    stores.object_store.cache_clear()
     store_server.clear()
     return store_server
 

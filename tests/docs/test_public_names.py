@@ -14,7 +14,7 @@ import pytest
 import biglp
 
 OTHERS = {
-    "biglp.cli",  # commands: tests/cli runs those of their page
+    "biglp.cli",  # commands: tests/doors runs those of their page
     "biglp.estimators",  # the same names as biglp, below
 }
 PUBLIC = [

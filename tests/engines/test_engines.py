@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from biglp._core.blocks import Block, cut_rows
+from biglp._core import Progress, Task, cut_rows
 from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
-from biglp._core.progress import Progress, Task
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum, Slices
@@ -43,7 +42,7 @@ def blocks_of(n_rows, rows_per_block, n_features=5, seed=0):
     return cut_rows(as_source(rows.astype(np.float32)), rows_per_block)
 
 
-def moments(block: Block):
+def moments(block):
     rows = block.rows()
     cells = (rows[:, 0], (np.arange(len(rows)) * 7 % WIDE, np.full(len(rows), block.index % WIDE)))
     return (
@@ -55,12 +54,12 @@ def moments(block: Block):
     )
 
 
-def visits(block: Block):
+def visits(block):
     block.memory["visits"] = block.memory.get("visits", 0) + 1
     return block.index, block.memory["visits"]
 
 
-def fail_at(block: Block, index: int):
+def fail_at(block, index: int):
     if block.index == index:
         raise BadRowsError(f"block {index} is bad")
     return (np.ones(3),)

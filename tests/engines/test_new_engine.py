@@ -5,8 +5,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core.errors import ParameterError
-from biglp._engines import ENGINES, make_engine
-from biglp._engines.local import LocalEngine
+from biglp._engines import ENGINES, LocalEngine, make_engine
 from cli_tools import done, failed
 
 
@@ -74,3 +73,21 @@ def test_without_its_line_it_is_not_known(data, tmp_path):
     np.save(tmp_path / "labels.npy", data[1])
     files = (tmp_path / "rows.npy", "--labels", tmp_path / "labels.npy")
     assert "toy" in failed(2, "fit", *files, "-o", tmp_path / "out", "--engine", "toy")
+
+
+def test_an_engine_of_another_package_is_found_by_its_entry_point(tmp_path, monkeypatch, data):
+    (tmp_path / "elsewhere.py").write_text(
+        "from biglp._engines import SerialEngine\n\n\nclass Engine(SerialEngine):\n    pass\n"
+    )
+    facts = tmp_path / "elsewhere-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[biglp.engines]\nelsewhere = elsewhere:Engine\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        assert type(make_engine("elsewhere")).__module__ == "elsewhere"
+        labels = LowRankLabelPropagation(engine="elsewhere").fit(*data).transduction_
+        serial = LowRankLabelPropagation(engine="serial").fit(*data).transduction_
+        np.testing.assert_array_equal(labels, serial)
+    finally:
+        ENGINES.pop("elsewhere", None)

@@ -22,15 +22,8 @@ LEAST_SHARE = 1e-30
 """Share of all rows below which a class is none; products of such shares are zero in float32."""
 
 
-def class_mass(
-    totals: np.ndarray, coefficients: np.ndarray, counts: np.ndarray, alpha: float
-) -> np.ndarray:
-    """Σ_i F_ij for every class, never below the mass of the labels alone.  (c,)."""
-    return total_mass(counts, totals @ coefficients, alpha)
-
-
-def total_mass(counts: np.ndarray, from_graph: np.ndarray, alpha: float) -> np.ndarray:
-    """Mass of the labels themselves and what the graph adds to it.  (..., c) → (..., c)."""
+def class_mass(counts: np.ndarray, from_graph: np.ndarray, alpha: float) -> np.ndarray:
+    """Σ_i F_ij from ℓ and t·C, never below the mass of the labels alone.  (..., c) → (..., c)."""
     # With a non-negative graph the second term is positive; Nyström can make it slightly negative.
     return (1.0 - alpha) * counts + np.maximum(from_graph, 0.0)
 
@@ -100,7 +93,7 @@ def share_offsets(scores: np.ndarray, shares: np.ndarray) -> np.ndarray:
         for code in range(1, n_classes):  # a common offset changes nothing, so the first may stay
             rest = np.delete(scores - offsets, code, axis=1).max(axis=1)
             offsets[code] = np.quantile(scores[:, code] - rest, 1.0 - shares[code])
-        found = np.bincount((scores - offsets).argmax(axis=1), minlength=n_classes) / len(scores)
-        if np.abs(found - shares).max() <= TOLERANCE:
+        predicted = np.bincount((scores - offsets).argmax(axis=1), minlength=n_classes)
+        if np.abs(predicted / len(scores) - shares).max() <= TOLERANCE:
             break
     return offsets - offsets.mean()

@@ -48,26 +48,10 @@ def solve_in_layers(
 ) -> np.ndarray:
     """Solve (I − share·H)·X = B for non-negative H, small numbers as exactly as large ones.
 
-    Layers are for numbers of one sign, so a B of both (centred values, in regression) is solved for
-    in two parts.
-
-    Parameters
-    ----------
-    gram : sparse array of shape (k, k)
-        H, symmetric and non-negative.
-    share : float
-        s, with s·ρ(H) < 1.
-    targets : ndarray of shape (k, c)
-        B.
-    layer : float
-        Fraction of the largest number down to which numbers are settled at once.
-
-    Returns
-    -------
-    solution : ndarray of shape (k, c)
-        X, non-negative where B is.
+    H (k, k) sparse, symmetric, with s·ρ(H) < 1; B (k, c); X is non-negative where B is. Numbers
+    down to ``layer`` of the largest are settled at once.
     """
-    if (targets < 0).any():
+    if (targets < 0).any():  # layers are for numbers of one sign; centred values have both
         above = solve_in_layers(gram, share, np.maximum(targets, 0.0), layer)
         return above - solve_in_layers(gram, share, np.maximum(-targets, 0.0), layer)
     solution = np.zeros_like(targets)
@@ -80,10 +64,10 @@ def solve_in_layers(
             break
         if few_ties and layers == LAYERS_BY_STEPS:
             return _by_elimination(gram, share, targets)
-        found, _ = conjugate_gradients(gram, share, right[:, columns], free[:, columns])
-        settled = found >= layer * found.max(axis=0)
-        settled &= (found > 0) & free[:, columns]
-        solution[:, columns] = np.where(settled, found, solution[:, columns])
+        solved, _ = conjugate_gradients(gram, share, right[:, columns], free[:, columns])
+        settled = solved >= layer * solved.max(axis=0)
+        settled &= (solved > 0) & free[:, columns]
+        solution[:, columns] = np.where(settled, solved, solution[:, columns])
         free[:, columns] &= ~settled
         right = np.where(free, targets + share * (gram @ solution), 0.0)
     return solution
@@ -95,8 +79,7 @@ def _by_elimination(gram: Any, share: float, targets: np.ndarray) -> np.ndarray:
 
     system = (sparse.eye_array(len(targets)) - share * gram).tocsc()
     symmetric = {"SymmetricMode": True}
-    order = "MMD_AT_PLUS_A"
-    factor = splu(system, permc_spec=order, diag_pivot_thresh=0.0, options=symmetric)
+    factor = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=symmetric)
     size = targets.max(axis=0, initial=0.0)
     # Columns are scaled to size 1: numbers far below it would underflow.
     return np.asarray(factor.solve(targets / np.where(size > 0, size, 1.0)) * size)
@@ -107,10 +90,10 @@ def energies(gram: Any, share: float, vectors: np.ndarray) -> np.ndarray:
     size = np.abs(vectors).max(axis=0, initial=0.0)
     scaled = vectors / np.where(size > 0, size, 1.0)
     single = type(gram)(gram, dtype=np.float32)
-    found = conjugate_gradients(single, share, scaled.astype(np.float32))[0].astype(np.float64)
-    residual = scaled - found
-    residual += share * (gram @ found)
-    energy = _column_products(found, scaled) + _column_products(found, residual)
+    solved = conjugate_gradients(single, share, scaled.astype(np.float32))[0].astype(np.float64)
+    residual = scaled - solved
+    residual += share * (gram @ solved)
+    energy = _column_products(solved, scaled) + _column_products(solved, residual)
     missing = _column_products(residual, residual)
     again = ~(missing <= ENERGY_MISSING * (1.0 - share) * energy)
     energy *= size**2
@@ -129,12 +112,7 @@ def conjugate_gradients(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve column by column, each for the entries that are ``free``; the others are zero.
 
-    Returns
-    -------
-    solution : ndarray of shape (k, c)
-        Nothing useful when ``energy_only``.
-    energy : ndarray of shape (c,)
-        Product of right-hand side and solution.
+    Gives X (k, c), of no use when ``energy_only``, and BᵀX column by column (c,).
     """
     residual = right.copy() if free is None else np.where(free, right, 0.0)
     # Columns are scaled to size 1: numbers far below it would underflow when they are squared.

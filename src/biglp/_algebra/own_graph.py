@@ -30,7 +30,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.conjugate import conjugate_gradients, energies, solve_in_layers
-from biglp._algebra.poisson import SMALLEST_GAP, centred
+from biglp._algebra.spreading import SMALLEST_GAP, centred
 from biglp._algebra.systems import COLUMNS_AT_ONCE, MOST_SOLVED, SparseSystem
 
 MOST_NUMBERS = 1 << 22
@@ -38,7 +38,6 @@ MOST_NUMBERS = 1 << 22
 MOST_WORK, FEWEST_ROWS = 10_000_000, 50
 """Labelled rows times entries of the graph that leave-one-out may take, which is some seconds; and
 rows that it must look at to tell anything."""
-
 FAR, FAR_LAYER = 1e-8, 1e-6
 """Scores, as a fraction of the largest, below which a row is far from all labels; and what is then
 settled in one layer."""
@@ -51,15 +50,14 @@ def columns_at_once(n_rows: int) -> int:
 
 @dataclass(frozen=True)
 class OwnGraphSystem(SparseSystem):
-    """Solves with S for each α.
-
-    The rows of S are put in an order in which neighbours are near each other (reverse
-    Cuthill-McKee): a product with several columns is then several times as fast.
-    """
+    """Solves with S for each α."""
 
     @cached_property
     def order(self) -> np.ndarray:
-        """Rows in the order in which they are solved for.  (n,)."""
+        """Rows in an order in which neighbours are near each other.  (n,).
+
+        A product of S with several columns is then several times as fast.
+        """
         from scipy.sparse.csgraph import reverse_cuthill_mckee  # slow to load, and few need it
 
         return reverse_cuthill_mckee(sparse.csr_matrix(self.sums.gram), symmetric_mode=True)
@@ -81,37 +79,33 @@ class OwnGraphSystem(SparseSystem):
 
     @property
     def most_labelled(self) -> int:  # type: ignore[override]
-        """Labelled rows that leave-one-out looks at: each takes a solve with the whole graph."""
+        # Each takes a solve with the whole graph.
         most = MOST_WORK // max(self.sums.gram.nnz, 1)
         return 0 if most < FEWEST_ROWS else min(most, MOST_SOLVED)
 
     def coefficients(self, alpha: float) -> np.ndarray:
-        """C, so that F = (1−α)Y + S·C.  (n, c)."""
         right = self.sums.targets[self.order]
-        found, _ = conjugate_gradients(self.ordered, alpha, right)
-        np.maximum(found, 0.0, out=found)
+        solved, _ = conjugate_gradients(self.ordered, alpha, right)
+        np.maximum(solved, 0.0, out=solved)
         # Layers cost as much again each. They are for rows that are far from all labels, whose
         # largest score would be of the size of the error.
-        scores = (found / np.maximum(found.max(axis=0), np.finfo(np.float64).tiny)).max(axis=1)
+        scores = (solved / np.maximum(solved.max(axis=0), np.finfo(np.float64).tiny)).max(axis=1)
         if (scores < FAR)[self.reached[self.order]].any():
-            found = solve_in_layers(self.ordered, alpha, right, FAR_LAYER)
-        return (1.0 - alpha) * alpha * self._back(found)
+            solved = solve_in_layers(self.ordered, alpha, right, FAR_LAYER)
+        return (1.0 - alpha) * alpha * self._as_given(solved)
 
     solved = coefficients
 
     def towards_all(self, alpha: float) -> np.ndarray:
-        """What a row with features f gives to all rows is f times this.  (n,)."""
-        ones = np.ones((self.sums.n_rows, 1))
-        found, _ = conjugate_gradients(self.ordered, alpha, ones)
-        return (1.0 - alpha) * alpha * self._back(found)[:, 0]
+        solved, _ = conjugate_gradients(self.ordered, alpha, np.ones((self.sums.n_rows, 1)))
+        return (1.0 - alpha) * alpha * self._as_given(solved)[:, 0]
 
     def returns(self, features: Any, alpha: float) -> np.ndarray:
-        """What comes back to each row of its own label through the graph.  (l, n) → (l,)."""
-        found, width = [np.empty(0)], columns_at_once(self.sums.n_rows)
+        energy, width = [np.empty(0)], columns_at_once(self.sums.n_rows)
         for start in range(0, features.shape[0], width):
             columns = features[start : start + width].toarray().T[self.order]
-            found.append(energies(self.ordered, alpha, np.ascontiguousarray(columns)))
-        return (1.0 - alpha) * alpha**2 * np.concatenate(found)
+            energy.append(energies(self.ordered, alpha, np.ascontiguousarray(columns)))
+        return (1.0 - alpha) * alpha**2 * np.concatenate(energy)
 
     def poisson(self) -> np.ndarray:
         """C of Poisson learning; 0 where no label reaches.  (n, c)."""
@@ -120,13 +114,14 @@ class OwnGraphSystem(SparseSystem):
         along = mode @ right
         share = 1.0 - SMALLEST_GAP
         right -= np.outer(mode, along)
-        found = share * self._back(conjugate_gradients(self.ordered, share, right[self.order])[0])
-        found -= np.outer(mode, mode @ found + along)
-        found[~self.reached] = 0.0
-        return found
+        solved, _ = conjugate_gradients(self.ordered, share, right[self.order])
+        coefficients = share * self._as_given(solved)
+        coefficients -= np.outer(mode, mode @ coefficients + along)
+        coefficients[~self.reached] = 0.0
+        return coefficients
 
-    def _back(self, ordered: np.ndarray) -> np.ndarray:
+    def _as_given(self, ordered: np.ndarray) -> np.ndarray:
         """Rows in the order of the graph as it was given."""
-        found = np.empty_like(ordered)
-        found[self.order] = ordered
-        return found
+        rows = np.empty_like(ordered)
+        rows[self.order] = ordered
+        return rows

@@ -35,36 +35,15 @@ LAST = 1e3
 
 @dataclass(frozen=True)
 class Posterior:
-    """Covariance of the rows given some labels.
+    """Covariance of the rows given some labels."""
 
-    Attributes
-    ----------
-    covariance : ndarray of shape (q, q), or (d, q, q)
-        M; of each of d sets of labels.
-    noise : float
-        σ² of a label.
-    """
-
-    covariance: np.ndarray
-    noise: float
+    covariance: np.ndarray  # M, (q, q); of each of d sets of labels: (d, q, q)
+    noise: float  # σ² of a label
 
     @classmethod
-    def of(
-        cls, values: np.ndarray, n_rows: int, labelled: np.ndarray, alpha: float = ALPHA
-    ) -> Posterior:
-        """Posterior given the features of the labelled rows.
-
-        Parameters
-        ----------
-        values : ndarray of shape (q,)
-            λ, within [0, 1].
-        n_rows : int
-            Rows behind H.
-        labelled : ndarray of shape (l, q), or (d, l, q)
-            Features of the labelled rows; of each of d sets of labels.
-        alpha : float
-        """
-        stiffness = 1.0 - alpha * values
+    def from_labels(cls, values: np.ndarray, n_rows: int, labelled: np.ndarray) -> Posterior:
+        """Posterior given λ (q,) of ``n_rows`` rows and features of labelled ones, (…, l, q)."""
+        stiffness = 1.0 - ALPHA * values
         noise = NOISE * float((values / stiffness).sum()) / n_rows
         noise = noise if noise > 0 else 1.0
         system = np.diag(stiffness) + labelled.swapaxes(-1, -2) @ labelled / noise
@@ -73,26 +52,6 @@ class Posterior:
     def variances(self, features: np.ndarray) -> np.ndarray:
         """cov(i, i) of rows.  (b, q) → (b,), or (d, b)."""
         return np.einsum("...ij,ij->...i", features @ self.covariance, features)
-
-    def gains(self, features: np.ndarray, weighted_gram: np.ndarray) -> np.ndarray:
-        """Weighted variance of all rows that the label of each row would take.  (b, q) → (b,)."""
-        spread = features @ self.covariance
-        taken = np.einsum("ij,ij->i", spread @ weighted_gram, spread)
-        return taken / (self.noise + np.einsum("ij,ij->i", spread, features))
-
-    def correlations(self, features: np.ndarray, row: np.ndarray) -> np.ndarray:
-        """Squared correlation of rows with one row.  (b, q), (q,) → (b,)."""
-        spread = self.covariance @ row
-        own = float(row @ spread)
-        product = self.variances(features) * own
-        squared = (features @ spread) ** 2
-        return np.minimum(squared / np.where(product > 0, product, 1.0), 1.0)
-
-    def observed(self, row: np.ndarray) -> Posterior:
-        """Posterior after the label of one more row.  (q,)."""
-        spread = self.covariance @ row
-        change = np.outer(spread, spread) / (self.noise + float(row @ spread))
-        return Posterior(self.covariance - change, self.noise)
 
 
 def choose_batch(
@@ -103,41 +62,31 @@ def choose_batch(
     n: int,
     powers: tuple[float, float],
 ) -> np.ndarray:
-    """Choose rows one after the other, each given those before it.
+    """Choose n rows of some (b, q) one after the other, each given those before it.  (n,).
 
     Row j scores w_j · gain_j^b · Π_i (1 − s·ρ_ij²)^d over the rows i chosen before it, where gain
     is the variance that its label would take from all rows, and ρ its correlation with row i when
     that was chosen: a row that says what another will have said comes late, however large its
-    weight is, and a copy of a chosen row comes last. Ties go to the first row.
-
-    Parameters
-    ----------
-    posterior : Posterior
-    features : ndarray of shape (b, q)
-        Candidates.
-    log_weights : ndarray of shape (b,)
-        Logarithm of w.
-    weighted_gram : ndarray of shape (q, q)
-        H_w.
-    n : int
-        How many to choose; all when there are fewer.
-    powers : tuple of float
-        b and d.
-
-    Returns
-    -------
-    chosen : ndarray of shape (n,)
-        Positions among the candidates, in the order of choice.
+    weight is, and a copy of a chosen row comes last. Ties go to the first row. ``log_weights`` (b,)
+    are log w, ``weighted_gram`` (q, q) is H_w, ``powers`` are b and d.
     """
     gain_power, overlap_power = powers
+    covariance, noise = posterior.covariance, posterior.noise
     logs, chosen = log_weights.astype(np.float64), []
     for _ in range(min(n, len(features))):
-        gains = np.maximum(posterior.gains(features, weighted_gram), np.finfo(np.float64).tiny)
+        spread = features @ covariance
+        variances = np.einsum("ij,ij->i", spread, features)
+        taken = np.einsum("ij,ij->i", spread @ weighted_gram, spread)
+        gains = np.maximum(taken / (noise + variances), np.finfo(np.float64).tiny)
         best = int((logs + gain_power * np.log(gains)).argmax())
         chosen.append(best)
         row = features[best]
-        logs = logs + overlap_power * np.log1p(-OVERLAP * posterior.correlations(features, row))
+        spread = covariance @ row
+        variance = float(row @ spread)
+        product = variances * variance
+        correlations = (features @ spread) ** 2 / np.where(product > 0, product, 1.0)
+        logs = logs + overlap_power * np.log1p(-OVERLAP * np.minimum(correlations, 1.0))
         logs[(features == row).all(axis=1)] -= LAST
         logs[best] = -np.inf
-        posterior = posterior.observed(row)
+        covariance = covariance - np.outer(spread, spread) / (noise + variance)
     return np.array(chosen, dtype=np.int64)

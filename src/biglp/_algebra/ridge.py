@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
+from biglp._algebra.spreading import LabelledRows, leave_one_out
 from biglp._algebra.systems import System
 from biglp._core.arrays import Array, Rows, namespace
 
@@ -28,18 +28,11 @@ LEAST = 1e-200
 
 @dataclass(frozen=True)
 class Ridge:
-    """A fitted ridge regression: values = rows·slopes + intercepts.
+    """A fitted ridge regression: values = rows·slopes + intercepts."""
 
-    Attributes
-    ----------
-    slopes, intercepts : ndarrays of shape (m, q) and (q,)
-    held_out : ndarray of shape (l, q)
-        What is said of each labelled row without it.
-    """
-
-    slopes: np.ndarray
-    intercepts: np.ndarray
-    held_out: np.ndarray
+    slopes: np.ndarray  # (m, q)
+    intercepts: np.ndarray  # (q,)
+    held_out: np.ndarray  # predictions for each labelled row without its label, (l, q)
 
 
 def fit_ridge(
@@ -49,17 +42,10 @@ def fit_ridge(
     spread: np.ndarray,
     penalties: np.ndarray = PENALTIES,
 ) -> Ridge:
-    """Fit to labelled rows with the penalty, for each target, of least leave-one-out error.
+    """Fit labelled rows (l, m) to values (l, q), each target with the penalty of least error.
 
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (l, m)
-    values : ndarray of shape (l, q)
-    weights : ndarray of shape (l,)
-    spread : ndarray of shape (m,)
-        Spread of the features over all rows: a handful of labelled rows does not know it.
-    penalties : ndarray
-        Candidates.
+    The error is that of leave-one-out, with ``weights`` (l,). ``spread`` (m,) is that of the
+    features over all rows: a handful of labelled rows does not know it.
     """
     total = weights.sum()
     roots = np.sqrt(weights)[:, None]
@@ -67,15 +53,28 @@ def fit_ridge(
     targets = roots * (values - mean)
     scaled: Rows = rows @ sparse.diags(1.0 / spread) if sparse.issparse(rows) else rows / spread
     middle = np.asarray(weights @ scaled / total).ravel()
-    left, squares = _decomposed(scaled, middle, roots)
+    # U and s² of A, without directions that carry nothing.
+    if sparse.issparse(scaled):  # the centre would fill all zeros: it is taken off the products
+        products = np.asarray((scaled @ scaled.T).todense())
+        ahead = np.asarray(scaled @ middle)
+        gram, tall = roots * (products - ahead[:, None] - ahead + middle @ middle) * roots.T, False
+    else:
+        centred = roots * (scaled - middle)
+        tall = centred.shape[0] > centred.shape[1]
+        gram = centred.T @ centred if tall else centred @ centred.T
+    squares, left = np.linalg.eigh(gram)
+    useful = squares > max(1e-10 * squares[-1], LEAST)
+    left, squares = left[:, useful], squares[useful]
+    if tall:
+        left = centred @ left / np.sqrt(squares)
     size = squares.mean() if len(squares) and squares.mean() > 0 else 1.0
     turned = left.T @ targets
     held_out = np.full_like(values, np.inf)
     shrunk = np.zeros_like(turned)
     for penalty in penalties * size:
-        kept = squares / (squares + penalty)
-        own = weights / total + (left * left) @ kept
-        errors = (targets - left @ (kept[:, None] * turned)) / roots
+        share = squares / (squares + penalty)
+        own = weights / total + (left * left) @ share
+        errors = (targets - left @ (share[:, None] * turned)) / roots
         # A row that decides its own value (a single one) has no error; it is told the mean.
         errors = np.where(own[:, None] < 1 - 1e-9, errors / np.maximum(1 - own, 1e-9)[:, None], 0)
         better = weights @ errors**2 < weights @ (values - held_out) ** 2
@@ -85,26 +84,6 @@ def fit_ridge(
     slopes = np.asarray(scaled.T @ back) - np.outer(middle, back.sum(axis=0))
     intercepts = mean - middle @ slopes
     return Ridge(slopes / spread[:, None], intercepts, held_out)
-
-
-def _decomposed(
-    scaled: Rows, middle: np.ndarray, roots: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """U and s² of A, without directions that carry nothing."""
-    if not sparse.issparse(scaled):
-        centred = roots * (scaled - middle)
-        if centred.shape[0] > centred.shape[1]:
-            squares, right = np.linalg.eigh(centred.T @ centred)
-            kept = squares > max(1e-10 * squares[-1], LEAST)
-            return centred @ right[:, kept] / np.sqrt(squares[kept]), squares[kept]
-        gram = centred @ centred.T
-    else:  # the centre would fill all zeros: it is taken off the products instead
-        products = np.asarray((scaled @ scaled.T).todense())
-        ahead = np.asarray(scaled @ middle)
-        gram = roots * (products - ahead[:, None] - ahead + middle @ middle) * roots.T
-    squares, left = np.linalg.eigh(gram)
-    kept = squares > max(1e-10 * squares[-1], LEAST)
-    return left[:, kept], squares[kept]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -144,16 +123,14 @@ def smoothed(sums: Array, limits: Array, floor: Any = FLOOR) -> Array:
 
 
 def held_out_values(
-    spectrum: System, features: np.ndarray, columns: np.ndarray, alpha: float
+    system: System, features: np.ndarray, columns: np.ndarray, alpha: float
 ) -> np.ndarray:
     """Values of labelled rows by the graph, each without its own label.  (l, r) → (l, q)."""
     labelled = LabelledRows(features, np.zeros(len(features), dtype=np.int64), columns)
-    sums, _ = leave_one_out(spectrum, labelled, alpha)
-    everything = features @ spectrum.coefficients(alpha)[:, -1]
-    limits = (
-        (columns[:, :-1] / columns[:, -1:]).min(axis=0),
-        (columns[:, :-1] / columns[:, -1:]).max(axis=0),
-    )
+    sums, _ = leave_one_out(system, labelled, alpha)
+    everything = features @ system.coefficients(alpha)[:, -1]
+    values = columns[:, :-1] / columns[:, -1:]
+    limits = (values.min(axis=0), values.max(axis=0))
     # What is left of a row's own weight when it is all there was is rounding.
     return np.asarray(smoothed(sums, limits, np.maximum(1e-9 * np.abs(everything), FLOOR)))
 
@@ -165,25 +142,14 @@ def held_out_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(rest[:, None] > 0, sums / np.where(rest > 0, rest, 1.0)[:, None], 0.0)
 
 
-def blend(opinions: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weights of the graph, of ridge regression and of the mean, for each target.
+def blend(held_out: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weights of the graph, of ridge regression and of the mean, for each target.  (3, q).
 
-    They are not negative, add up to 1, and minimise the squared error on held-out labels plus
-    PULL·‖β − START‖².
-
-    Parameters
-    ----------
-    opinions : ndarray of shape (3, l, q)
-        What each says of labelled rows without their label, in units of the spread.
-    values : ndarray of shape (l, q)
-        The labels.
-    weights : ndarray of shape (l,)
-
-    Returns
-    -------
-    shares : ndarray of shape (3, q)
+    They are not negative, add up to 1, and minimise the squared error of ``held_out`` (3, l, q),
+    what each says of labelled rows without their label in units of the spread, against ``values``
+    (l, q), plus PULL·‖β − START‖².
     """
-    n_members, n_labels, n_targets = opinions.shape
+    n_members, n_labels, n_targets = held_out.shape
     if n_labels < MIN_HELD_OUT:
         return np.tile(START[:, None], n_targets)
     from scipy.optimize import nnls  # slow to load, and scoring new rows does without
@@ -191,9 +157,9 @@ def blend(opinions: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.n
     roots = np.sqrt(weights * (n_labels / weights.sum()))
     pull = np.sqrt(PULL) * np.eye(n_members)
     firm = 1e4 * np.sqrt(n_labels) * np.ones((1, n_members))  # they add up to 1
-    shares = np.empty((n_members, n_targets))
+    parts = np.empty((n_members, n_targets))
     for target in range(n_targets):
-        system = np.vstack([(opinions[:, :, target] * roots).T, pull, firm])
+        system = np.vstack([(held_out[:, :, target] * roots).T, pull, firm])
         right = np.concatenate([roots * values[:, target], np.sqrt(PULL) * START, firm[0, :1]])
-        shares[:, target], _ = nnls(system, right)
-    return shares / shares.sum(axis=0)
+        parts[:, target], _ = nnls(system, right)
+    return parts / parts.sum(axis=0)

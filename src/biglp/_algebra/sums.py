@@ -12,36 +12,17 @@ from scipy import sparse
 
 @dataclass(frozen=True)
 class GramSums:
-    """Sums over all rows of the normalised features Φ̄ (n × r) and the labels Y (n × c).
+    """Sums over all rows of the normalised features Φ̄ (n × r) and the labels Y (n × c)."""
 
-    Attributes
-    ----------
-    gram : ndarray or CSR array of shape (r, r)
-        H = Φ̄ᵀΦ̄; sparse where many landmarks have few rows in common.
-    targets : ndarray of shape (r, c)
-        B = Φ̄ᵀY.
-    totals : ndarray of shape (r,)
-        t = Φ̄ᵀ1.
-    counts : ndarray of shape (c,)
-        Labelled rows of each class.
-    n_rows : int
-        Number of rows.
-    n_repaired : int
-        Rows whose degree had to be repaired.
-    mixing : ndarray of shape (p, r) or (r,)
-        T, or its diagonal: the sums are those of Φ̄·T for features Φ̄ as they come.
-    mode : ndarray of shape (r,), optional
-        √d, where H is S itself.
-    """
-
-    gram: Any
-    targets: np.ndarray
-    totals: np.ndarray
-    counts: np.ndarray
+    gram: Any  # H = Φ̄ᵀΦ̄, (r, r); CSR where many landmarks have few rows in common
+    targets: np.ndarray  # B = Φ̄ᵀY, (r, c)
+    totals: np.ndarray  # t = Φ̄ᵀ1, (r,)
+    counts: np.ndarray  # labelled rows of each class, (c,)
     n_rows: int
-    n_repaired: int = 0
+    n_repaired: int = 0  # rows whose degree had to be repaired
+    # T (p, r), or its diagonal (r,): the sums are those of Φ̄·T for features Φ̄ as they come.
     mixing: np.ndarray = field(default_factory=lambda: np.ones(1))
-    mode: np.ndarray | None = None
+    mode: np.ndarray | None = None  # √d, where H is S itself
 
     @cached_property
     def eigen(self) -> tuple[np.ndarray, np.ndarray]:
@@ -64,14 +45,13 @@ class GramSums:
     def mixed(self, mixing: np.ndarray) -> GramSums:
         """The same sums for the features Φ̄·T, where T is a matrix or the diagonal of one."""
         gram = apply_mixing(apply_mixing(self.gram, mixing).T, mixing)
-        return GramSums(
-            _symmetric(gram),
-            apply_mixing(self.targets.T, mixing).T,
-            apply_mixing(self.totals, mixing),
-            self.counts,
-            self.n_rows,
-            self.n_repaired,
-            mixing,
+        gram = (gram + gram.T) / 2.0
+        return replace(
+            self,
+            gram=sparse.csr_array(gram) if sparse.issparse(gram) else gram,  # in sorted rows
+            targets=apply_mixing(self.targets.T, mixing).T,
+            totals=apply_mixing(self.totals, mixing),
+            mixing=mixing,
         )
 
     def mix(self, features: Any) -> Any:
@@ -84,7 +64,7 @@ class GramSums:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays, for a checkpoint."""
-        found = {
+        arrays = {
             "gram": self.gram,
             "targets": self.targets,
             "totals": self.totals,
@@ -92,12 +72,9 @@ class GramSums:
             "mixing": self.mixing,
         }
         if sparse.issparse(self.gram):
-            found |= {
-                "gram": self.gram.data,
-                "gram_columns": self.gram.indices,
-                "gram_starts": self.gram.indptr,
-            }
-        return found
+            gram = self.gram
+            arrays |= {"gram": gram.data, "gram_columns": gram.indices, "gram_starts": gram.indptr}
+        return arrays
 
     @classmethod
     def from_arrays(
@@ -107,8 +84,8 @@ class GramSums:
         gram: Any = arrays["gram"]
         if "gram_columns" in arrays:
             starts = arrays["gram_starts"]
-            rank = len(starts) - 1
-            gram = sparse.csr_array((gram, arrays["gram_columns"], starts), shape=(rank, rank))
+            shape = (len(starts) - 1, len(starts) - 1)
+            gram = sparse.csr_array((gram, arrays["gram_columns"], starts), shape=shape)
         repaired = int(arrays["n_repaired"])
         targets, totals = arrays["targets"], arrays["totals"]
         return cls(gram, targets, totals, counts, n_rows, repaired, arrays["mixing"])
@@ -121,9 +98,3 @@ def apply_mixing(features: Any, mixing: np.ndarray) -> Any:
         scaled.data *= mixing[scaled.indices]
         return scaled
     return features * mixing if mixing.ndim == 1 else features @ mixing
-
-
-def _symmetric(gram: Any) -> Any:
-    """Mean of a matrix and its transpose, in sorted rows where it is sparse."""
-    mean = (gram + gram.T) / 2.0
-    return sparse.csr_array(mean) if sparse.issparse(mean) else mean

@@ -33,13 +33,7 @@ DENSE_WIDTH = 8192
 class RowEntries:
     """A matrix (b × k) of which each row has s entries, in different columns.
 
-    Parameters
-    ----------
-    columns : torch tensor of shape (b, s)
-        Integers.
-    weights : torch tensor of shape (b, s)
-    width : int
-        k.
+    ``columns`` and ``weights`` are tensors (b, s).
     """
 
     def __init__(self, columns: Any, weights: Any, width: int) -> None:
@@ -229,13 +223,7 @@ def device_tensor(array: Any) -> Any | None:
 
 
 def on_host(array: Any, name: str) -> Any:
-    """Make a torch tensor on the processor a NumPy array; leave other objects alone.
-
-    Raises
-    ------
-    InputError
-        When the numbers are on a GPU or in a sparse tensor: it says what to call.
-    """
+    """Make a torch tensor on the processor a NumPy array; leave other objects alone."""
     if is_torch(array) and hasattr(array, "detach"):
         if str(array.layout) != "torch.strided":
             raise InputError(

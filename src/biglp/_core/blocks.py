@@ -105,22 +105,6 @@ def rows_per_block(
 
     The answer depends on the shape of the problem and the budget only, never on the number of
     workers, so that sums over blocks have the same bits however many workers there are.
-
-    Parameters
-    ----------
-    bytes_per_row : int
-        Bytes of working memory one row needs while its block is being worked on.
-    budget : int
-        Bytes that may be in use at once.
-    device : str
-        Where the arithmetic runs.
-    target : int, optional
-        Working set of a block on a processor, where it is not the usual one.
-
-    Raises
-    ------
-    MemoryBudgetError
-        When not even the smallest block fits the budget.
     """
     smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * bytes_per_row
     if smallest > budget:

@@ -40,14 +40,7 @@ Reader = Callable[[int, int], np.ndarray]
 
 
 def upload(read: Reader, out: Any) -> None:
-    """Fill a tensor with rows.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(start, stop)`` returns rows, counted from the tensor's first, in its type.
-    out : torch tensor of shape (b, m)
-    """
+    """Fill a tensor (b, m) with the rows that ``read(start, stop)`` gives."""
     pieces = _pieces(out)
     if out.device.type != "cuda":
         for start, stop in pieces:
@@ -100,13 +93,7 @@ def _arrive(piece: tuple[int, Any, Any], out: np.ndarray) -> None:
 
 
 class Buffers:
-    """Two page-locked buffers, and a stream that copies between them and a tensor.
-
-    Parameters
-    ----------
-    tensor : torch tensor on a card
-        It may be in use until what was asked of the card before is done.
-    """
+    """Two page-locked buffers, and a stream that copies between them and a tensor."""
 
     def __init__(self, tensor: Any) -> None:
         torch = sys.modules["torch"]
@@ -173,21 +160,11 @@ card takes some seconds, in which a few cores do as much; a guess, not measured.
 
 @dataclass(frozen=True)
 class Device:
-    """Where the arithmetic runs, as it was asked for.
-
-    Attributes
-    ----------
-    device : str
-        "cpu", "auto", or a device of torch.
-    gpu_memory : int or None
-        Bytes of a card's memory that may be taken; None: a share of what is free.
-    precision : {"float32", "tf32"}
-        Digits of products on a card.
-    """
+    """Where the arithmetic runs, as it was asked for."""
 
     device: str = "cpu"
-    gpu_memory: int | None = None
-    precision: str = "float32"
+    gpu_memory: int | None = None  # bytes of a card that may be taken; None: a share of the free
+    precision: str = "float32"  # or "tf32": digits of products on a card
 
     @classmethod
     def of(cls, device: Any, gpu_memory: Any = "auto", precision: Any = "float32") -> Device:
@@ -219,16 +196,8 @@ class Device:
 def chosen_device(device: str, rows_on: str, work: float, number: int = 0) -> str:
     """The device for some rows: that where they are, or the one that was asked for.
 
-    Parameters
-    ----------
-    device : str
-        What was asked for, checked.
-    rows_on : str
-        Where the rows are.
-    work : float
-        Rows × features × landmarks; 0 where a card cannot be used, as with sparse rows.
-    number : int
-        Of this process among those on the machine, each of which takes the next card.
+    ``work`` is rows × features × landmarks, 0 where a card cannot be used; ``number`` that of this
+    process among those on the machine, each of which takes the next card.
     """
     if rows_on != "cpu":
         if device in ("auto", rows_on, rows_on.partition(":")[0]):
@@ -261,13 +230,7 @@ def is_card_full(error: BaseException) -> bool:
 
 
 class Stopwatch:
-    """How long the steps of a fit take.
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-        By step.
-    """
+    """How long the steps of a fit take."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -35,29 +35,14 @@ TREE_STEP = 0.8e-9
 
 @dataclass(frozen=True)
 class Effort:
-    """What a fit may spend.
+    """What a fit may spend."""
 
-    Attributes
-    ----------
-    fine : int
-        Landmarks up to which every other row of few is one.
-    landmarks : (int, int)
-        Fewest landmarks of very many rows, and most of all.
-    landmark_pairs : int
-        Comparisons of all rows with landmarks, above which these become fewer.
-    voter_pairs : int
-        Comparisons of all rows with labelled rows that vote, above which these become fewer.
-    trees : int
-    worth : float
-        What a member's weight must be to be worth its time, in units of ``Member.worth``.
-    """
-
-    fine: int
-    landmarks: tuple[int, int]
-    landmark_pairs: int
-    voter_pairs: int
+    fine: int  # landmarks up to which every other row of few is one
+    landmarks: tuple[int, int]  # fewest of very many rows, and most of all
+    landmark_pairs: int  # comparisons of all rows with landmarks, above which these become fewer
+    voter_pairs: int  # the same with labelled rows that vote
     trees: int
-    worth: float
+    worth: float  # what a member's weight must be to be worth its time, in units of Member.worth
 
     def landmarks_for(self, n_rows: int) -> int:
         """Landmarks of an anchor graph: a share of few rows, as many as are affordable of many."""
@@ -113,17 +98,8 @@ def pair_seconds(n_features: int) -> float:
 def left_out(
     what: str, taken: int, of: int, seconds: float, points: float | None
 ) -> dict[str, str | int | float | None]:
-    """A line of ``report_["left_out"]``.
-
-    Parameters
-    ----------
-    what : str
-    taken, of : int
-        How many were taken, and how many a larger effort would take.
-    seconds : float
-        What the others would have cost.
-    points : float or None
-        Points of accuracy that they would have brought, about; None: unknown.
+    """A line of ``report_["left_out"]``: ``taken`` of so many, what the others would have cost, and
+    about how many points of accuracy they would have brought.
     """
     return {
         "what": what,

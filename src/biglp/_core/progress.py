@@ -40,18 +40,7 @@ ALMOST = 0.99
 
 
 class WholeRun:
-    """Follows the steps of a run.
-
-    Parameters
-    ----------
-    clock : callable
-        Seconds.
-
-    Attributes
-    ----------
-    known : bool
-        Whether it is known what the run will do; what is said of it is that of the step otherwise.
-    """
+    """Follows the steps of a run."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -63,7 +52,8 @@ class WholeRun:
         self._total = self._done = 0
         self._repeated = False
         self._share = 0.0
-        self._ended = self.known = False
+        self._ended = False
+        self.known = False  # what the run will do; it is said of the step otherwise
 
     def expect(self, seconds: Mapping[str, float]) -> None:
         """Say which steps are to come, in their order, and guess how long they take.
@@ -224,13 +214,6 @@ class StepLines(Progress):
     """One line a step, when it has ended; the sweeps of an iteration are one step.
 
     Subclasses say where lines go, and whether a step says how far it is in between.
-
-    Attributes
-    ----------
-    course : WholeRun
-        How far the whole run is.
-    latest : LineTask or None
-        The sweep that began last.
     """
 
     live = False
@@ -405,13 +388,7 @@ class Step:
 
 
 class StepClock(Progress):
-    """Passes progress on and keeps the time of each sweep.
-
-    Parameters
-    ----------
-    inner : Progress, optional
-        Draws the progress.
-    """
+    """Passes progress on and keeps the time of each sweep."""
 
     def __init__(self, inner: Progress | None = None) -> None:
         self.inner = inner or Progress()

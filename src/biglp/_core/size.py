@@ -25,45 +25,21 @@ TORCH = MappingProxyType({"torch": 140 << 20})
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a problem.
-
-    Attributes
-    ----------
-    n_rows, n_features, n_classes, n_labelled : int
-        For regression, a class is a column of sums.
-    values : float
-        Numbers that are stored for a row; fewer than features where rows are sparse.
-    dtype : numpy.dtype
-        Type of the arithmetic.
-    decoding : int
-        Bytes that decoding a table or text takes, before the first sweep.
-    part_bytes : int
-        Bytes that a thread holds of the input beside its block.
-    n_machines : int
-        Machines that share out what is kept of the rows between sweeps.
-    directions : int
-        Features that sparse rows are projected on, or that rows become if these are more; else 0.
-    effort : str
-        What is spent on them.
-    gpu_row : int
-        Bytes that a prepared row takes of a GPU if it stays there; 0 where it is there anyway.
-    rank : int
-        Features of the graph; 0 where the rows are a graph themselves.
-    """
+    """The size of a problem."""
 
     n_rows: int
     n_features: int
-    n_classes: int
+    n_classes: int  # for regression, columns of sums
     n_labelled: int
-    values: float
-    dtype: np.dtype[Any]
-    decoding: int = 0
-    part_bytes: int = 0
-    n_machines: int = 1
-    directions: int = 0
+    values: float  # numbers stored for a row; fewer than features where rows are sparse
+    dtype: np.dtype[Any]  # of the arithmetic
+    decoding: int = 0  # bytes that decoding a table or text takes, before the first sweep
+    part_bytes: int = 0  # bytes that a thread holds of the input beside its block
+    n_machines: int = 1  # that share out what is kept of the rows between sweeps
+    directions: int = 0  # features that rows are projected on, if they are; else 0
     effort: str = DEFAULT_EFFORT
-    gpu_row: int = 0
-    rank: int = 0
+    gpu_row: int = 0  # bytes of a prepared row that stays on a GPU; 0 where it is there anyway
+    rank: int = 0  # features of the graph; 0 where the rows are a graph themselves
 
     @property
     def width(self) -> int:
@@ -82,58 +58,24 @@ class Size:
 
 
 class Cost(NamedTuple):
-    """What a part of a fit takes: memory in bytes, and time in seconds.
+    """What a part of a fit takes: memory in bytes, and time in seconds."""
 
-    Attributes
-    ----------
-    libraries : mapping of str to int
-        What it loads, by name: several parts may load the same, which is there once.
-    opening : int
-        Held before the first sweep only.
-    fitting : int
-        Held while it learns from samples of the rows.
-    fixed : int
-        Held from the sums on: these, and what is computed from them.
-    answers : int
-        Answers that stay in memory; several processes hold them more than once on their way.
-    row : int
-        Working memory of a row while its block is worked on. The cut into blocks follows from it.
-    read_row : float
-        What a row takes while it is read and prepared, which the cut leaves out: it is over when
-        the features are made.
-    block : int
-        Working memory of a block, however many rows it has.
-    sums, sums_row : int
-        Sums of a block at most, and what a row adds to them where they are sparse; 0 where a block
-        has all of ``sums``.
-    target : int
-        Working set of a block at which sweeps are quickest; 0: the usual one.
-    stored_row : int
-        Features of a row that wait between two sweeps.
-    gpu : int
-        What a GPU holds, however many rows a block has.
-    seconds : mapping of str to float
-        Guesses of what it adds to each step, by the names that progress has for them. They are of
-        one core at 2.8 GHz; what counts is how they compare, and how they grow with the size.
-    seconds_row : float
-        Making the features of a row: in every sweep, or in the first where they are stored.
-    """
-
-    libraries: Mapping[str, int] = MappingProxyType({})
-    opening: int = 0
-    fitting: int = 0
-    fixed: int = 0
-    answers: int = 0
-    row: int = 0
-    read_row: float = 0.0
-    block: int = 0
-    sums: int = 0
-    sums_row: int = 0
-    target: int = 0
-    stored_row: int = 0
-    gpu: int = 0
+    libraries: Mapping[str, int] = MappingProxyType({})  # by name: what several load is there once
+    opening: int = 0  # held before the first sweep only
+    fitting: int = 0  # held while it learns from samples of the rows
+    fixed: int = 0  # held from the sums on
+    answers: int = 0  # that stay in memory; several processes hold them more than once on the way
+    row: int = 0  # working memory while its block is worked on; the cut into blocks follows from it
+    read_row: float = 0.0  # while it is read; the cut leaves it out, being over before the features
+    block: int = 0  # working memory of a block, however many rows it has
+    sums: int = 0  # of a block at most …
+    sums_row: int = 0  # … and what a row adds where they are sparse; 0 where a block has them all
+    target: int = 0  # working set of a block at which sweeps are quickest; 0: the usual one
+    stored_row: int = 0  # features of a row that wait between two sweeps
+    gpu: int = 0  # what a GPU holds, however many rows a block has
+    # Guesses by step, of one core at 2.8 GHz: what counts is how they compare, and how they grow.
     seconds: Mapping[str, float] = MappingProxyType({})
-    seconds_row: float = 0.0
+    seconds_row: float = 0.0  # features of a row: in each sweep, or in the first where it is stored
 
 
 HasCost = Callable[[Size], Cost]

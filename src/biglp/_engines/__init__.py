@@ -1,6 +1,7 @@
 """Engines: how blocks of rows are worked on. :func:`make_engine` makes one of them.
 
-A new engine is one file with a subclass of :class:`~biglp._engines.base.Engine`, and one line here.
+A new engine is one file with a subclass of :class:`~biglp._engines.base.Engine`, and one line here
+or, in another package, an entry point of the group ``biglp.engines``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._core.registry import Registry
 from biglp._engines.base import Engine
-from biglp._engines.local import SerialEngine, ThreadEngine
+from biglp._engines.local import LocalEngine, SerialEngine, ThreadEngine
 from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",
     "Engine",
+    "LocalEngine",
     "SerialEngine",
     "ThreadEngine",
     "end_by_signal",
@@ -37,13 +39,8 @@ ENGINES: Registry[type[Engine]] = Registry(
 def make_engine(engine: Any, threads: int | None = None) -> Engine:
     """Turn the ``engine`` parameter into an engine; close it unless it was one already.
 
-    Parameters
-    ----------
-    engine : str, Engine, mpi4py communicator or distributed.Client
-        "serial", "threads", "mpi", "dask" (a cluster of this machine's cores), the address of a
-        Dask scheduler ("dask://host:port" or "tcp://host:port"), or something that exists already.
-    threads : int, optional
-        Blocks to work on at once in each process, for engines that let it be chosen.
+    It may be a name, the address of a Dask scheduler ("dask://host:port"), a client of
+    distributed, an mpi4py communicator, or an engine.
     """
     if isinstance(engine, Engine):
         if threads is not None:
@@ -52,6 +49,11 @@ def make_engine(engine: Any, threads: int | None = None) -> Engine:
                 "or give the number of threads when you make the engine."
             )
         return engine
+    if not isinstance(engine, str) or engine not in ENGINES:
+        from importlib.metadata import entry_points  # slow to load, and reads files
+
+        for entry in entry_points(group="biglp.engines"):
+            ENGINES.setdefault(entry.name, entry.value)  # type: ignore[arg-type]
     if isinstance(engine, str) and engine in ENGINES:
         return ENGINES[engine].make(threads=threads)
     for name in ENGINES:

@@ -45,44 +45,22 @@ FEWEST_RUNS = 64
 class Engine(AbstractContextManager["Engine"], ABC):
     """Works on blocks of rows, in this process or in several.
 
-    A new engine is a subclass in a file of its own and one line in ``biglp._engines.ENGINES``.
-
-    Attributes
-    ----------
-    progress : Progress
-        Told how far a sweep is.
-    is_root : bool
-        Whether this process is the one that prints and publishes.
-    shares_memory : bool
-        Whether block functions can write into this process's arrays.
-    n_threads : int
-        Blocks that one process can work on at once.
-    most_at_once : int
-        Blocks that it may work on at once: see :meth:`limit_threads`.
-    n_machines : int
-        Machines that are sure to share the work, each with its own memory.
-    n_sharing : int
-        Largest number of this engine's processes that share one machine and so its memory.
-    keeps_shares : bool
-        Whether each of these processes is sure to keep something of its own share of rows only.
-    local_number : int
-        Number of this process among those on its machine: each takes the next GPU.
-    library_bytes : int
-        Memory that the engine's own libraries add to a process.
-    also_accepted : tuple of str
-        What ``engine=`` may be besides the engine's name, in words for an error message.
+    A new engine is a subclass in a file of its own, and one line in ``biglp._engines.ENGINES`` or,
+    in another package, an entry point of the group ``biglp.engines``.
     """
 
-    progress: Progress = Progress()
-    is_root: bool = True
-    shares_memory: bool = False
-    n_threads: int = 1
-    most_at_once: int = sys.maxsize
-    n_machines: int = 1
-    n_sharing: int = 1
-    local_number: int = 0
+    progress: Progress = Progress()  # told how far a sweep is
+    is_root: bool = True  # this process prints and publishes
+    shares_memory: bool = False  # block functions can write into this process's arrays
+    n_threads: int = 1  # blocks that one process can work on at once …
+    most_at_once: int = sys.maxsize  # … and may: see limit_threads
+    n_machines: int = 1  # that are sure to share the work, each with its own memory
+    n_sharing: int = 1  # most of this engine's processes that share one machine and its memory
+    local_number: int = 0  # of this process among those on its machine: each takes the next GPU
+    # Each process is sure to keep something of its own share of rows only.
     keeps_shares: ClassVar[bool] = False
-    library_bytes: ClassVar[int] = 0
+    library_bytes: ClassVar[int] = 0  # that the engine's own libraries add to a process
+    # What engine= may be besides the engine's name, in words for an error message.
     also_accepted: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -91,6 +69,11 @@ class Engine(AbstractContextManager["Engine"], ABC):
         torch = sys.modules.get("torch")
         cards = torch.cuda.device_count() if torch is not None and self.n_sharing > 1 else 1
         return -(-self.n_sharing // max(cards, 1))
+
+    @classmethod
+    def speaks_to_user(cls) -> bool:
+        """Whether this process is the one that prints; asked before there is an engine, too."""
+        return True
 
     @classmethod
     def accepts(cls, value: object) -> bool:
@@ -102,15 +85,7 @@ class Engine(AbstractContextManager["Engine"], ABC):
 
     @classmethod
     def make(cls, value: Any = None, threads: int | None = None) -> Engine:
-        """Make an engine.
-
-        Parameters
-        ----------
-        value : object, optional
-            Something that :meth:`accepts` said yes to; None when the engine was asked for by name.
-        threads : int, optional
-            Blocks to work on at once in each process.
-        """
+        """Make an engine."""
         if threads is not None:
             raise ParameterError(
                 f"threads={threads} cannot be set for {cls.__name__}; leave it out, or choose the "

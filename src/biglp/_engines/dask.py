@@ -152,10 +152,15 @@ class PlanState:
             count = min(len(runs), n_threads * self.batches_per_thread)
             for i in range(count):
                 part = runs[i * len(runs) // count : (i + 1) * len(runs) // count]
+                pieces = [
+                    [
+                        Piece(b.index, b.start, b.stop, self.last_sweeps.get(b.index, NEVER))
+                        for b in run.blocks
+                    ]
+                    for run in part
+                ]
                 numbers = [run.number for run in part]
-                pieces = [[self._piece(block) for block in run.blocks] for run in part]
-                batch = Batch(len(batches), sweep, numbers, pieces)
-                batches.append((owner, batch))
+                batches.append((owner, Batch(len(batches), sweep, numbers, pieces)))
         return batches
 
     def remember(self, batches: list[Batch], outcomes: list[Outcome], seconds: float) -> None:
@@ -169,10 +174,6 @@ class PlanState:
         # worker and can be shared out again when they are cut.
         self.batches_per_thread = int(min(max(seconds / _SECONDS_PER_BATCH, 1), _MOST_BATCHES))
 
-    def _piece(self, block: Block) -> Piece:
-        last_sweep = self.last_sweeps.get(block.index, NEVER)
-        return Piece(block.index, block.start, block.stop, last_sweep)
-
 
 # --------------------------------------------------------------------------------------------------
 
@@ -184,16 +185,7 @@ _FAN_IN = 8
 
 
 class DaskEngine(Engine):
-    """Workers of a Dask cluster.
-
-    Parameters
-    ----------
-    scheduler : str or distributed.Client, optional
-        Address of a scheduler ("dask://host:port", "tcp://host:port") or a client that is connected
-        already; by default a cluster of worker processes on this machine.
-    n_workers, n_threads : int, optional
-        Worker processes of that cluster (one per core) and threads of each (one).
-    """
+    """Workers of a Dask cluster."""
 
     library_bytes = 24 << 20  # measured with distributed 2026.8: 22 MB in a worker or client
     also_accepted = ("'dask://host:port'", "a distributed.Client")
@@ -336,13 +328,14 @@ class DaskEngine(Engine):
                 if alone_since and time.monotonic() - alone_since > WORKER_SECONDS:
                     self.client.cancel(futures)
                     raise _no_workers(self.client) from None
-                if again and not alone_since and self._forgotten(waiting):
-                    lost = [place for place, future in enumerate(futures) if future in waiting]
-                    for place in lost:
-                        n_rows = weights.pop(futures[place])
-                        futures[place] = again[place]()
-                        weights[futures[place]] = n_rows
-                    waiting, again = {futures[place] for place in lost}, ()
+                taken = {key for keys in self.client.processing().values() for key in keys}
+                if again and not alone_since and not any(one.key in taken for one in waiting):
+                    lost = [index for index, future in enumerate(futures) if future in waiting]
+                    for index in lost:
+                        n_rows = weights.pop(futures[index])
+                        futures[index] = again[index]()
+                        weights[futures[index]] = n_rows
+                    waiting, again = {futures[index] for index in lost}, ()
                 continue
             for future in done:
                 if future.status == "error":
@@ -350,11 +343,6 @@ class DaskEngine(Engine):
                     raise future.exception()
                 if task is not None:
                     task.advance(weights[future])
-
-    def _forgotten(self, waiting: set[Any]) -> bool:
-        """Whether no worker has any of these tasks."""
-        taken = {key for keys in self.client.processing().values() for key in keys}
-        return not any(future.key in taken for future in waiting)
 
     def _submit(self, label: str, function: Callable[..., Any], *args: Any, **where: Any) -> Any:
         with warnings.catch_warnings():

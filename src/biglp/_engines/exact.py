@@ -48,15 +48,7 @@ TILE = 1 << 14  # numbers worked on at a time: the temporaries stay in the cache
 
 
 class Slices:
-    """Exact sum of flat arrays of one size.
-
-    Attributes
-    ----------
-    units : ndarray of shape (size,)
-        Unit of the highest slice in each place.
-    slices : ndarray of shape (3, size)
-        Sums of the slices, highest first.
-    """
+    """Exact sum of flat arrays of one size."""
 
     def __init__(self, size: int) -> None:
         self.units = np.full(size, _LOWEST_UNIT)
@@ -229,21 +221,11 @@ class Layout(NamedTuple):
 
 @dataclass
 class ExactSum:
-    """Exact sum of tuples of arrays (float64, dense or sparse).
+    """Exact sum of tuples of arrays (float64, dense or sparse)."""
 
-    Attributes
-    ----------
-    layout : tuple of Layout, or None
-        What a tuple looks like; None until the first one has been added.
-    dense : Slices
-        All arrays that are added as dense ones, end to end.
-    keyed : dict of int to KeyedSlices
-        The others by their place in the tuple.
-    """
-
-    layout: tuple[Layout, ...] | None = None
-    dense: Slices = field(default_factory=lambda: Slices(0))
-    keyed: dict[int, KeyedSlices] = field(default_factory=dict)
+    layout: tuple[Layout, ...] | None = None  # None until the first tuple has been added
+    dense: Slices = field(default_factory=lambda: Slices(0))  # all dense arrays, end to end
+    keyed: dict[int, KeyedSlices] = field(default_factory=dict)  # the others, by position
     _firsts: list[int] = field(default_factory=list)  # where each array begins in ``dense``
 
     def begin(self, layout: tuple[Layout, ...]) -> None:

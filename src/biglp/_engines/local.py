@@ -44,7 +44,8 @@ class LocalEngine(Engine):
         results = self.results(partial(sum_run, func=func), runs)
         with self.progress.task(label, n_rows) as task, closing(results):
             for run, part in zip(runs, results, strict=True):
-                if len(runs) == 1 and all_finite(part):
+                arrays = (array.data if sparse.issparse(array) else array for array in part)
+                if len(runs) == 1 and all(bool(np.isfinite(array).all()) for array in arrays):
                     return part  # exact as it is
                 total.add(part)
                 task.advance(run.n_rows)
@@ -75,13 +76,7 @@ class SerialEngine(LocalEngine):
 
 
 class ThreadEngine(LocalEngine):
-    """Several blocks at once in threads.
-
-    Parameters
-    ----------
-    n_workers : int, optional
-        Number of threads; by default one per core this process may use.
-    """
+    """Several blocks at once in threads."""
 
     def __init__(self, n_workers: int | None = None) -> None:
         if n_workers is not None and n_workers < 1:
@@ -112,9 +107,3 @@ class ThreadEngine(LocalEngine):
             finally:
                 for future in waiting:  # after an error the rest is not worth starting
                     future.cancel()
-
-
-def all_finite(arrays: tuple[Any, ...]) -> bool:
-    """Whether arrays and sparse matrices hold finite numbers only."""
-    entries = (array.data if sparse.issparse(array) else array for array in arrays)
-    return all(bool(np.isfinite(part).all()) for part in entries)

@@ -4,8 +4,7 @@ A sum costs each rank two collective calls whatever the number of rows: the high
 number (1 byte), then its three slices (24 bytes); see :mod:`biglp._engines.exact`. Both are plain
 MPI maxima and sums, exact in any order, so MPI may reduce as it likes and the bits stay the same.
 
-Before that the ranks agree that all went well (see :mod:`.agreement`); when one rank
-fails, its error is raised on every rank.
+Before that the ranks agree that all went well; when one fails, its error is raised on every rank.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ class Watch:
         conclusion = None
         if self._comm.rank == 0:
             self._take(0, report)
-            poll(self._all_reported)
+            poll(lambda: self._receive() == self._comm.size)
             conclusion = _compare([self._reports[rank] for rank in range(self._comm.size)])
         else:
             report.rows_done = self._unsent
@@ -120,15 +119,13 @@ class Watch:
         self._mpi.Request.Waitall(self._requests)
         return conclusion
 
-    def _all_reported(self) -> bool:
-        self._receive()
-        return len(self._reports) == self._comm.size
-
-    def _receive(self) -> None:
+    def _receive(self) -> int:
+        """Take what has arrived; return how many ranks have reported."""
         status = self._mpi.Status()
         while self._comm.iprobe(source=self._mpi.ANY_SOURCE, tag=_REPORT, status=status):
             sender = status.Get_source()
             self._take(sender, self._comm.recv(source=sender, tag=_REPORT))
+        return len(self._reports)
 
     def _take(self, sender: int, message: Report | int) -> None:
         if isinstance(message, int):
@@ -197,21 +194,7 @@ def pack(error: Exception) -> tuple[Exception, str]:
 
 
 class MpiEngine(Engine):
-    """Ranks of an MPI job, each with its own threads.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator, optional
-        The ranks that work together; by default all of the job. Every one of them must make the
-        same calls with the same rows and parameters.
-    n_threads : int, optional
-        Threads of this rank; by default the cores of the node over the ranks on it.
-
-    Attributes
-    ----------
-    bytes_sent : Counter
-        Bytes this rank has handed to MPI, by sweep; the small reports are under "agreement".
-    """
+    """Ranks of an MPI job, each with its own threads."""
 
     keeps_shares = True
     library_bytes = 10 << 20  # measured with mpi4py 4.1 and MPICH 5: 8 to 9 MB on 1 to 4 ranks
@@ -227,12 +210,25 @@ class MpiEngine(Engine):
         self.rank, self.n_ranks = self._comm.Get_rank(), self._comm.Get_size()
         self.is_root = speaks_to_user()
         self._progress = Progress()
-        share_of_cores = self._look_at_nodes()
-        self._threads = ThreadEngine(n_threads or share_of_cores)
+        # Machines, the ranks on each, and this rank's share of its machine's cores.
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        node = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+        same_cores = node.allgather(cores).count(cores)  # pinned ranks have cores of their own
+        sizes = self._comm.allgather((node.Get_rank(), node.Get_size()))
+        self.local_number = node.Get_rank()
+        node.Free()
+        self.n_machines = sum(rank == 0 for rank, _ in sizes)
+        self.n_sharing = max(size for _, size in sizes)
+        self._threads = ThreadEngine(n_threads or max(1, available_cores() // same_cores))
         self.n_threads = self._threads.n_threads
         self.bytes_sent: Counter[str] = Counter()
         self._fingerprints: dict[str, str] = {}  # of plans
         self._agreed: set[str] = set()  # plans that all ranks see in the same way
+
+    @classmethod
+    def speaks_to_user(cls) -> bool:
+        """Whether this is the first rank, by the launcher's numbers where there is no engine."""
+        return speaks_to_user()
 
     @classmethod
     def accepts(cls, value: object) -> bool:
@@ -276,7 +272,8 @@ class MpiEngine(Engine):
             total.begin(layout)
             self._reduce(total.dense, label)
             for keyed in total.keyed.values():
-                keyed.widen(*self._gather(keyed.keys, label))
+                self.bytes_sent[label] += keyed.keys.nbytes
+                keyed.widen(*self._comm.allgather(keyed.keys))
                 self._reduce(keyed.sum, label)
         return total.result()
 
@@ -369,18 +366,6 @@ class MpiEngine(Engine):
             raise self._unpack(end.failure, end.rank, end.host, own)
         return end.result
 
-    def _look_at_nodes(self) -> int:
-        """Count machines and the ranks on them; return this rank's share of its machine's cores."""
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        node = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
-        same_cores = node.allgather(cores).count(cores)  # pinned ranks have cores of their own
-        sizes = self._comm.allgather((node.Get_rank(), node.Get_size()))
-        self.local_number = node.Get_rank()
-        node.Free()
-        self.n_machines = sum(rank == 0 for rank, _ in sizes)
-        self.n_sharing = max(size for _, size in sizes)
-        return max(1, available_cores() // same_cores)
-
     def _reduce(self, total: Slices, label: str) -> None:
         """Add the sums of all ranks, exactly, on every rank."""
         if self.n_ranks == 1:
@@ -391,10 +376,6 @@ class MpiEngine(Engine):
         self._comm.Allreduce(self._mpi.IN_PLACE, total.slices, op=self._mpi.SUM)
         self.bytes_sent[label] += levels.nbytes + total.slices.nbytes
 
-    def _gather(self, keys: np.ndarray, label: str) -> list[np.ndarray]:
-        self.bytes_sent[label] += keys.nbytes
-        return list(self._comm.allgather(keys))
-
     def _identify(self, blocks: Sequence[Block], report: Report) -> None:
         """Put into the report what this rank sees: all ranks must see the same."""
         if not blocks:
@@ -402,7 +383,13 @@ class MpiEngine(Engine):
         source, plan = blocks[0].source, blocks[0].plan
         token = plan.token if plan else ""
         if token not in self._fingerprints:
-            self._fingerprints[token] = _fingerprint(source)
+            # Three rows, not path and time, which may differ between nodes that have a copy each.
+            digest = hashlib.blake2b(digest_size=16)
+            for start in (0, source.n_rows // 2, source.n_rows - 1):
+                row = to_numpy(source.read(start, start + 1))
+                row = np.asarray(row.toarray() if sparse.issparse(row) else row)
+                digest.update(f"{row.dtype}{row.shape}".encode() + row.tobytes())
+            self._fingerprints[token] = digest.hexdigest()
         report.name = str(getattr(source, "name", type(source).__name__))
         n_rows = sum(block.n_rows for block in blocks)
         report.rows = f"{n_rows:,} of {source.n_rows:,} rows in {len(blocks):,} blocks"
@@ -417,16 +404,3 @@ class MpiEngine(Engine):
             note = f"This happened on rank {rank} of {self.n_ranks} ({host}).\n{text}"
             error.add_note(note.strip())
         return error
-
-
-def _fingerprint(source: Any) -> str:
-    """Digest of three rows of a source.
-
-    Not of its path and time, which may differ between nodes that have a copy each.
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    for start in (0, source.n_rows // 2, source.n_rows - 1):
-        row = to_numpy(source.read(start, start + 1))
-        row = np.asarray(row.toarray() if sparse.issparse(row) else row)
-        digest.update(f"{row.dtype}{row.shape}".encode() + row.tobytes())
-    return digest.hexdigest()

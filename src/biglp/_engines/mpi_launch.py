@@ -109,11 +109,6 @@ def end_together(say: Callable[[], None]) -> None:
 
     When all ranks are ending, rank 0 says why and every process may exit as usual. When this one is
     the only one, it says why and stops the job, because the others would wait for it for ever.
-
-    Parameters
-    ----------
-    say : callable
-        Prints the message.
     """
     if speaks_to_user():
         say()

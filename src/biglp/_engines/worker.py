@@ -45,20 +45,12 @@ class Piece(NamedTuple):
 
 @dataclass
 class Sweep:
-    """What all batches of one sweep have in common.
-
-    Attributes
-    ----------
-    adds : bool
-        Whether results are added up, or collected.
-    most_at_once : int
-        Batches that one worker process may work on at once.
-    """
+    """What all batches of one sweep have in common."""
 
     number: int
     plan: Cut
-    adds: bool
-    most_at_once: int
+    adds: bool  # or results are collected
+    most_at_once: int  # batches in one worker process
     version: str = __version__
 
 
@@ -124,42 +116,26 @@ _batch_ended = threading.Condition()
 _n_at_work = 0  # batches, in this process
 
 
-@contextmanager
-def _at_most(most_at_once: int) -> Iterator[None]:
-    """Wait until fewer batches are at work in this process: they share its memory."""
-    # Not a semaphore of threading: sweeps of several clients may allow different numbers.
-    global _n_at_work
-    with _batch_ended:
-        _batch_ended.wait_for(lambda: _n_at_work < most_at_once)
-        _n_at_work += 1
-    try:
-        yield
-    finally:
-        with _batch_ended:
-            _n_at_work -= 1
-            _batch_ended.notify_all()
-
-
 def do_batch(batch: Batch, function: bytes, source: bytes, worker: str) -> Outcome:
     """Work on a batch, on the worker with the address ``worker``."""
+    global _n_at_work
     sweep = batch.sweep
     if sweep.version != __version__:
         raise EngineError(
             f"worker {worker} ({socket.gethostname()}) has biglp {__version__}, but the client has "
             f"{sweep.version}; install the same version everywhere."
         )
-    with _at_most(sweep.most_at_once), freed_is_kept():
-        return _work_on(batch, function, source, worker)
-
-
-def _work_on(batch: Batch, function: bytes, source: bytes, worker: str) -> Outcome:
-    sweep = batch.sweep
-    store = _stores.setdefault(sweep.plan.token, _Store())
-    rows = store.source(source, worker)
-    func: Callable[[Block], Any] = pickle.loads(function)
+    # Batches at work in this process share its memory. Not a semaphore of threading: sweeps of
+    # several clients may allow different numbers.
+    with _batch_ended:
+        _batch_ended.wait_for(lambda: _n_at_work < sweep.most_at_once)
+        _n_at_work += 1
     outcome = Outcome({batch.number: worker})
     try:
-        with one_blas_thread():
+        store = _stores.setdefault(sweep.plan.token, _Store())
+        rows = store.source(source, worker)
+        func: Callable[[Block], Any] = pickle.loads(function)
+        with freed_is_kept(), one_blas_thread(), _explained(worker):
             for pieces in batch.runs:
                 blocks = [
                     Block(rows, *piece[:3], store.memory(piece, sweep.number), sweep.plan)
@@ -169,13 +145,24 @@ def _work_on(batch: Batch, function: bytes, source: bytes, worker: str) -> Outco
                     outcome.total.add(sum_run(Run(0, 1, blocks), func))
                 else:
                     outcome.results += [func(block) for block in blocks]
+    finally:
+        with _batch_ended:
+            _n_at_work -= 1
+            _batch_ended.notify_all()
+    return outcome
+
+
+@contextmanager
+def _explained(worker: str) -> Iterator[None]:
+    """Say on which worker an error happened."""
+    try:
+        yield
     except Exception as error:
         lost_file = isinstance(error, OSError) and not isinstance(error, BigLPError)
         if lost_file or (isinstance(error, BadRowsError) and isinstance(error.__cause__, OSError)):
             raise _unreachable(error, worker) from error
         error.add_note(f"This happened on worker {worker} ({socket.gethostname()}).")
         raise
-    return outcome
 
 
 def merge(outcomes: list[Outcome]) -> Outcome:

@@ -12,7 +12,6 @@ import glob
 import hashlib
 import json
 import re
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +22,6 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
 
 from biglp._core.errors import BadRowsError, BigLPError, OutputError, StoreError
 from biglp._core.memory import available_memory, format_bytes
@@ -38,12 +35,13 @@ from biglp._files.local import (
     temporary_folder,
 )
 from biglp._files.runfolder import COPIES
-from biglp._files.uri import Stamp, StorePath, as_place, is_uri, split_inside, stamps_of
+from biglp._files.uri import Stamp, StorePath, as_place, is_uri, split_inside
 
 # --------------------------------------------------------------------------------------------------
 # One file of a store and its local copy: fetched in parts, several at once, written in order.
 
 
+LOOKS_AT_ONCE = 16
 PARTS_AT_ONCE = 4
 LEAST_BYTES = 8 << 20
 """A file of this size or less is not worth cutting up."""
@@ -74,9 +72,13 @@ class Copy:
             return False
         return known == list(self.stamp) and size == self.stamp.size
 
-    def begun(self) -> int:
-        """Bytes that an interrupted copy has."""
-        return self._partial.stat().st_size if self._partial.exists() else 0
+    def missing(self, most: int) -> Iterator[tuple[Copy, int, int]]:
+        """What an interrupted copy lacks, in parts of ``most`` bytes or fewer, for all readers."""
+        first = self._partial.stat().st_size if self._partial.exists() else 0
+        end = self.stamp.size
+        size = min(most, max(-(-(end - first) // PARTS_AT_ONCE), LEAST_BYTES))
+        for start in range(first, end, size):
+            yield self, start, min(start + size, end)
 
     def write(self, parts: Parts, task: Task) -> str:
         """Write the parts that are wanted, in order; return the MD5 of the whole."""
@@ -86,11 +88,13 @@ class Copy:
             with open(self._partial, "ab") as file:
                 if file.tell():
                     task.advance(file.tell())
-                    _hash_file(self._partial, digest)
+                    with open(self._partial, "rb") as begun:
+                        while piece := begun.read(1 << 22):
+                            digest.update(piece)
                 for data in parts.of(self):
-                    file.write(data.data)
+                    file.write(data)
                     if self.stamp.md5 is not None:
-                        digest.update(data.data)
+                        digest.update(data)
                     task.advance(len(data))
         return digest.hexdigest()
 
@@ -108,59 +112,27 @@ class Copy:
 
 
 class Parts:
-    """Parts of files that are on their way, a few at a time, in the order they are wanted in.
-
-    Parameters
-    ----------
-    pool : ThreadPoolExecutor
-    copies : sequence of Copy
-    size : int
-        Most bytes of a part.
-    """
+    """Parts of files that are on their way, a few at a time, in the order they are wanted in."""
 
     def __init__(self, pool: ThreadPoolExecutor, copies: Sequence[Copy], size: int) -> None:
         self.pool = pool
         self._coming: deque[tuple[Copy, Future[Any]]] = deque()
-        self._waiting = deque(part for copy in copies for part in _cut(copy, size))
-        self._open = threading.local()
+        self._waiting = deque(part for copy in copies for part in copy.missing(size))
 
-    def of(self, copy: Copy) -> Iterator[np.ndarray]:
+    def of(self, copy: Copy) -> Iterator[Any]:
         """Yield the parts of a file, and have the next ones fetched meanwhile."""
         while True:
             while self._waiting and len(self._coming) < PARTS_AT_ONCE:
                 whose, start, stop = self._waiting.popleft()
-                self._coming.append((whose, self.pool.submit(self._fetch, whose, start, stop)))
+                self._coming.append((whose, self.pool.submit(whose.place.read_part, start, stop)))
             if not self._coming or self._coming[0][0] is not copy:
                 return
             yield self._coming.popleft()[1].result()
-
-    def _fetch(self, copy: Copy, start: int, stop: int) -> np.ndarray:
-        """Read a part; each thread has the file open that it read last."""
-        if getattr(self._open, "whose", None) is not copy:
-            self._open.whose, self._open.file = copy, copy.place.reader()
-        return copy.place.read_part(self._open.file, start, stop)
 
     def stop(self) -> None:
         """Fetch nothing more."""
         for _, part in self._coming:
             part.cancel()
-
-
-def _cut(copy: Copy, most: int) -> Iterator[tuple[Copy, int, int]]:
-    """What is missing of a file, in parts of ``most`` bytes or fewer, for all readers alike."""
-    first, end = copy.begun(), copy.stamp.size
-    size = min(most, max(-(-(end - first) // PARTS_AT_ONCE), LEAST_BYTES))
-    for start in range(first, end, size):
-        yield copy, start, min(start + size, end)
-
-
-def _hash_file(path: Path, digest: Any) -> None:
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 22):
-            digest.update(piece)
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 LEAST_PART, MOST_PART = 8 << 20, 128 << 20
@@ -175,17 +147,7 @@ _alive: weakref.WeakSet[Copies] = weakref.WeakSet()
 
 
 class Copies:
-    """A folder of copies.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        A folder that is kept; by default a temporary one, removed with this object.
-    progress : Progress, optional
-        Told how far copying is.
-    memory : int, optional
-        Memory budget, of which parts in flight take an eighth at most.
-    """
+    """A folder of copies."""
 
     def __init__(
         self,
@@ -223,7 +185,8 @@ class Copies:
     def stamps(self, places: Sequence[StorePath]) -> dict[str, Stamp]:
         """Size and tag of files by name, as they were when they were first looked at."""
         new = [place for place in places if str(place) not in self._stamps]
-        self._stamps |= zip(map(str, new), stamps_of(new), strict=True)
+        with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
+            self._stamps |= zip(map(str, new), pool.map(StorePath.stamp, new), strict=True)
         return {str(place): self._stamps[str(place)] for place in places}
 
     def _make(self, copies: Sequence[Copy]) -> None:
@@ -286,13 +249,7 @@ class Copies:
 def copying_to(
     folder: Path | None, progress: Progress | None = None, memory: int | None = None
 ) -> Iterator[Copies]:
-    """Have files of stores copied to one folder; inside another such block that one's is used.
-
-    Parameters
-    ----------
-    folder, progress, memory
-        As for :class:`Copies`.
-    """
+    """Have files of stores copied to one folder; inside another such block that one's is used."""
     known = _current.get()
     if known is not None:
         yield known
@@ -384,13 +341,7 @@ def is_there(place: Any) -> bool:
 
 
 def fitting(pattern: Any) -> list[Any]:
-    """Files that fit a pattern, in order of name.
-
-    Raises
-    ------
-    BadRowsError
-        When there is none.
-    """
+    """Files that fit a pattern, in order of name."""
     if not isinstance(pattern, StorePath):
         found = sorted(glob.glob(str(pattern), recursive=True))
         if not found:
@@ -407,14 +358,17 @@ def fitting(pattern: Any) -> list[Any]:
 
 def as_regex(pattern: str) -> re.Pattern[str]:
     """A pattern as the shell knows it: ``*`` stays within a folder, and means no hidden names."""
-    *folders, name = pattern.split("/")
-    inner = (r"(?:(?!\.)[^/]+/)*" if each == "**" else _one_name(each) + "/" for each in folders)
-    return re.compile("".join(inner) + _one_name(name))
-
-
-def _one_name(pattern: str) -> str:
     words = {"*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*+|\?|\[[^]]+\])", pattern)
-    kept = (part if part[:1] == "[" else words.get(part[:1]) or re.escape(part) for part in parts)
-    hidden = r"(?!\.)" if pattern[:1] in ("*", "?", "[") else ""
-    return hidden + "".join(kept).replace("[!", "[^")
+
+    def one_name(part: str) -> str:
+        pieces = re.split(r"(\*+|\?|\[[^]]+\])", part)
+        text = (
+            piece if piece[:1] == "[" else words.get(piece[:1]) or re.escape(piece)
+            for piece in pieces
+        )
+        hidden = r"(?!\.)" if part[:1] in ("*", "?", "[") else ""
+        return hidden + "".join(text).replace("[!", "[^")
+
+    *folders, name = pattern.split("/")
+    inner = (r"(?:(?!\.)[^/]+/)*" if each == "**" else one_name(each) + "/" for each in folders)
+    return re.compile("".join(inner) + one_name(name))

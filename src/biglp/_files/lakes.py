@@ -35,20 +35,7 @@ def _has_log(place: Any) -> bool:
 
 
 def live_files(place: Any) -> tuple[list[str], str]:
-    """Files of a table that are alive, in order of name, and which version of the table that is.
-
-    Parameters
-    ----------
-    place : Path or StorePath
-        Folder of a table, or a metadata file of an Iceberg table.
-
-    Raises
-    ------
-    BadRowsError
-        When the live rows cannot be read file by file.
-    MissingExtraError
-        When the package that reads the log is not installed.
-    """
+    """Files of a table that are alive, in order of name, and which version of the table that is."""
     delta = not place.name.endswith(METADATA) and _has_log(place)
     kind, read = ("Delta", _delta) if delta else ("Iceberg", _iceberg)
     try:

@@ -199,20 +199,7 @@ def _size_and_time(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str] | StorePath) -> Iterator[IO[bytes]]:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path : path or StorePath
-        Final name. The bytes go to a hidden file beside it, which replaces ``path`` when the
-        ``with`` block ends without an error and is removed when it does not. For a file in a store
-        they go to a temporary file, which is uploaded.
-
-    Raises
-    ------
-    OutputError
-        When the disk is full or the folder cannot be written to.
-    """
+    """Write a file whole or not at all."""
     if isinstance(path, StorePath):
         with tempfile.TemporaryDirectory(prefix="biglp-upload-") as folder:
             local = Path(folder) / path.name
@@ -367,16 +354,6 @@ def remove_held(lock: Path, file: IO[bytes], first: str = "") -> None:
     """Remove the folder of a lock file that this process holds, and let go of it.
 
     The lock goes last: until then no other process can begin to work there.
-
-    Parameters
-    ----------
-    lock : Path
-        The lock file.
-    file : file
-        What :func:`hold` gave.
-    first : str
-        Name of a file that goes before all others: without it, what is left of the folder after
-        this process was killed is taken for rubbish.
     """
     folder = lock.parent
     with suppress(OSError):
@@ -409,7 +386,8 @@ def temporary_folder(owner: object) -> Path:
     remove_abandoned(Path(tempfile.gettempdir()))
     with explained_writing(tempfile.gettempdir()):
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX))
-        lock = _lock_folder(folder)
+        lock = open_handle(folder / IN_USE, os.O_RDWR | os.O_CREAT)
+        lock_handle(lock)  # where there are no locks, the folder is never taken for abandoned
     weakref.finalize(owner, _remove_folder, folder, lock, os.getpid())
     return folder
 
@@ -432,12 +410,6 @@ def remove_abandoned(place: Path) -> None:
             if abandoned:
                 logger.info("removing %s, left behind by a run that was killed", folder)
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lock_folder(folder: Path) -> int:
-    handle = open_handle(folder / IN_USE, os.O_RDWR | os.O_CREAT)
-    lock_handle(handle)  # where there are no locks, the folder is never taken for abandoned
-    return handle
 
 
 def _remove_folder(folder: Path, lock: int, owner: int) -> None:

@@ -49,25 +49,7 @@ class Checkpoint:
 
 
 class RunFolder(Checkpoint):
-    """Keeps finished work in a folder, which one process at a time may use.
-
-    Parameters
-    ----------
-    folder : Path
-        The run folder.
-    identity : mapping
-        What is run, as JSON values: a resumed run must have the same.
-    resume : bool
-        Go on with what is there, if anything is; otherwise start from the beginning.
-    once : callable, optional
-        Does something on one process and returns its result on every one (``Engine.once``): where
-        several processes run the same program, one of them writes.
-
-    Raises
-    ------
-    CheckpointError
-        When what is there belongs to another run, or another process is at work in it.
-    """
+    """Keeps finished work in a folder, which one process at a time may use."""
 
     def __init__(
         self,
@@ -78,7 +60,7 @@ class RunFolder(Checkpoint):
         once: Once | None = None,
     ) -> None:
         self.folder = folder
-        self._once: Once = once or _here_only
+        self._once: Once = once or (lambda action: action())
         self.lock: IO[bytes] | None = None
         try:
             self._once(lambda: self._begin(identity, resume))
@@ -111,7 +93,12 @@ class RunFolder(Checkpoint):
     def step(self, name: str, compute: Callable[[], Arrays]) -> Arrays:
         """Read the step's file, or compute the step and write it."""
         path = self.folder / f"{name}.npz"
-        found = self._once(lambda: _load(path))
+
+        def load(path: Path) -> Arrays:
+            with np.load(path, allow_pickle=False) as stored:
+                return dict(stored)
+
+        found = self._once(lambda: _read(path, load) if path.exists() else None)
         if found is not None:
             return found
         arrays = compute()
@@ -170,21 +157,9 @@ class RunFolder(Checkpoint):
         self.close()
 
 
-def _here_only(action: Callable[[], Any]) -> Any:
-    return action()
-
-
 @dataclass(eq=False)
 class Journal:
-    """Notes which blocks are on disk, a few seconds behind the work.
-
-    Parameters
-    ----------
-    folder : Path
-        Run folder.
-    sync : callable
-        Forces the answers written so far to disk; called before they are noted.
-    """
+    """Notes which blocks are on disk, a few seconds behind the work."""
 
     folder: Path
     sync: Callable[[], None]
@@ -250,15 +225,6 @@ def journal_entries(folder: Path) -> Iterator[tuple[int, Tally]]:
             start, unreached, *counts = line.split()
             pairs = (pair.split(b":") for pair in counts)
             yield int(start), (int(unreached), {int(code): int(count) for code, count in pairs})
-
-
-def _load(path: Path) -> Arrays | None:
-    return _read(path, _arrays_in) if path.exists() else None
-
-
-def _arrays_in(path: Path) -> Arrays:
-    with np.load(path, allow_pickle=False) as stored:
-        return dict(stored)
 
 
 def _read(path: Path, read: Callable[[Path], Any]) -> Any:

@@ -6,79 +6,65 @@ uses, so that most code need not know which of the two it has.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import io
 import logging
 import os
 import re
-import secrets
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from configparser import ConfigParser
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from biglp._core.errors import (
     BadRowsError,
-    MissingExtraError,
-    OutputError,
+    BigLPError,
     ParameterError,
     StoreError,
 )
 
-if TYPE_CHECKING:
-    import numpy as np
-
-
 # --------------------------------------------------------------------------------------------------
-# Files in object stores (``s3://``, ``gs://``, ``hdfs://`` …), reached through ``pyarrow.fs``.
+# Files in object stores (``s3://``, ``gs://``, ``abfs://``), reached through obstore.
 #
-# Every request goes through :func:`retried`: what may pass by itself (a connection that breaks,
-# 503, an answer that is too short) is tried again after a pause, and what stays wrong becomes one
-# message. Credentials are those of the usual environment variables and files; a URI may carry
-# options as in ``s3://bucket/rows.npy?endpoint_override=localhost:9000&scheme=http``.
+# obstore asks again after a pause where that may help (a connection that breaks, 503), and goes on
+# with an answer that broke off. It does not notice an answer that is too short, nor repeat a list
+# that cannot be read: :func:`retried` does. What stays wrong becomes one message. Credentials are
+# those of the usual environment variables and files; a URI may carry options as in
+# ``s3://bucket/rows.npy?endpoint_override=localhost:9000&scheme=http``.
 
 
 logger = logging.getLogger("biglp")
 
-DELAYED_OPEN = 21
-"""pyarrow from which on an S3 store may open a file when it is full, or closed."""
+SCHEMES = ("s3", "gs", "abfs", "abfss", "memory")
 TRIES = 6
 """How often a request is made before it is given up."""
 FIRST_PAUSE = 0.25
 """Seconds before the second try; each pause is twice as long as the one before."""
-CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
-FOR_S3: dict[str, Callable[[str], Any]] = {
-    "region": str,
-    "scheme": str,
-    "endpoint_override": str,
-    "tls_ca_file_path": str,
-    "anonymous": lambda text: text.lower() == "true",
-    "force_virtual_addressing": lambda text: text.lower() == "true",
-    "allow_bucket_creation": lambda text: text.lower() == "true",
-}
-"""Options that an s3:// URI may carry, as pyarrow names them."""
-LASTING = re.compile(
-    r"ACCESS_DENIED|NO_SUCH|INVALID_ACCESS_KEY|SIGNATURE|HTTP status 4(?!08|29)\d\d"
+FOR_S3 = (
+    "region",
+    "scheme",
+    "endpoint_override",
+    "tls_ca_file_path",
+    "anonymous",
+    "force_virtual_addressing",
 )
+"""Options that an s3:// URI may carry."""
+LASTING = re.compile(r"status code: 4(?!08|29)\d\d")
 """Errors that trying again does not change."""
 
 Result = TypeVar("Result")
 
 
 class Stamp(NamedTuple):
-    """What tells one version of a file in a store from another.
-
-    Attributes
-    ----------
-    size : int
-    tag : str
-        The store's ETag, or the time of writing where it has none.
+    """What tells one version of a file in a store from another: its size, and the store's ETag or
+    the time of writing.
     """
 
     size: int
@@ -97,53 +83,99 @@ class ShortAnswerError(OSError):
     """A store sent fewer bytes than it has."""
 
 
-def filesystem(scheme: str, host: str, query: str) -> tuple[Any, str]:
-    """Return pyarrow's file system of a URI, and the path of the URI's first folder in it."""
-    try:
-        return _filesystem(scheme, host, query)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{scheme}://{host} is reached through pyarrow, which cannot do that here ({error}); "
-            "install it with: pip install pyarrow."
-        ) from error
-    except (StoreError, ParameterError):
-        raise
-    except (OSError, ValueError, NotImplementedError) as error:
-        raise ParameterError(
-            f"{scheme}://{host} cannot be used: {one_line(error)}. URIs may begin with s3://, "
-            "gs://, abfs://, hdfs:// or file://, as far as pyarrow was built with them."
-        ) from error
-
-
 @lru_cache(maxsize=32)
-def _filesystem(scheme: str, host: str, query: str) -> tuple[Any, str]:
-    import pyarrow as pa
-    from pyarrow import fs
+def object_store(scheme: str, host: str, query: str) -> Any:
+    """Make obstore's store of a bucket or container."""
+    if scheme not in SCHEMES:
+        raise ParameterError(
+            f"{scheme}://{host} cannot be used: URIs may begin with s3://, gs://, abfs:// or "
+            "file://."
+        )
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store, from_url
 
-    if scheme != "s3":
-        found, root = fs.FileSystem.from_uri(f"{scheme}://{host}/{query and '?'}{query}")
-        return found, root
+    config: Any = dict(parse_qsl(query))
+    pauses = {"init_backoff": timedelta(seconds=FIRST_PAUSE), "base": 2}
+    retries: Any = {"max_retries": TRIES - 1, "backoff": pauses}
+    # A large part may take minutes; a connection on which nothing comes is given up.
+    client: Any = {"connect_timeout": "5s", "read_timeout": "30s", "timeout": "1h"}
+    try:
+        if scheme == "memory":
+            return from_url("memory:///")
+        if scheme != "s3":
+            return from_url(
+                f"{scheme}://{host}", config=config, client_options=client, retry_config=retries
+            )
+        config = _s3_config(host, query, client)
+        return S3Store(host, config=config, client_options=client, retry_config=retries)
+    except (BaseError, OSError, ValueError) as error:
+        if isinstance(error, BigLPError):
+            raise
+        raise ParameterError(f"{scheme}://{host} cannot be used: {one_line(error)}.") from error
+
+
+def _s3_config(host: str, query: str, client: dict[str, Any]) -> Any:
+    """Options of a bucket; those of the connection are added to ``client``."""
     given = dict(parse_qsl(query))
-    unknown = sorted(given.keys() - FOR_S3.keys())
+    unknown = sorted(given.keys() - set(FOR_S3))
     if unknown:
         raise ParameterError(
             f"s3://{host}?{query}: {unknown[0]!r} is not known; after the question mark may stand "
             f"{', '.join(FOR_S3)}."
         )
-    options: dict[str, Any] = {name: FOR_S3[name](text) for name, text in given.items()}
+    # obstore knows the environment, but not the files of ``aws configure``.
+    profile = {} if "AWS_ACCESS_KEY_ID" in os.environ else _aws_profile()
+    signed_in = profile.keys() & {"role_arn", "sso_session", "sso_start_url"}
+    if signed_in and "aws_access_key_id" not in profile and "anonymous" not in given:
+        raise ParameterError(
+            f"s3://{host}: the AWS profile has no keys but {min(signed_in)}, which is not followed "
+            'here; take the keys into the environment by: eval "$(aws configure '
+            'export-credentials --format env)".'
+        )
+    names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+    config: dict[str, Any] = {name: profile[name] for name in names if name in profile}
+    config["aws_disable_bulk_delete"] = True  # not every server that speaks S3 has it
+    config["aws_skip_signature"] = given.get("anonymous", "").lower() == "true"
+    virtual = given.get("force_virtual_addressing", "").lower() == "true"
     endpoint = s3_endpoint(query)
-    if endpoint is not None:
-        options["scheme"], _, options["endpoint_override"] = endpoint.partition("://")
-    elif not {"region", "AWS_REGION", "AWS_DEFAULT_REGION"} & {*options, *os.environ}:
-        options["region"] = retried(f"s3://{host}", "reached", lambda: fs.resolve_s3_region(host))
-    if int(pa.__version__.partition(".")[0]) >= DELAYED_OPEN:
-        options["allow_delayed_open"] = True  # a small file is then sent whole by one request
-    return fs.S3FileSystem(
-        **options,
-        connect_timeout=CONNECT_SECONDS,
-        request_timeout=ANSWER_SECONDS,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2),
-    ), host
+    region = (
+        given.get("region")
+        or os.environ.get("AWS_REGION")
+        or os.environ.get("AWS_DEFAULT_REGION")
+        or profile.get("region")
+    )
+    if endpoint is None and region is None:
+        from pyarrow.fs import resolve_s3_region
+
+        region = retried(f"s3://{host}", "reached", lambda: resolve_s3_region(host))
+    elif endpoint is not None:
+        scheme, _, address = endpoint.partition("://")
+        client["allow_http"] = scheme == "http"
+        # With virtual addressing the bucket is a part of the server's name.
+        config["aws_endpoint_url_s3"] = f"{scheme}://{host}.{address}" if virtual else endpoint
+    if "tls_ca_file_path" in given:
+        client["root_certificate"] = Path(given["tls_ca_file_path"]).read_bytes()
+    return {
+        **config,
+        "aws_region": region or "us-east-1",
+        "aws_virtual_hosted_style_request": virtual,
+    }
+
+
+def _aws_profile() -> dict[str, str]:
+    """Keys and region of AWS_PROFILE in the files that ``aws configure`` writes."""
+    profile = os.environ.get("AWS_PROFILE", "default")
+    facts: dict[str, str] = {}
+    for variable, name in (
+        ("AWS_CONFIG_FILE", "config"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+    ):
+        parser = ConfigParser(interpolation=None)
+        parser.read(os.environ.get(variable) or Path.home() / ".aws" / name)
+        for section in (f"profile {profile}", profile):
+            if parser.has_section(section):
+                facts |= dict(parser[section])
+    return facts
 
 
 def s3_endpoint(query: str) -> str | None:
@@ -160,49 +192,36 @@ def s3_endpoint(query: str) -> str | None:
 
 
 def retried(name: str, done: str, action: Callable[[], Result]) -> Result:
-    """Ask a store, again where that may help.
+    """Ask a store for a file, which is to be ``done`` ("read", "written", "listed").
 
-    Parameters
-    ----------
-    name : str
-        The file.
-    done : str
-        What was to be done to it: "read", "written", "listed".
-    action : callable
-
-    Raises
-    ------
-    FileNotFoundError
-        Where there is no such file: the caller says what it was to be.
-    StoreError
-        When it did not work, with what to do.
+    That there is no such file is left to the caller, who knows what it was to be.
     """
+    from obstore.exceptions import BaseError
+
     began = time.monotonic()
     for attempt in range(1, TRIES + 1):
         try:
             return action()
-        except FileNotFoundError:
+        except (FileNotFoundError, BigLPError):
             raise
-        except OSError as error:
-            lasting = isinstance(error, PermissionError) or LASTING.search(str(error)) is not None
-            if lasting or attempt == TRIES:
-                raise _given_up(name, done, error, attempt, time.monotonic() - began) from error
-            logger.info("%s: %s; trying again", name, one_line(error))
+        except (BaseError, OSError, ValueError) as error:
+            text, why = str(error), one_line(error)
+            denied = type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
+            if denied or isinstance(error, ValueError) or LASTING.search(text):
+                raise StoreError(
+                    f"{name} could not be {done}: {why}. Check the address, and that the "
+                    "credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE and the like) allow it."
+                ) from error
+            if attempt == TRIES or "max_retries" in text:  # obstore has tried as often
+                raise StoreError(
+                    f"{name} could not be {done}: {why}. It was tried {TRIES} times in "
+                    f"{time.monotonic() - began:.0f} s. Check the connection and the store, then "
+                    "run the same again (on the command line with --resume, which goes on with "
+                    "what is finished)."
+                ) from error
+            logger.info("%s: %s; trying again", name, why)
         time.sleep(FIRST_PAUSE * 2 ** (attempt - 1))
     raise AssertionError
-
-
-def _given_up(name: str, done: str, error: Exception, tries: int, seconds: float) -> StoreError:
-    if tries < TRIES:
-        return StoreError(
-            f"{name} could not be {done}: {one_line(error)}. Check the address, and that the "
-            "credentials (AWS_ACCESS_KEY_ID, AWS_PROFILE and the like) allow it."
-        )
-    return StoreError(
-        f"{name} could not be {done}: {one_line(error)}. It was tried {tries} times in "
-        f"{seconds:.0f} s. Check the connection and the store, then run the same again (on the "
-        "command line with --resume, which goes on with what is finished)."
-    )
 
 
 def no_such_file(name: str) -> BadRowsError:
@@ -212,7 +231,7 @@ def no_such_file(name: str) -> BadRowsError:
 
 def one_line(error: Exception) -> str:
     """What an error says, short and on one line."""
-    text = " ".join(str(error).split()).rstrip(".")
+    text = " ".join(str(error).split()).partition(" Debug source:")[0].rstrip(".: ")
     return text if len(text) <= 300 else text[:297] + "..."
 
 
@@ -223,10 +242,8 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 QUERY = re.compile(r"\?(?=[A-Za-z_]+=)")
 """Where the options of a URI begin; a question mark elsewhere belongs to a pattern."""
 PIECE_BYTES = 8 << 20
-LOOKS_AT_ONCE = 16
-MARK_BYTES = 16
-WHOLE_PUTS = ("s3",)
-"""Stores in which a file appears when it is complete, and not before."""
+MOST_PIECES = 9000
+"""S3 takes files in 10,000 pieces or fewer."""
 
 
 def is_uri(path: Any) -> bool:
@@ -259,17 +276,7 @@ def plain_name(path: str | os.PathLike[str] | StorePath) -> str:
 
 @dataclass(frozen=True)
 class StorePath:
-    """A file or folder in a store, with the part of ``pathlib.Path`` that biglp uses.
-
-    Attributes
-    ----------
-    scheme, host : str
-        ``s3`` and the bucket.
-    path : str
-        Name below that, without a slash at either end.
-    query : str
-        Options after the question mark.
-    """
+    """A file or folder in a store, with the part of ``pathlib.Path`` that biglp uses."""
 
     scheme: str
     host: str
@@ -323,137 +330,110 @@ class StorePath:
 
     def exists(self) -> bool:
         """Whether there is such a file or folder."""
-        return self._kind() != "NotFound"
+        return self.is_file() or self.is_dir()
 
     def is_dir(self) -> bool:
         """Whether there are files below this name."""
-        return self._kind() == "Directory"
+        return bool(self._listed(1))
 
     def is_file(self) -> bool:
         """Whether it is a file."""
-        return self._kind() == "File"
+        try:
+            return bool(self.path) and bool(retried(str(self), "reached", self._head))
+        except FileNotFoundError:
+            return False
 
-    def _kind(self) -> str:
-        found, path = self._reached()
-        info = retried(str(self), "reached", lambda: found.get_file_info(path))
-        return str(info.type.name)
+    def _listed(self, most: int | None = None) -> list[str]:
+        """Names of files below this one, relative to it; in no order when only ``most`` of them."""
+        import obstore
+
+        store, start = self._store(), len(self.path) + bool(self.path)
+
+        def look() -> list[str]:
+            names: list[str] = []
+            try:
+                for items in obstore.list(store, self.path or None, chunk_size=most or 1000):
+                    names += [str(item["path"])[start:] for item in items]
+                    if most and len(names) >= most:
+                        break
+            except obstore.exceptions.GenericError as error:
+                if "NoSuchBucket" not in str(error):
+                    raise
+            return list(filter(None, names))
+
+        return retried(str(self), "listed", look)
 
     def files(self) -> list[str]:
         """Names of all files below this folder, relative to it, in order."""
-        from pyarrow.fs import FileSelector, FileType
+        return sorted(self._listed())
 
-        found, path = self._reached()
-        chosen = FileSelector(path, allow_not_found=True, recursive=True)
-        infos = retried(str(self), "listed", lambda: found.get_file_info(chosen))
-        start = len(path.rstrip("/")) + 1
-        return sorted(info.path[start:] for info in infos if info.type == FileType.File)
+    def _head(self) -> Any:
+        import obstore
+
+        return obstore.head(self._store(), self.path)
 
     def stamp(self) -> Stamp:
         """Size and tag of the file as it is now."""
-        found, path = self._reached()
-
-        def look() -> Stamp:
-            with found.open_input_file(path) as file:
-                facts = {name.lower(): value for name, value in (file.metadata() or {}).items()}
-                size = int(file.size())
-            tag = facts.get("etag", b"").decode().strip('"')
-            return Stamp(size, tag or str(found.get_file_info(path).mtime_ns))
-
         try:
-            return retried(str(self), "read", look)
+            facts = retried(str(self), "read", self._head)
         except FileNotFoundError as error:
             raise no_such_file(str(self)) from error
+        return Stamp(facts["size"], (facts["e_tag"] or str(facts["last_modified"])).strip('"'))
 
-    def reader(self) -> Any:
-        """Open the file for :meth:`read_part`, for one thread."""
-        found, path = self._reached()
-        return retried(str(self), "read", lambda: found.open_input_file(path))
+    def read_part(self, start: int, stop: int) -> Any:
+        """Read bytes ``start`` to ``stop``; fewer are an error."""
+        import obstore
 
-    def read_part(self, file: Any, start: int, stop: int) -> np.ndarray:
-        """Read bytes ``start`` to ``stop`` of an open file; fewer are an error.
-
-        pyarrow does not notice when an S3 server sends less than it was asked for: the rest of its
-        buffer is then what was there before. Random bytes at the end of ours tell.
-        """
-        import numpy as np  # not above: help texts do without it
-
-        def read() -> np.ndarray:
-            data = np.empty(stop - start, dtype=np.uint8)
-            mark = np.frombuffer(secrets.token_bytes(MARK_BYTES), np.uint8)[: len(data)]
-            data[len(data) - len(mark) :] = mark
-            file.seek(start)
-            count = file.readinto(data)
-            if count != len(data) or (len(mark) and (data[-len(mark) :] == mark).all()):
+        def read() -> Any:
+            data = obstore.get_range(self._store(), self.path, start=start, end=stop)
+            if len(data) != stop - start:
                 raise ShortAnswerError(
-                    f"fewer than the {len(data):,} bytes came that were asked for from byte "
+                    f"fewer than the {stop - start:,} bytes came that were asked for from byte "
                     f"{start:,} on"
                 )
             return data
 
-        return retried(str(self), "read", read)
+        return retried(str(self), "read", read) if stop > start else b""
 
     def read_bytes(self) -> bytes:
         """Read a small file as a whole."""
-        size = self.stamp().size
-        with self.reader() as file:
-            return self.read_part(file, 0, size).tobytes()
+        return bytes(self.read_part(0, self.stamp().size))
 
     def read_text(self, encoding: str = "utf-8") -> str:
         """Read a small file of text."""
         return self.read_bytes().decode(encoding)
 
-    def unlink(self, missing_ok: bool = False) -> None:
-        """Remove the file."""
-        found, path = self._reached()
-        try:
-            retried(str(self), "removed", lambda: found.delete_file(path))
-        except FileNotFoundError:
-            if not missing_ok:
-                raise
+    def unlink(self, missing_ok: bool = True) -> None:
+        """Remove the file, if there is one: stores do not tell."""
+        import obstore
+
+        with suppress(FileNotFoundError):
+            retried(str(self), "removed", lambda: obstore.delete(self._store(), self.path))
 
     def upload(self, local: Path) -> None:
         """Store a finished local file under this name, whole or not at all."""
+        import obstore
+
+        size = local.stat().st_size
+        piece = max(PIECE_BYTES, -(-size // MOST_PIECES))
+
+        def put() -> None:
+            with local.open("rb") as file:
+                # An iterator is asked by this thread: an interrupt ends the upload, and what was
+                # sent is dropped. A path would be read to its end first.
+                pieces = iter(lambda: file.read(piece), b"") if size > piece else file.read()
+                obstore.put(self._store(), self.path, pieces, chunk_size=piece, max_concurrency=4)
+
         try:
-            retried(str(self), "written", lambda: self._put(local))
+            retried(str(self), "written", put)
         except FileNotFoundError as error:
-            raise OutputError(
-                f"{self} could not be written: {error}. Check that the bucket or folder exists."
+            raise StoreError(
+                f"{self} could not be written: {one_line(error)}. Check that the bucket or folder "
+                "exists."
             ) from error
 
-    def _put(self, local: Path) -> None:
-        found, path = self._reached()
-        direct = self.scheme in WHOLE_PUTS
-        target = path if direct else f"{path}.part"
-        size = local.stat().st_size
-        if not direct:
-            found.create_dir(target.rpartition("/")[0], recursive=True)
-        stream = found.open_output_stream(target)
-        try:
-            with local.open("rb") as file:
-                while piece := file.read(PIECE_BYTES):
-                    stream.write(piece)
-            stream.close()
-        except BaseException:
-            # Closing or forgetting a stream completes it, with what was written so far. One more
-            # reference than there are keeps it from being forgotten; the store drops the parts.
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(stream))
-            raise
-        if not direct:
-            found.move(target, path)
-        stored = found.get_file_info(path).size
-        if stored != size:
-            raise ShortAnswerError(f"the store holds {stored} bytes of {size:,}")
-
-    def _reached(self) -> tuple[Any, str]:
-        found, root = filesystem(self.scheme, self.host, self.query)
-        root = root if root.endswith("/") or not self.path else root + "/"
-        return found, (root + self.path).rstrip("/") or root
-
-
-def stamps_of(places: Sequence[StorePath]) -> list[Stamp]:
-    """Look at many files of stores, several at a time."""
-    with ThreadPoolExecutor(LOOKS_AT_ONCE) as pool:
-        return list(pool.map(StorePath.stamp, places))
+    def _store(self) -> Any:
+        return object_store(self.scheme, self.host, self.query)
 
 
 def open_binary(place: Any) -> IO[bytes]:

@@ -16,7 +16,7 @@ from biglp._fit.prepare import Prepared
 from biglp._fit.update import ROWS_AT_ONCE, with_only
 from biglp._labels.doubts import LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import HeldOut, Predictor, Problem
+from biglp._learn.base import HeldOut, Problem
 from biglp._rows.source import explained
 
 MOST_LEARNT = 20_000
@@ -32,41 +32,35 @@ def fit_and_check(pipeline: Pipeline, prepared: Prepared, labels: Labels) -> Lab
         return check_labels(problem, pipeline.learn(problem).held_out)
 
 
-def check_labels(problem: Problem[Labels], held_out: HeldOut | None) -> LabelDoubts:
-    """Judge every label that another label of its classes is left without.
-
-    Parameters
-    ----------
-    problem : Problem
-        The graph of a fit, with its labels.
-    held_out : HeldOut or None
-        What the fit says of labelled rows without their own labels.
-    """
-    return find_doubts(problem.labels, all_held_out(problem, held_out))
-
-
 def known_doubts(labels: Labels, held_out: HeldOut | None) -> LabelDoubts | None:
     """Judge the labels that a fit has held out; None where it has held none out."""
     if held_out is None:
         return None
-    places = np.searchsorted(labels.rows, held_out.rows)
-    return find_doubts(labels.take(places), held_out.shares)
+    indices = np.searchsorted(labels.rows, held_out.rows)
+    return find_doubts(labels.take(indices), held_out.shares)
 
 
-def all_held_out(problem: Problem[Labels], held_out: HeldOut | None) -> np.ndarray:
-    """Class probabilities of all labelled rows without their own labels; NaN where unknown."""
-    labels = problem.labels
-    shares = np.full((len(labels.rows), labels.n_classes), np.nan)
+def check_labels(problem: Problem[Labels], held_out: HeldOut | None) -> LabelDoubts:
+    """Judge every label that another label of its classes is left without."""
+    labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
+    # Class probabilities of all labelled rows without their own labels; NaN where unknown.
+    probabilities = np.full((len(labels.rows), labels.n_classes), np.nan)
     done = np.zeros(len(labels.rows), dtype=bool)
     if held_out is not None:
-        places = np.searchsorted(labels.rows, held_out.rows)
-        shares[places], done[places] = held_out.shares, True
-    for fold in folds(labels, np.flatnonzero(~done), problem.settings.seed):
-        kept, asked = split(labels, fold, problem.settings.seed)
-        if len(asked):
-            learnt = learn(with_only(problem, labels.take(kept)))
-            shares[asked] = _said_of(problem, learnt.answer, labels.rows[asked])
-    return shares
+        indices = np.searchsorted(labels.rows, held_out.rows)
+        probabilities[indices], done[indices] = held_out.shares, True
+    for fold in folds(labels, np.flatnonzero(~done), seed):
+        learnt_from, judged = split(labels, fold, seed)
+        if not len(judged):
+            continue
+        answer = learn(with_only(problem, labels.take(learnt_from))).answer
+        for start in range(0, len(judged), ROWS_AT_ONCE):
+            piece = judged[start : start + ROWS_AT_ONCE]
+            rows = labels.rows[piece]
+            features = graph.features_of(rows).astype(graph.source.dtype)
+            prepared = to_numpy(graph.take(rows)) if answer.needs_rows else None
+            probabilities[piece] = to_numpy(answer.outputs(features, prepared)[0])
+    return find_doubts(labels, probabilities)
 
 
 def folds(labels: Labels, places: np.ndarray, seed: int) -> list[np.ndarray]:
@@ -90,27 +84,15 @@ def split(labels: Labels, fold: np.ndarray, seed: int) -> tuple[np.ndarray, np.n
 
     Every class keeps a label: the only ones of a class are learnt from and not judged.
     """
-    kept = np.setdiff1d(np.arange(len(labels.rows)), fold, assume_unique=True)
-    if len(kept) > MOST_LEARNT:
+    stays = np.setdiff1d(np.arange(len(labels.rows)), fold, assume_unique=True)
+    if len(stays) > MOST_LEARNT:
         rng = np.random.default_rng(seed)
-        mixed = kept[rng.permutation(len(kept))]
+        mixed = stays[rng.permutation(len(stays))]
         _, first = np.unique(labels.codes[mixed], return_index=True)
-        kept = np.unique(np.concatenate([mixed[first], mixed[:MOST_LEARNT]]))
-    missing = labels.take(kept).counts <= 0
+        stays = np.unique(np.concatenate([mixed[first], mixed[:MOST_LEARNT]]))
+    missing = labels.take(stays).counts <= 0
     if missing.any():
         shares = labels.own(0, labels.n_rows).shares
         needed = np.flatnonzero((shares[:, missing] > 0).any(axis=1))
-        kept, fold = np.union1d(kept, needed), np.setdiff1d(fold, needed)
-    return kept, fold
-
-
-def _said_of(problem: Problem[Labels], answer: Predictor, rows: np.ndarray) -> np.ndarray:
-    """What an answer says of some rows."""
-    found = []
-    source = problem.graph.source
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        part = rows[start : start + ROWS_AT_ONCE]
-        features = problem.graph.features_of(part).astype(source.dtype)
-        taken = to_numpy(source.take(part)) if answer.needs_rows else None
-        found.append(to_numpy(answer.outputs(features, taken)[0]))
-    return np.concatenate(found)
+        stays, fold = np.union1d(stays, needed), np.setdiff1d(fold, needed)
+    return stays, fold

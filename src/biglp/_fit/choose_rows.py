@@ -15,8 +15,9 @@ the rows in doubt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,10 @@ from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import Sample, SampleSpectrum
+from biglp._fit.sample import SampleSpectrum, SpectralSample
 from biglp._graph.graph import Features, Graph
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor
+from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows.source import row_noise, sample_indices
 
 # --------------------------------------------------------------------------------------------------
@@ -65,50 +66,37 @@ ROWS_AT_ONCE = 500
 
 
 def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
-    """Choose rows to label first, those of the largest clusters first.
+    """Choose rows to label first, those of the largest clusters first; all where there are fewer.
 
-    Parameters
-    ----------
-    graph : Graph
-    n : int
-        How many rows; all when there are fewer.
-    seed : int
-
-    Returns
-    -------
-    rows : ndarray of shape (n,)
-        Row numbers, each once.
+    Row numbers, each once.  (n,).
     """
-    n_rows = graph.source.n_rows
-    n = min(positive_integer("n", n), n_rows)
     source = graph.source
+    n = min(positive_integer("n", n), source.n_rows)
     fitting = SAMPLE_BYTES // (source.n_features * source.dtype.itemsize)
     size = TYPICAL_SAMPLE if source.is_sparse else min(TYPICAL_SAMPLE, max(fitting, LEAST_SAMPLE))
-    sample = Sample.of(graph, size, seed)
-    prepared = to_numpy(graph.source.take(sample.rows))
-    places = graph.engine.once(lambda: _central_rows(sample, prepared, min(n, MOST_CLUSTERS), seed))
-    chosen = sample.rows[places]
+    sample = SpectralSample.of(graph, size)
+    prepared = to_numpy(graph.sample_rows(size))
+    n_clusters = min(n, MOST_CLUSTERS)
+
+    def central() -> np.ndarray:
+        with one_blas_thread():
+            clusters, squared = clustered(sample.directions(ALPHA), n_clusters, seed)
+            spread = neighbour_distances(prepared, NEIGHBOUR)
+        chosen = []
+        for cluster in np.argsort(-np.bincount(clusters), kind="stable"):
+            members = np.flatnonzero(clusters == cluster)
+            if not len(members):
+                break
+            inner = members[squared[members] <= np.quantile(squared[members], CENTRAL)]
+            chosen.append(int(inner[spread[inner].argmin()]))
+        return np.array(chosen, dtype=np.int64)
+
+    chosen = sample.rows[graph.engine.once(central)]
     if len(chosen) < n:  # fewer clusters than rows are wanted
-        others = np.setdiff1d(sample_indices(n_rows, n + len(chosen), seed), chosen)
+        others = np.setdiff1d(sample_indices(source.n_rows, n + len(chosen), seed), chosen)
         others = np.random.default_rng(seed).permutation(others)
         chosen = np.concatenate([chosen, others])[:n]
     return chosen
-
-
-def _central_rows(sample: Sample, prepared: Any, n: int, seed: int) -> np.ndarray:
-    """Places in a sample of one row a cluster, at most n."""
-    with one_blas_thread():
-        directions = sample.directions(ALPHA)
-        clusters, squared = clustered(directions, n, seed)
-        spread = neighbour_distances(prepared, NEIGHBOUR)
-    chosen = []
-    for cluster in np.argsort(-np.bincount(clusters), kind="stable"):
-        members = np.flatnonzero(clusters == cluster)
-        if not len(members):
-            break
-        central = members[squared[members] <= np.quantile(squared[members], CENTRAL)]
-        chosen.append(int(central[spread[central].argmin()]))
-    return np.array(chosen, dtype=np.int64)
 
 
 def clustered(
@@ -116,20 +104,9 @@ def clustered(
 ) -> tuple[np.ndarray, np.ndarray]:
     """k-means of a few thousand vectors: the best of several starts.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (m, q)
-    n : int
-        Clusters; fewer are found where there are fewer distinct vectors.
-    seed : int
-    starts : int
-        Starts, at most.
-
-    Returns
-    -------
-    clusters : ndarray of shape (m,)
-    squared : ndarray of shape (m,)
-        Squared distance of each vector to its centre.
+    ``vectors``: (m, q); ``n``: clusters; fewer are found where there are fewer distinct vectors;
+    ``starts``: starts, at most; ``clusters``: (m,); ``squared``: (m,): squared distance of each
+    vector to its centre.
     """
     trials = [
         _lloyd(vectors, _start(vectors, n, np.random.default_rng((seed, start))))
@@ -186,14 +163,14 @@ def neighbour_distances(rows: Any, neighbour: int) -> np.ndarray:
     """Squared distance of each row to one of its nearest others.  (m, d) → (m,)."""
     norms = to_numpy(squared_norms(rows))
     neighbour = min(neighbour, len(norms) - 1)
-    found = np.empty(len(norms))
+    distances = np.empty(len(norms))
     for start in range(0, len(norms), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
         products = rows[part] @ rows.T
         dense = products.toarray() if sparse.issparse(products) else products
         squared = norms[None, :] - 2.0 * dense
-        found[part] = np.partition(squared, neighbour, axis=1)[:, neighbour] + norms[part]
-    return np.maximum(found, 0.0)
+        distances[part] = np.partition(squared, neighbour, axis=1)[:, neighbour] + norms[part]
+    return np.maximum(distances, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -211,229 +188,169 @@ SIEVE_POWER = 4.0
 """A row becomes a candidate with a probability that grows with this power of its doubt."""
 DOUBT_POWER, GAIN_POWER, OVERLAP_POWER = 8.0, 0.5, 2.0
 """How much doubt, gain and overlap count; chosen on MNIST and Fashion-MNIST: docs/accuracy.md."""
+BELOW_ONE = 1.0 - np.finfo(np.float64).eps
 NEXT_ROUND = 1_000_003
 """Step of the seed for each label that is known: every round has random numbers of its own."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Rows to choose from.
-
-    Attributes
-    ----------
-    graph : Graph
-    answer : Predictor
-        What the model says of them.
-    labels : Labels or None
-        Labelled rows of the graph, which are not suggested.
-    known : ndarray or CSR matrix of shape (l, p), optional
-        Normalised features of labelled rows that are not in the graph.
-    first : sequence of int
-        Rows that come first: some of a group that is unlike all labelled rows.
-    said : ndarray of shape (n, c), optional
-        What the answer says of every row, where that is known; else a sweep finds it.
-    spectrum : SampleSpectrum, optional
-        :func:`pool_spectrum` of the graph, which does not depend on labels.
-    """
+    """Rows to choose from."""
 
     graph: Graph
-    answer: Predictor
-    labels: Labels | None = None
-    known: Any = None
+    answer: Predictor  # what the model says of them
+    labels: Labels | None = None  # labelled rows of the graph, which are not suggested
+    known: Any = None  # (l, p): normalised features of labelled rows that are not in the graph
+    # Rows that come first: some of a group that is unlike all labelled rows
     first: Sequence[int] = ()
-    said: np.ndarray | None = None
+    # (n, c): what the answer says of every row, where that is known; else a sweep finds it
+    predicted: np.ndarray | None = None
+    # :func:`pool_spectrum` of the graph, which does not depend on labels
     spectrum: SampleSpectrum | None = None
 
     def known_features(self, seed: int) -> Any:
         """Normalised features of the labelled rows, or of a random part of many; None of none."""
         if self.labels is None or len(self.labels.rows) == 0:
             return self.known
-        part = sample_indices(len(self.labels.rows), MOST_LABELLED, seed)
-        return self.graph.features_of(self.labels.rows[part])
+        return self.graph.features_of(part_of_labels(self.labels, MOST_LABELLED, seed).rows)
 
 
 @dataclass(frozen=True)
 class Suggestions:
-    """Rows to label next, the most helpful first.
+    """Rows to label next, the most helpful first."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Row numbers.
-    doubts : ndarray of shape (n,)
-        1 − (p₁ − p₂) of the two likeliest classes.
-    codes : ndarray of shape (n,)
-        Class that each row has now.
-    confidence : ndarray of shape (n,)
-        Its probability.
-    n_unlabelled : int
-        Rows that there were to choose from.
-    """
-
-    rows: np.ndarray
-    doubts: np.ndarray
-    codes: np.ndarray
-    confidence: np.ndarray
-    n_unlabelled: int
+    rows: np.ndarray  # (n,): row numbers
+    doubts: np.ndarray  # (n,): 1 − (p₁ − p₂) of the two likeliest classes
+    codes: np.ndarray  # (n,): class that each row has now
+    confidence: np.ndarray  # (n,): its probability
+    n_unlabelled: int  # rows that there were to choose from
 
 
 def suggest_rows(pool: Pool, n: int, seed: int) -> Suggestions:
     """Choose the rows of a pool whose labels would help most."""
-    n = positive_integer("n", n)
+    n, graph, answer = positive_integer("n", n), pool.graph, pool.answer
     labelled = np.empty(0, dtype=np.int64) if pool.labels is None else pool.labels.rows
-    n_rows = pool.graph.source.n_rows
+    n_rows = graph.source.n_rows
     n_unlabelled = n_rows - len(labelled)
     if n_unlabelled == 0:
         nothing = np.empty(0)
         return Suggestions(labelled[:0], nothing, nothing.astype(np.int64), nothing, 0)
-    graph = SampleGraph.of_pool(pool, seed)
-    wanted = max(CANDIDATES, CANDIDATES_EACH * n)
-    scale = np.inf if 2 * wanted >= n_unlabelled else graph.scale(wanted / n_rows)
-    first = np.setdiff1d(np.asarray(pool.first, dtype=np.int64), labelled)[:n]
-    sieve = CandidateSearch(
-        pool.graph.features, pool.answer, labelled, scale, seed + NEXT_ROUND * len(labelled), first
-    )
-    if pool.said is None:
-        blocks = pool.graph.blocks
-        found = pool.graph.engine.map_blocks(sieve.candidates, blocks, label="suggestions")
+
+    # 1. The sample: its leading eigenvectors, and how uncertain its rows are.
+    sampled = graph.sample.rows(POOL_SAMPLE)
+    if pool.predicted is not None and pool.spectrum is not None:
+        spectrum, probabilities = pool.spectrum, pool.predicted[sampled]
     else:
-        found = [sieve.among(0, pool.said)]
-    rows, doubts, noise, codes, confidence = (
-        np.concatenate(part) for part in zip(*found, strict=True)
+        features = graph.sample_features(POOL_SAMPLE)
+        rows = to_numpy(graph.sample_rows(POOL_SAMPLE)) if answer.needs_rows else None
+        probabilities, _ = answer.outputs(features.astype(graph.source.dtype), rows)
+        spectrum = SampleSpectrum.of(features, graph)
+    wanted = max(CANDIDATES, CANDIDATES_EACH * n)
+    scale = np.inf
+    if 2 * wanted < n_unlabelled:
+        scale = sieve_scale(uncertainty(probabilities), wanted / n_rows)
+
+    # 2. The sweep: candidates, and those that come first whatever their uncertainty is.
+    first = np.setdiff1d(np.asarray(pool.first, dtype=np.int64), labelled)[:n]
+    sieve = partial(
+        candidates,
+        labelled=labelled,
+        first=first,
+        scale=scale,
+        seed=seed + NEXT_ROUND * len(labelled),
     )
+    if pool.predicted is None:
+        ask = partial(_ask_block, features=graph.features, answer=answer, sieve=sieve)
+        parts = graph.engine.map_blocks(ask, graph.blocks, label="suggestions")
+    else:
+        parts = [sieve(0, pool.predicted)]
+    rows, doubts, noise, codes, confidence = (
+        np.concatenate(part) for part in zip(*parts, strict=True)
+    )
+
+    # 3. The choice, one after the other, without rows.
     with one_blas_thread():  # so that the bits do not depend on the number of threads
-        features = graph.rotated(pool.graph.features_of(rows))
+        features = spectrum.rotated(graph.features_of(rows))
         # A candidate stands for 1/π rows like it, π being the chance that it had.
         chances = np.minimum(1.0, scale * doubts**SIEVE_POWER)
         weighted_gram = (features * (doubts / chances)[:, None]).T @ features
-        logs = DOUBT_POWER * np.log(doubts) - np.log(chances) + gumbel(noise / chances)
-        chosen = choose_batch(
-            graph.posterior(pool, seed),
-            features,
-            logs,
-            weighted_gram,
-            min(n, ONE_BY_ONE),
-            (GAIN_POWER, OVERLAP_POWER),
-        )
+        # The largest of log w + Gumbel noise is a draw by w.
+        uniform = np.clip(noise / chances, np.finfo(np.float64).tiny, BELOW_ONE)
+        logs = DOUBT_POWER * np.log(doubts) - np.log(chances) - np.log(-np.log(uniform))
+        known = pool.known_features(seed)
+        known = np.empty((0, len(spectrum.values))) if known is None else spectrum.rotated(known)
+        posterior = Posterior.from_labels(spectrum.values, len(sampled), known)
+        powers = (GAIN_POWER, OVERLAP_POWER)
+        n_chosen = min(n, ONE_BY_ONE)
+        chosen = choose_batch(posterior, features, logs, weighted_gram, n_chosen, powers)
     if n > len(chosen):
         rest = np.setdiff1d(np.arange(len(rows)), chosen)
         rest = rest[np.argsort(-logs[rest], kind="stable")]
         chosen = np.concatenate([chosen, rest])
-    places = np.searchsorted(rows, first)  # blocks come in order, and so do their rows
-    chosen = np.concatenate([places, chosen[~np.isin(chosen, places)]])[:n]
+    indices = np.searchsorted(rows, first)  # blocks come in order, and so do their rows
+    chosen = np.concatenate([indices, chosen[~np.isin(chosen, indices)]])[:n]
     return Suggestions(
         rows[chosen], doubts[chosen], codes[chosen], confidence[chosen], n_unlabelled
     )
 
 
-@dataclass(frozen=True)
-class SampleGraph(SampleSpectrum):
-    """The graph as a random sample of rows shows it.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the sample.
-    doubts : ndarray of shape (m,)
-        Doubt about each row of the sample.
-    """
-
-    n_rows: int
-    doubts: np.ndarray
-
-    @classmethod
-    def of_pool(cls, pool: Pool, seed: int) -> SampleGraph:
-        """Look at a sample of the pool."""
-        source, answer = pool.graph.source, pool.answer
-        chosen = sample_indices(source.n_rows, POOL_SAMPLE, seed)
-        if pool.said is not None and pool.spectrum is not None:
-            found, probabilities = pool.spectrum, pool.said[chosen]
-        else:
-            features = pool.graph.features_of(chosen)
-            rows = to_numpy(source.take(chosen)) if answer.needs_rows else None
-            probabilities, _ = answer.outputs(features.astype(source.dtype), rows)
-            found = SampleSpectrum.of(features, pool.graph)
-        return cls(found.values, found.basis, len(chosen), doubt(probabilities))
-
-    def scale(self, share: float) -> float:
-        """Return the t for which min(1, t·u^a) is ``share`` on average."""
-        powers = np.sort(self.doubts**SIEVE_POWER)[::-1]
-        # With the first i rows cut off at 1, t = (share·m − i) / (the sum of the others).
-        rest = powers.sum() - np.concatenate([[0.0], np.cumsum(powers)[:-1]])
-        with np.errstate(divide="ignore", invalid="ignore"):  # rounding may leave nothing of it
-            trials = (share * len(powers) - np.arange(len(powers))) / rest
-        fits = (trials > 0) & (trials * powers <= 1.0)
-        return float(trials[fits.argmax()]) if fits.any() else float(1.0 / powers[-1])
-
-    def posterior(self, pool: Pool, seed: int) -> Posterior:
-        """What the labels leave open."""
-        known = pool.known_features(seed)
-        nothing = np.empty((0, len(self.values)))
-        labelled = nothing if known is None else self.rotated(known)
-        return Posterior.of(self.values, self.n_rows, labelled)
-
-
-def pool_spectrum(graph: Graph, seed: int) -> SampleSpectrum:
+def pool_spectrum(graph: Graph) -> SampleSpectrum:
     """Leading eigenvectors of a graph, as the sample of a pool shows them."""
-    chosen = sample_indices(graph.source.n_rows, POOL_SAMPLE, seed)
-    return SampleSpectrum.of(graph.features_of(chosen), graph)
+    return SampleSpectrum.of(graph.sample_features(POOL_SAMPLE), graph)
 
 
-def doubt(probabilities: Any) -> np.ndarray:
-    """Return u = 1 − (p₁ − p₂) of the two likeliest classes, at least LEAST_DOUBT.  (b,)."""
+def uncertainty(probabilities: Any) -> np.ndarray:
+    """u = 1 − (p₁ − p₂) of the two likeliest classes, at least LEAST_DOUBT.  (b, c) → (b,)."""
     ordered = np.sort(to_numpy(probabilities), axis=1)
     margin = ordered[:, -1].astype(np.float64) - ordered[:, -2]
     return np.maximum(1.0 - margin, LEAST_DOUBT)
 
 
-def gumbel(uniform: np.ndarray) -> np.ndarray:
-    """Gumbel noise from numbers in [0, 1): the largest of log w + noise is a draw by w."""
-    tiny = np.finfo(np.float64).tiny
-    return -np.log(-np.log(np.clip(uniform, tiny, 1.0 - np.finfo(np.float64).eps)))
+def sieve_scale(doubts: np.ndarray, share: float) -> float:
+    """The t for which min(1, t·u^a) is ``share`` on average over a sample's rows."""
+    powers = np.sort(doubts**SIEVE_POWER)[::-1]
+    # With the first i rows cut off at 1, t = (share·m − i) / (the sum of the others).
+    rest = powers.sum() - np.concatenate([[0.0], np.cumsum(powers)[:-1]])
+    with np.errstate(divide="ignore", invalid="ignore"):  # rounding may leave nothing of it
+        trials = (share * len(powers) - np.arange(len(powers))) / rest
+    fits = (trials > 0) & (trials * powers <= 1.0)
+    return float(trials[fits.argmax()]) if fits.any() else float(1.0 / powers[-1])
 
 
-@dataclass(frozen=True)
-class CandidateSearch:
-    """Finds the candidates of each block.
+def _ask_block(
+    block: Block,
+    features: Features,
+    answer: Predictor,
+    sieve: Callable[..., tuple[np.ndarray, ...]],
+) -> tuple[np.ndarray, ...]:
+    """The candidates of a block."""
+    rows = block.rows() if answer.needs_rows else None
+    outputs, _ = answer.outputs(features.of_block(block)[0], rows)
+    return sieve(block.start, to_numpy(outputs))
 
-    Attributes
-    ----------
-    features : Features
-    answer : Predictor
-    labelled : ndarray of shape (l,)
-        Rows that are no candidates, increasing.
-    scale : float
-        t of the chance min(1, t·u^a).
-    seed : int
-    first : ndarray of shape (f,)
-        Rows that are candidates whatever their doubt is, increasing.
+
+def candidates(
+    start: int,
+    probabilities: np.ndarray,
+    *,
+    labelled: np.ndarray,
+    first: np.ndarray,
+    scale: float,
+    seed: int,
+) -> tuple[np.ndarray, ...]:
+    """Candidates among the rows from ``start`` on: row numbers, doubts, noise, classes, confidence.
+
+    ``labelled`` rows are none, and the ``first`` all are; both increase.
     """
-
-    features: Features
-    answer: Predictor
-    labelled: np.ndarray
-    scale: float
-    seed: int
-    first: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-
-    def candidates(self, block: Block) -> tuple[np.ndarray, ...]:
-        """Row numbers, doubts, random numbers, classes and their probabilities."""
-        rows = block.rows() if self.answer.needs_rows else None
-        features, _ = self.features.of_block(block)
-        outputs, _ = self.answer.outputs(features, rows)
-        return self.among(block.start, to_numpy(outputs))
-
-    def among(self, start: int, probabilities: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The same of rows from ``start`` on, of which it is known what is said."""
-        stop = start + len(probabilities)
-        doubts = doubt(probabilities)
-        noise = row_noise(self.seed, start, stop, 1)[:, 0]
-        candidate = noise < self.scale * doubts**SIEVE_POWER
-        first, last = np.searchsorted(self.first, [start, stop])
-        candidate[self.first[first:last] - start] = True
-        first, last = np.searchsorted(self.labelled, [start, stop])
-        candidate[self.labelled[first:last] - start] = False
-        places = np.flatnonzero(candidate)
-        codes = largest_column(probabilities[places])
-        confidence = probabilities[places, codes].astype(np.float64)
-        return start + places, doubts[places], noise[places], codes, confidence
+    stop = start + len(probabilities)
+    doubts = uncertainty(probabilities)
+    noise = row_noise(seed, start, stop, 1)[:, 0]
+    chosen = noise < scale * doubts**SIEVE_POWER
+    low, high = np.searchsorted(first, [start, stop])
+    chosen[first[low:high] - start] = True
+    low, high = np.searchsorted(labelled, [start, stop])
+    chosen[labelled[low:high] - start] = False
+    indices = np.flatnonzero(chosen)
+    codes = largest_column(probabilities[indices])
+    confidence = probabilities[indices, codes].astype(np.float64)
+    return start + indices, doubts[indices], noise[indices], codes, confidence

@@ -8,24 +8,23 @@ depends on the seed alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import to_numpy
+from biglp._core.arrays import to_device, to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
 from biglp._fit.map import SAMPLE as MAP_SAMPLE
-from biglp._fit.map import RowMap, map_bytes, unit_vectors
+from biglp._fit.map import RowMap, map_bytes
 from biglp._fit.pipeline import Fitted
 from biglp._fit.sample import DENSE_RANK, ROWS_PER_GROUP
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
-from biglp._learn.base import Predictor
+from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows import Source
-from biglp._rows.source import among, sample_indices
+from biglp._rows.source import among
 
 # --------------------------------------------------------------------------------------------------
 # Rows of each class to look at: typical ones, doubtful ones, and labels that may be wrong.
@@ -50,56 +49,29 @@ VALUES_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Sampled:
-    """Rows, and what is said of them.
+    """Rows, and what is said of them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,)
-        Row numbers, increasing.
-    codes, others : ndarrays of shape (m,)
-        The likeliest class and the next.
-    confidence : ndarray of shape (m,)
-        Probability of the likeliest class.
-    units : ndarray of shape (m, q)
-        Unit vectors in leading directions of the graph; (m, 0) where they are not known.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (m,): row numbers, increasing
+    # (m,): the likeliest class and the next
     codes: np.ndarray
     others: np.ndarray
-    confidence: np.ndarray
+    confidence: np.ndarray  # (m,): probability of the likeliest class
+    # (m, q): unit vectors in leading directions of the graph; (m, 0) where they are not known
     units: np.ndarray
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows to look at.
+    """Rows to look at."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (s,)
-        Row numbers.
-    parts : ndarray of shape (s,)
-        Places in ``PARTS``.
-    codes : ndarray of shape (s,)
-        Class under which the row is shown: the likeliest, or the label that was given.
-    others : ndarray of shape (s,)
-        The next likely class, or the one that the other labels suggest.
-    shares : ndarray of shape (s,)
-        Confidence, or the probability that the label is wrong.
-    values : ndarray of shape (s, w)
-        The rows as they were given; of sparse ones the largest entries.
-    columns : ndarray of shape (s, w) or (0, 0)
-        Which features these entries are, where rows are sparse.
-    """
-
-    rows: np.ndarray
-    parts: np.ndarray
+    rows: np.ndarray  # (s,): row numbers
+    parts: np.ndarray  # (s,): places in ``PARTS``
+    # (s,): class under which the row is shown: the likeliest, or the label that was given
     codes: np.ndarray
-    others: np.ndarray
-    shares: np.ndarray
-    values: np.ndarray
-    columns: np.ndarray
+    others: np.ndarray  # (s,): the next likely class, or the one that the other labels suggest
+    shares: np.ndarray  # (s,): confidence, or the probability that the label is wrong
+    values: np.ndarray  # (s, w): the rows as they were given; of sparse ones the largest entries
+    columns: np.ndarray  # (s, w) or (0, 0): which features these entries are, where rows are sparse
 
     def with_values(self, source: Source) -> Examples:
         """Read what the rows hold."""
@@ -121,27 +93,21 @@ def choose_examples(
 ) -> Examples:
     """Choose rows of the largest classes; their values are not read yet.
 
-    Parameters
-    ----------
-    sampled : Sampled
-    n_classes : int
-    doubts : LabelDoubts or None
-        What is thought of the given labels.
-    seed : int
+    ``doubts``: what is thought of the given labels.
     """
     sizes = np.bincount(sampled.codes, minlength=n_classes)
     shown = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
-    found: list[tuple[int, int, int, int, float]] = []
+    lines: list[tuple[int, int, int, int, float]] = []
     for code in shown.tolist():
         own = np.flatnonzero(sampled.codes == code)
         doubtful = own[np.argsort(sampled.confidence[own], kind="stable")[:EACH]]
         for part, places in enumerate((_typical(sampled, own, seed), doubtful)):
-            found += [
+            lines += [
                 (sampled.rows[at], part, code, sampled.others[at], sampled.confidence[at])
                 for at in places
             ]
-        found += _suspicious(doubts, code)
-    columns = zip(*found, strict=True) if found else ((),) * 5
+        lines += _suspicious(doubts, code)
+    columns = zip(*lines, strict=True) if lines else ((),) * 5
     rows, parts, codes, others, shares = (np.array(list(column)) for column in columns)
     return Examples(
         rows=rows.astype(np.int64),
@@ -214,26 +180,16 @@ MEMORY = 256 << 20
 
 @dataclass(frozen=True)
 class ReportSample:
-    """A sample of the unlabelled rows, and what is said of them.
+    """A sample of the unlabelled rows, and what is said of them."""
 
-    Attributes
-    ----------
-    codes, confidence : ndarrays of shape (m,)
-        The likeliest class of each row, and its probability.
-    places : ndarray of shape (m, 2)
-        Where the rows are on the map; (0, 2) where there is none.
-    labelled_codes, labelled_places : ndarrays of shape (l,) and (l, 2)
-        Some labelled rows.
-    examples : Examples
-        Rows of each class to look at.
-    """
-
+    # (m,): the likeliest class of each row, and its probability
     codes: np.ndarray
     confidence: np.ndarray
-    places: np.ndarray
+    places: np.ndarray  # (m, 2): where the rows are on the map; (0, 2) where there is none
+    # (l,) and (l, 2): some labelled rows
     labelled_codes: np.ndarray
     labelled_places: np.ndarray
-    examples: Examples
+    examples: Examples  # rows of each class to look at
 
     def state(self) -> dict[str, np.ndarray]:
         """Arrays from which :meth:`from_state` rebuilds it."""
@@ -251,27 +207,14 @@ class ReportSample:
 
 @dataclass(frozen=True)
 class EvidenceMaker:
-    """Looks at a sample of the rows.
-
-    Attributes
-    ----------
-    graph : Graph
-    answer : Predictor
-        What was learnt.
-    labels : Labels
-    doubts : LabelDoubts or None
-        What is thought of the labels.
-    seed : int
-    memory : int
-        Bytes that may be taken: fewer rows are looked at where that is little.
-    """
+    """Looks at a sample of the rows."""
 
     graph: Graph
-    answer: Predictor
+    answer: Predictor  # what was learnt
     labels: Labels
-    doubts: LabelDoubts | None = None
+    doubts: LabelDoubts | None = None  # what is thought of the labels
     seed: int = 0
-    memory: int = MEMORY
+    memory: int = MEMORY  # bytes that may be taken: fewer rows are looked at where that is little
 
     @classmethod
     def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> EvidenceMaker:
@@ -292,52 +235,64 @@ class EvidenceMaker:
             return self._evidence()
 
     def _evidence(self) -> ReportSample:
+        graph, answer, labels = self.graph, self.answer, self.labels
+        source, sample = graph.source, graph.sample
         row_map = self._map()
         width = 0 if row_map is None else row_map.basis.shape[1]
-        rows = self._sample(width)
+
+        # Unlabelled rows of the sample, and what they hold where that is in memory.
+        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
+        size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
+        if not source.inner.is_sparse:
+            size = min(size, READ_BYTES // a_row)
+        size = max(size, LEAST_SAMPLE)
+        rows = sample.rows(size)
+        unlabelled = ~among(rows, labels.rows)
+        rows = rows[unlabelled]
+        stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
+
+        a_row += 4 * 8 * labels.n_classes
+        if not graph.factor.unit_degrees:  # dense features
+            a_row += 2 * 8 * graph.factor.rank
+        at_once = int(np.clip(min(PIECE_BYTES, self.memory // 4) // a_row, 16, PIECE_ROWS))
         codes, others = np.empty((2, len(rows)), dtype=np.int32)
         confidence = np.empty(len(rows), dtype=np.float32)
         units = np.empty((len(rows), width), dtype=np.float32)
-        at_once = self._at_once()
         for start in range(0, len(rows), at_once):
             piece = slice(start, start + at_once)
-            taken = self.graph.source.take(rows[piece])
-            features = self.graph.features_to_answer(rows[piece], taken)
-            shares = self._shares(features, taken)
-            best = np.argsort(-shares, axis=1, kind="stable")[:, :2]
+            if stored is None:
+                prepared = source.take(rows[piece])
+            else:
+                prepared = to_device(stored[piece], source.device)
+            features = graph.features_to_answer(rows[piece], prepared)
+            outputs, _ = answer.outputs(features, prepared if answer.needs_rows else None)
+            probabilities = np.asarray(answer.finish(to_numpy(outputs)), dtype=np.float64)
+            best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
             codes[piece], others[piece] = best[:, 0], best[:, -1]
-            confidence[piece] = np.take_along_axis(shares, best[:, :1], axis=1)[:, 0]
+            confidence[piece] = np.take_along_axis(probabilities, best[:, :1], axis=1)[:, 0]
             if row_map is not None:
-                units[piece] = _units(row_map, features)
+                units[piece] = row_map.units(features)
+
+        places = labelled_places = np.empty((0, 2), dtype=np.float32)
+        labelled_codes = np.empty(0, dtype=np.int64)
+        if row_map is not None:
+            marked = part_of_labels(labels, MOST_LABELLED, self.seed)
+            known = row_map.units(graph.features_of(marked.rows))
+            places, labelled_places = (
+                ((vectors - row_map.centre) @ row_map.axes).astype(np.float32)
+                for vectors in (units, known)
+            )
+            labelled_codes = marked.codes
         sampled = Sampled(rows, codes, others, confidence, units)
-        places, labelled_codes, labelled_places = self._places(row_map, units)
-        shown = choose_examples(sampled, self.labels.n_classes, self.doubts, self.seed)
+        shown = choose_examples(sampled, labels.n_classes, self.doubts, self.seed)
         return ReportSample(
             codes=codes,
             confidence=confidence,
             places=places,
             labelled_codes=labelled_codes,
             labelled_places=labelled_places,
-            examples=shown.with_values(self.graph.source.inner),
+            examples=shown.with_values(source.inner),
         )
-
-    def _sample(self, width: int) -> np.ndarray:
-        """Unlabelled rows, drawn at random."""
-        source = self.graph.source
-        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
-        size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
-        if not source.inner.is_sparse:
-            size = min(size, READ_BYTES // a_row)
-        drawn = sample_indices(source.n_rows, max(size, LEAST_SAMPLE), self.seed)
-        return drawn[~among(drawn, self.labels.rows)]
-
-    def _at_once(self) -> int:
-        source = self.graph.source
-        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
-        a_row += 4 * 8 * self.labels.n_classes
-        if not self.graph.factor.unit_degrees:  # dense features
-            a_row += 2 * 8 * self.graph.factor.rank
-        return int(np.clip(min(PIECE_BYTES, self.memory // 4) // a_row, 16, PIECE_ROWS))
 
     def _map(self) -> RowMap | None:
         """The map, from as many rows as memory allows; None where that is too few."""
@@ -348,32 +303,4 @@ class EvidenceMaker:
                 return None
         while map_bytes(rank, 1, size) > self.memory and size > LEAST_SAMPLE:
             size //= 2
-        if map_bytes(rank, 1, size) > self.memory:
-            return None
-        return RowMap.of(self.graph, self.seed, size)
-
-    def _shares(self, features: Any, taken: Any) -> np.ndarray:
-        """Class probabilities of rows, as the last sweep finds them.  (b, c)."""
-        outputs, _ = self.answer.outputs(features, taken if self.answer.needs_rows else None)
-        return np.asarray(self.answer.finish(to_numpy(outputs)), dtype=np.float64)
-
-    def _places(
-        self, row_map: RowMap | None, units: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places of the sample; classes and places of some labelled rows."""
-        if row_map is None:
-            nowhere = np.empty((0, 2), dtype=np.float32)
-            return nowhere, np.empty(0, dtype=np.int64), nowhere
-        chosen = sample_indices(len(self.labels.rows), MOST_LABELLED, self.seed)
-        marked = self.labels.take(chosen)
-        known = _units(row_map, self.graph.features_of(marked.rows))
-        found, beside = (
-            ((each - row_map.centre) @ row_map.axes).astype(np.float32) for each in (units, known)
-        )
-        return found, marked.codes, beside
-
-
-def _units(row_map: RowMap, features: Any) -> np.ndarray:
-    """Rows as unit vectors in the directions behind a map.  (b, p) → (b, q)."""
-    features = to_numpy(features)
-    return unit_vectors(np.asarray(features @ row_map.basis, dtype=np.float64))
+        return None if map_bytes(rank, 1, size) > self.memory else RowMap.of(self.graph, size)

@@ -1,7 +1,7 @@
 """A place on a map for every row: two leading directions of the graph.
 
 A random sample shows the graph's leading eigenvectors. A row becomes the unit vector ψ of its
-coordinates in them, each weighted as label spreading weights it (:class:`.sample_graph.Sample`),
+coordinates in them, each weighted as label spreading weights it (:class:`.sample.SpectralSample`),
 so that rows which labels spread between lie close together, and rows in sparse places lie no
 farther out than others. The map shows the two directions in which these vectors differ most:
 
@@ -20,7 +20,7 @@ import numpy as np
 from biglp._algebra.posterior import ALPHA
 from biglp._core.arrays import Array, Rows, like, to_numpy
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import RANK, ROWS_PER_GROUP, Sample
+from biglp._fit.sample import RANK, ROWS_PER_GROUP, SpectralSample
 from biglp._graph.graph import Graph
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Predictor
@@ -42,29 +42,19 @@ def map_bytes(rank: int, n_threads: int, size: int = SAMPLE) -> int:
 
 @dataclass(frozen=True)
 class RowMap:
-    """From normalised features to places.
+    """From normalised features to places."""
 
-    Attributes
-    ----------
-    basis : ndarray of shape (p, q)
-        From features to weighted coordinates in the eigenvectors.
-    centre : ndarray of shape (q,)
-        Mean of the sample's unit vectors.
-    axes : ndarray of shape (q, 2)
-        Directions of the map.
-    """
-
-    basis: np.ndarray
-    centre: np.ndarray
-    axes: np.ndarray
+    basis: np.ndarray  # (p, q): from features to weighted coordinates in the eigenvectors
+    centre: np.ndarray  # (q,): mean of the sample's unit vectors
+    axes: np.ndarray  # (q, 2): directions of the map
 
     @classmethod
-    def of(cls, graph: Graph, seed: int, size: int = SAMPLE) -> RowMap:
+    def of(cls, graph: Graph, size: int = SAMPLE) -> RowMap:
         """Find the directions, from a sample of so many rows."""
-        sample = Sample.of(graph, size, seed)
+        sample = SpectralSample.of(graph, size)
         weights = np.sqrt(1.0 - ALPHA * sample.spectrum.values)
 
-        def found() -> RowMap:
+        def fit() -> RowMap:
             with one_blas_thread():
                 units = sample.directions(ALPHA)
                 centre = units.mean(axis=0)
@@ -77,17 +67,22 @@ class RowMap:
                 axes *= np.sign(axes[np.abs(axes).argmax(axis=0), [0, 1]])
             return cls(sample.spectrum.basis / weights, centre, axes)
 
-        return graph.engine.once(found)
+        return graph.engine.once(fit)
+
+    def units(self, features: Array) -> np.ndarray:
+        """Rows as unit vectors in the directions behind the map.  (b, p) → (b, q)."""
+        features = to_numpy(features)
+        return unit_vectors(np.asarray(features @ self.basis, dtype=np.float64))
 
     def places(self, features: Array) -> np.ndarray:
         """Places of rows.  (b, p) → (b, 2)."""
-        found = np.empty((features.shape[0], 2))
+        positions = np.empty((features.shape[0], 2))
         basis = like(features, self.basis)
-        for start in range(0, len(found), ROWS_AT_ONCE):
+        for start in range(0, len(positions), ROWS_AT_ONCE):
             part = features[start : start + ROWS_AT_ONCE] @ basis
             vectors = unit_vectors(np.asarray(to_numpy(part), dtype=np.float64))
-            found[start : start + ROWS_AT_ONCE] = (vectors - self.centre) @ self.axes
-        return found
+            positions[start : start + ROWS_AT_ONCE] = (vectors - self.centre) @ self.axes
+        return positions
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:
@@ -98,13 +93,7 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MappedPredictor:
-    """An answer with the places of the rows in two more columns.
-
-    Attributes
-    ----------
-    inner : Predictor
-    row_map : RowMap
-    """
+    """An answer with the places of the rows in two more columns."""
 
     inner: Predictor
     row_map: RowMap

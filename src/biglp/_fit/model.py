@@ -33,6 +33,7 @@ from biglp._learn import ANSWERS
 from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source
 from biglp._rows.encoding import Encoding
+from biglp._rows.sample import Sample
 from biglp._transforms import Chain
 
 # --------------------------------------------------------------------------------------------------
@@ -84,20 +85,11 @@ fill the memory takes a thousand times its size."""
 
 @dataclass(frozen=True)
 class ModelView:
-    """How new rows become the normalised features of one view.
-
-    Attributes
-    ----------
-    name : str
-    chain : Chain
-        What is done to rows before they become features.
-    features : Features
-        These rows to normalised features.
-    """
+    """How new rows become the normalised features of one view."""
 
     name: str
-    chain: Chain
-    features: Features
+    chain: Chain  # what is done to rows before they become features
+    features: Features  # these rows to normalised features
 
     @classmethod
     def of(cls, graph: Graph) -> ModelView:
@@ -132,35 +124,18 @@ class ModelView:
 
 @dataclass
 class Model:
-    """A fitted model.
+    """A fitted model."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (c,)
-        For regression the numbers of the targets.
-    views : tuple of ModelView
-        Rows to normalised features.
-    answer : Predictor
-        Normalised features to probabilities.
-    dtype : numpy.dtype
-        Precision of the arithmetic.
-    n_features : int
-        Columns that rows must have.
-    report : Report
-        What was chosen and found while fitting; JSON values only.
-    encoding : Encoding or None
-        How the columns of the training table became features; new tables are treated alike.
-    input_names : tuple of str or None
-        Names of the columns that the features were made of, where the training rows had names.
-    """
-
-    classes: np.ndarray
-    views: tuple[ModelView, ...]
-    answer: Predictor
-    dtype: np.dtype[Any]
-    n_features: int
+    classes: np.ndarray  # (c,): for regression the numbers of the targets
+    views: tuple[ModelView, ...]  # rows to normalised features
+    answer: Predictor  # normalised features to probabilities
+    dtype: np.dtype[Any]  # precision of the arithmetic
+    n_features: int  # columns that rows must have
+    # What was chosen and found while fitting; JSON values only
     report: Report = field(default_factory=Report)
+    # How the columns of the training table became features; new tables are treated alike
     encoding: Encoding | None = None
+    # Names of the columns that the features were made of, where the training rows had names
     input_names: tuple[str, ...] | None = None
 
     @property
@@ -178,19 +153,17 @@ class Model:
         return replace(known, dtype=self.dtype.str)
 
     def graph(
-        self, engine: Engine, source: Source, memory: int, place: Device | None = None
+        self,
+        engine: Engine,
+        source: Source,
+        memory: int,
+        place: Device | None = None,
+        seed: int = 0,
     ) -> Graph:
         """New rows, tied to the training rows through the model's features.
 
-        Parameters
-        ----------
-        engine : Engine
-        source : Source
-            New rows as they are.
-        memory : int
-            Budget of this machine, in bytes.
-        place : Device, optional
-            Where the arithmetic runs; on the processor by default.
+        ``source``: new rows as they are; ``memory``: budget of this machine, in bytes; ``place``:
+        Where the arithmetic runs; on the processor by default; ``seed``: of random rows.
         """
         check_columns(source, self.n_features, self.answer.kind)
         view, values = self.views[0], float(source.n_features)
@@ -217,7 +190,8 @@ class Model:
         rows_each, workers = planned
         engine.limit_threads(workers)
         rows = PreparedRows(source, self.dtype, view.chain, place.device)
-        return Graph(engine, rows, cut_rows(rows, rows_each), features, view.name)
+        sample = Sample.of_prepared(rows, seed)
+        return Graph(engine, rows, cut_rows(rows, rows_each), features, sample, view.name)
 
     def save(self, path: Any) -> None:
         """Write the model to a file, which may be in a store, whole or not at all."""
@@ -249,13 +223,7 @@ class Model:
 
     @classmethod
     def load(cls, path: Any) -> Model:
-        """Read a model file, which may be in a store.
-
-        Raises
-        ------
-        ModelFileError
-            When the file is damaged, not a model, or of another format.
-        """
+        """Read a model file, which may be in a store."""
         path = as_place(path)
         header, arrays = _read_archive(path)
         try:

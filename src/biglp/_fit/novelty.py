@@ -18,7 +18,7 @@ Only a sample of rows is read: no sweep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,13 +31,12 @@ from biglp._core.arrays import Rows, is_torch, namespace, squared_norms, to_nump
 from biglp._core.errors import BigLPWarning, DriftWarning, UnlikeLabelsWarning
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
-from biglp._fit.sample import Sample
+from biglp._fit.sample import SpectralSample
 from biglp._graph.graph import Graph, float64_features
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
 from biglp._learn.base import SAMPLE, Predictor, Problem
 from biglp._rows import PreparedRows, Source
-from biglp._rows.source import sample_indices
 
 # --------------------------------------------------------------------------------------------------
 # Whether new rows are like the training rows: far rows, and what is said of them.
@@ -66,92 +65,85 @@ NAMED = 5
 
 def usual_distance(graph: Graph) -> float | None:
     """Distance from the landmarks that nearly all training rows keep; None without landmarks."""
-    distances = _distances(graph)
-    return None if distances is None else float(np.quantile(distances, USUAL))
+    if getattr(graph.factor, "landmarks", None) is None:
+        return None
+    sample, small = graph.sample_rows(SAMPLE), _are_small(graph.source, SAMPLE)
+    at_once = sample.shape[0] if small else ROWS_EACH
+    starts = range(0, sample.shape[0], at_once)
+    distances = _distances(graph, (sample[start : start + at_once] for start in starts))
+    return float(np.quantile(distances, USUAL))
 
 
 def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
     """Share of new rows that are farther from the landmarks than the training rows were."""
-    distances = None if usual is None else _distances(graph)
-    if distances is None or usual is None:
+    if usual is None or getattr(graph.factor, "landmarks", None) is None:
         return {}
-    return {"far_rows": round(float((distances > usual).mean()), 6)}
+    source, n_rows = graph.source, graph.source.n_rows
+    if n_rows > PLACES * ROWS_EACH:  # rows from some places of all, or all of few
+        starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
+    else:
+        starts = np.arange(0, n_rows, ROWS_EACH)
+    pieces: Iterable[Rows] = (
+        source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist()
+    )
+    if _are_small(source, PLACES * ROWS_EACH):
+        pieces = list(pieces)
+        pieces = [namespace(pieces[0]).concatenate(pieces)]
+    return {"far_rows": round(float((_distances(graph, pieces) > usual).mean()), 6)}
+
+
+def _are_small(source: PreparedRows, n_rows: int) -> bool:
+    """Whether so many rows are compared together: on a card, and where they take little memory."""
+    n_bytes = 8 * min(source.n_rows, n_rows) * source.n_features
+    return source.device != "cpu" or (not source.is_sparse and n_bytes <= TOGETHER_BYTES)
 
 
 def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[str, Any]:
     """Compare new rows with the training rows: columns of a table, and distances.
 
-    Parameters
-    ----------
-    graph : Graph
-        The new rows, tied to the landmarks.
-    source : Source
-        The new rows as they were opened.
-    report : dict
-        That of the fit.
+    ``graph``: the new rows, tied to the landmarks; ``source``: the new rows as they were opened;
+    ``report``: that of the fit.
     """
     return {**source.compare_columns(), **far_rows(graph, report.get("usual_distance"))}
 
 
 def drift_warnings(drift: dict[str, Any], whole: str = "") -> list[BigLPWarning]:
     """Warn where new rows are unlike the training rows; ``whole`` says where all figures are."""
-    told = [
-        words for name, found in drift.get("columns", {}).items() for words in _told(name, found)
-    ]
+    notes = []
+    for name, facts in drift.get("columns", {}).items():
+        if facts.get("unknown", 0.0) > MOST_UNKNOWN:
+            examples = ", ".join(map(repr, facts["examples"]))
+            notes.append(f"{facts['unknown']:.0%} have unknown categories in {name!r} ({examples})")
+        if facts.get("outside", 0.0) > MOST_OUTSIDE:
+            reach = f"{facts['low']:.6g} to {facts['high']:.6g}"
+            notes.append(f"{facts['outside']:.0%} are outside the range of {name!r} ({reach})")
+        if facts.get("missing", 0.0) > facts.get("missing_before", 0.0) + MORE_MISSING:
+            before = f"{facts['missing_before']:.0%}"
+            notes.append(
+                f"{facts['missing']:.0%} have no value in {name!r}, where {before} had none"
+            )
     if drift.get("far_rows", 0.0) > MOST_FAR:
-        told.append(f"{drift['far_rows']:.0%} of the rows are far from all training rows")
-    if not told:
+        notes.append(f"{drift['far_rows']:.0%} of the rows are far from all training rows")
+    if not notes:
         return []
-    more = f"; and {len(told) - NAMED} more{whole}" if len(told) > NAMED else ""
+    more = f"; and {len(notes) - NAMED} more{whole}" if len(notes) > NAMED else ""
     return [
         DriftWarning(
-            f"the new rows are unlike the training rows: {'; '.join(told[:NAMED])}{more}. "
+            f"the new rows are unlike the training rows: {'; '.join(notes[:NAMED])}{more}. "
             "Labels of such rows are guesses: label some and fit again, or repair the columns."
         )
     ]
 
 
-def _told(name: str, found: dict[str, Any]) -> list[str]:
-    told = []
-    if found.get("unknown", 0.0) > MOST_UNKNOWN:
-        examples = ", ".join(map(repr, found["examples"]))
-        told.append(f"{found['unknown']:.0%} have unknown categories in {name!r} ({examples})")
-    if found.get("outside", 0.0) > MOST_OUTSIDE:
-        reach = f"{found['low']:.6g} to {found['high']:.6g}"
-        told.append(f"{found['outside']:.0%} are outside the range of {name!r} ({reach})")
-    if found.get("missing", 0.0) > found.get("missing_before", 0.0) + MORE_MISSING:
-        before = f"{found['missing_before']:.0%}"
-        told.append(f"{found['missing']:.0%} have no value in {name!r}, where {before} had none")
-    return told
-
-
-def _some_rows(source: PreparedRows) -> Iterator[Rows]:
-    """Rows from some places of all, or all of few; on a card, and if they are small, together."""
-    n_rows, most = source.n_rows, PLACES * ROWS_EACH
-    if n_rows > most:
-        starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
-    else:
-        starts = np.arange(0, n_rows, ROWS_EACH)
-    read = (source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist())
-    small = not source.is_sparse and 8 * min(n_rows, most) * source.n_features <= TOGETHER_BYTES
-    if source.device == "cpu" and not small:
-        yield from read
-    else:
-        together = list(read)
-        yield namespace(together[0]).concatenate(together)
-
-
-def _distances(graph: Graph) -> np.ndarray | None:
-    """Distance of some rows from a landmark near them."""
-    landmarks = getattr(graph.factor, "landmarks", None)
-    if landmarks is None:
-        return None
+def _distances(graph: Graph, pieces: Iterable[Rows]) -> np.ndarray:
+    """Distance of rows from a landmark near them."""
+    landmarks = graph.factor.landmarks  # type: ignore[attr-defined]
     count = min(NEAREST, len(landmarks))
     compared: Rows = None
     parts = []
     with one_blas_thread():  # several wait for each other where other programs are at work
-        for some in _some_rows(graph.source):
-            rows = some.double() if is_torch(some) else some.astype(np.float64)
+        for piece in pieces:
+            rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
             if compared is None:
                 compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
                 compared = compared.astype(np.float64)
@@ -187,18 +179,10 @@ EXAMPLES = 4
 
 @dataclass(frozen=True)
 class UnlikeLabels:
-    """A group of rows that is unlike all labelled rows.
+    """A group of rows that is unlike all labelled rows."""
 
-    Attributes
-    ----------
-    share : float
-        Share of all rows that is in the group, estimated from a sample.
-    rows : list of int
-        Some rows of it, unlike each other.
-    """
-
-    share: float
-    rows: list[int]
+    share: float  # share of all rows that is in the group, estimated from a sample
+    rows: list[int]  # some rows of it, unlike each other
 
     def report(self) -> dict[str, Any]:
         """JSON values for the report."""
@@ -208,11 +192,7 @@ class UnlikeLabels:
 def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | None:
     """Look for rows that are unlike all labels; None when there is no such group.
 
-    Parameters
-    ----------
-    problem : Problem
-    answer : Predictor
-        What was learnt from the labels.
+    ``answer``: what was learnt from the labels.
     """
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
     n_rows = graph.source.n_rows
@@ -221,10 +201,9 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | No
     if problem.settings.method != "committee":  # what is unusual is not known of other graphs
         return None
     with one_blas_thread():
-        rows = sample_indices(n_rows, SAMPLE, seed)
         features = float64_features(problem.sample_features)
-        sample = Sample.among(graph, rows, features, LEADING)
-        looked_at = to_numpy(graph.source.take(rows)) if answer.needs_rows else None
+        sample = SpectralSample.among(graph, graph.sample.rows(SAMPLE), features, LEADING)
+        looked_at = to_numpy(problem.sample_rows) if answer.needs_rows else None
         outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), looked_at)
         called = largest_column(to_numpy(outputs))
         part = problem.part_of_labels(MOST_LABELS)
@@ -243,19 +222,30 @@ def unlike_warning(found: dict[str, Any]) -> UnlikeLabelsWarning:
 
 
 def _group(
-    sample: Sample, called: np.ndarray, codes: np.ndarray, known: np.ndarray, seed: int
+    sample: SpectralSample, called: np.ndarray, codes: np.ndarray, known: np.ndarray, seed: int
 ) -> UnlikeLabels | None:
-    """Compare the given labels with such as are drawn again."""
+    """Compare the given labels with such as are drawn again.
+
+    ``called``: (m,), the classes of the sample's rows; ``known``: (l, q), the labelled rows.
+    """
     with one_blas_thread():
-        rng = np.random.default_rng(seed)
-        pools = _pools(called, codes)
-        before = _before(sample)
-        others = _drawn(sample.rotated, known, pools, rng)
-        drawn = _open(sample, before, others)
+        rng, rotated = np.random.default_rng(seed), sample.rotated
+        # Of each class as many other labelled rows as it has labels, from the rows that are called
+        # it. Where the sample has too few of these, the labels stay where they are.
+        parts = []
+        for code in np.unique(codes).tolist():
+            own, others = np.flatnonzero(codes == code), np.flatnonzero(called == code)
+            if len(others) < len(own):
+                parts.append(np.broadcast_to(known[own], (DRAWS, len(own), known.shape[1])))
+            else:  # the first few of each row in random order
+                order = rng.random((DRAWS, len(others))).argpartition(len(own) - 1, axis=1)
+                parts.append(rotated[others[order[:, : len(own)]]])
+        redrawn = np.concatenate(parts, axis=1)  # (DRAWS, l, q)
+        # Variance of each row before any label, and the share of it that labels leave open.
+        before = np.einsum("ij,ij->i", rotated / (1.0 - ALPHA * sample.spectrum.values), rotated)
+        drawn, given = (_open(sample, before, labelled) for labelled in (redrawn, known))
         usual = drawn.mean(axis=0)
-        given = _open(sample, before, known)
-        values = _upper_mean(drawn - usual)
-        excess = _upper_mean(given - usual)
+        values, excess = _upper_mean(drawn - usual), _upper_mean(given - usual)
         allowed = UNUSUAL * np.sqrt(max(1.0, len(codes) / FEW_LABELS))
         if excess <= values.mean() + allowed * values.std(ddof=1):
             return None
@@ -270,45 +260,11 @@ def _group(
     return UnlikeLabels(len(group) / len(sample.rows), examples)
 
 
-def _pools(called: np.ndarray, codes: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """For each class its labels, and the rows that are called it; None where these are too few."""
-    found: list[tuple[np.ndarray, np.ndarray | None]] = []
-    for code in np.unique(codes).tolist():
-        own, others = np.flatnonzero(codes == code), np.flatnonzero(called == code)
-        found.append((own, None if len(others) < len(own) else others))
-    return found
-
-
-def _drawn(
-    rotated: np.ndarray,
-    known: np.ndarray,
-    pools: list[tuple[np.ndarray, np.ndarray | None]],
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Features of other labelled rows, in several draws.  (l, q) → (DRAWS, l, q).
-
-    Of each class as many as it has labels, from the rows that are called it. Where the sample has
-    too few of these, the labels stay where they are.
-    """
-    parts = []
-    for own, others in pools:
-        if others is None:
-            parts.append(np.broadcast_to(known[own], (DRAWS, len(own), known.shape[1])))
-        else:  # the first few of each row in random order
-            order = rng.random((DRAWS, len(others))).argpartition(len(own) - 1, axis=1)
-            parts.append(rotated[others[order[:, : len(own)]]])
-    return np.concatenate(parts, axis=1)
-
-
-def _before(sample: Sample) -> np.ndarray:
-    """Variance of each row before any label.  (m,)."""
-    stiffness = 1.0 - ALPHA * sample.spectrum.values
-    return np.einsum("ij,ij->i", sample.rotated / stiffness, sample.rotated)
-
-
-def _open(sample: Sample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
+def _open(sample: SpectralSample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Share of each row's variance that labels leave open.  (..., l, q) → (..., m)."""
-    after = Posterior.of(sample.spectrum.values, len(sample.rows), known).variances(sample.rotated)
+    after = Posterior.from_labels(sample.spectrum.values, len(sample.rows), known).variances(
+        sample.rotated
+    )
     return np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
 
 

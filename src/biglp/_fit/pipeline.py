@@ -31,7 +31,6 @@ from biglp._fit.plan import Plan
 from biglp._fit.prepare import Prepared, choose_store, prepare
 from biglp._fit.report import Report
 from biglp._graph import FACTORS
-from biglp._graph.factor import TrainingRows
 from biglp._graph.graph import Answered, Answerer, Graph
 from biglp._graph.own import OwnGraph
 from biglp._labels.labels import Labels
@@ -43,59 +42,37 @@ from biglp._output import Sink
 from biglp._rows import PreparedRows, Source
 from biglp._rows.source import explained
 
-# --------------------------------------------------------------------------------------------------
-# Small tasks beside a sweep: what is looked up for the report while it goes on.
-
-
 T = TypeVar("T")
 TASKS = 2
-"""Tasks that run at once."""
+"""Tasks that run at once beside a sweep."""
 MOST_BYTES = 16 << 20
 """Rows of a sample beside which a sweep still has its room."""
 
 
-class Beside(Protocol):
+class Start(Protocol):
     """Starts a task, and returns what waits for its result."""
 
     def __call__(self, task: Callable[[], T], /) -> Callable[[], T]: ...
 
 
 @contextmanager
-def tasks_beside(engine: Engine, source: PreparedRows) -> Iterator[Beside]:
-    """Start tasks in threads of their own, or do them when they are asked for.
+def in_background(engine: Engine, source: PreparedRows) -> Iterator[Start]:
+    """Start small tasks beside a sweep in threads of their own, or do them when they are asked for.
 
     The latter with one thread, with rows so wide that a sample of them takes much memory, on a
     card, and where processes share the work, which have to agree on the order of all they do.
-
-    Parameters
-    ----------
-    engine : Engine
-    source : PreparedRows
-        The rows that tasks fetch a sample of.
     """
     sample = SAMPLE * source.dtype.itemsize * max(source.n_features, source.n_input_features)
     alone = min(engine.n_threads, engine.most_at_once) < 2 or not engine.shares_memory
     if alone or source.device != "cpu" or sample > MOST_BYTES:
-        yield _later
-        return
-    with threads_of_one(TASKS) as pool:
-
-        def started(task: Callable[[], T], /) -> Callable[[], T]:
-            return pool.submit(task).result
-
-        yield started
-
-
-def _later(task: Callable[[], T], /) -> Callable[[], T]:
-    return task
-
-
-# --------------------------------------------------------------------------------------------------
-# Learning: from sums to an answer, without a sweep over the rows.
+        yield lambda task: task
+    else:
+        with threads_of_one(TASKS) as pool:
+            yield lambda task: pool.submit(task).result
 
 
 def learn(problem: Problem[Any]) -> LearnResult:
-    """Learn the answer to a problem."""
+    """Learn the answer to a problem: from sums, without a sweep over the rows."""
     factor, is_sparse = problem.graph.factor, sparse.issparse(problem.sums.gram)
     if is_sparse:
         give_back()  # what summing took is wanted for factors now
@@ -105,37 +82,21 @@ def learn(problem: Problem[Any]) -> LearnResult:
         return METHODS[problem.settings.method].learn(problem)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit leaves behind besides the answers in its sink.
-
-    Attributes
-    ----------
-    model : Model
-    problem : Problem
-        What later labels start from.
-    plan : Plan
-    answered : Answered
-    n_iter : int
-        Iterations of the solver.
-    held_out : HeldOut or None
-        What is said of labelled rows without their own labels.
-    """
+    """What a fit leaves behind besides the answers in its sink."""
 
     model: Model
-    problem: Problem[Any]
+    problem: Problem[Any]  # what later labels start from
     plan: Plan
     answered: Answered
-    n_iter: int
-    held_out: HeldOut | None = None
+    n_iter: int  # iterations of the solver
+    held_out: HeldOut | None = None  # what is said of labelled rows without their own labels
 
     def warnings(self) -> list[BigLPWarning]:
         """What the user should know about a fit that went through."""
         n_rows, report = self.problem.labels.n_rows, self.model.report
-        found: list[BigLPWarning] = []
+        warned: list[BigLPWarning] = []
         if self.problem.sums.n_repaired:
             landmarks = report.get("landmarks")
             advice = (
@@ -144,34 +105,26 @@ class Fitted:
                 if landmarks is None
                 else f"Use more landmarks (n_landmarks={landmarks} now) or a wider bandwidth."
             )
-            found.append(
+            warned.append(
                 DegreeWarning(
                     f"{self.problem.sums.n_repaired:,} of {n_rows:,} rows have a degree of zero or "
                     f"less in the low-rank graph; it was repaired. {advice}"
                 )
             )
         if self.answered.n_unreached:
-            found.append(unreached_warning(self.problem, self.answered.n_unreached))
+            warned.append(unreached_warning(self.problem, self.answered.n_unreached))
         if report.get("unlike_labels"):
-            found.append(unlike_warning(report["unlike_labels"]))
-        return found + region_warnings(report)
+            warned.append(unlike_warning(report["unlike_labels"]))
+        return warned + region_warnings(report)
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The steps of a fit, with what all of them need.
-
-    Attributes
-    ----------
-    engine : Engine
-    settings : Settings
-    checkpoint : Checkpoint
-        Keeps finished steps.
-    """
+    """The steps of a fit, with what all of them need."""
 
     engine: Engine
     settings: Settings
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)  # keeps finished steps
 
     def fit(self, source: Source, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Fit a model and write the answers of all training rows to a sink."""
@@ -188,34 +141,19 @@ class Pipeline:
     ) -> Prepared:
         """Check what can be checked, then choose scaling, memory plan and blocks.
 
-        Parameters
-        ----------
-        source : Source
-        labels : Labels or Targets
-        *parts : callables
-            The ``cost`` of what takes memory or time beside rows, graph and method: the sink.
-        places : bool
-            Whether rows get places on a map, which takes memory too.
-        n_rows : int, optional
-            Rows of all, where these are a part on which a fit of all is tried.
+        ``parts`` say what else takes memory or time: the sink; ``places``: whether rows get places
+        on a map; ``n_rows``: rows of all, where these are a part on which a fit of all is tried.
         """
-        graph = self.settings.graph
-        kind = FACTORS[graph.factor]
-        rank = kind.rank_for(graph, n_rows or source.n_rows, source.n_features)
-        METHODS[self.settings.answer.method].check(labels, self.settings.answer, rank)
+        graph, answer = self.settings.graph, self.settings.answer
+        rank = FACTORS[graph.factor].rank_for(graph, n_rows or source.n_rows, source.n_features)
+        METHODS[answer.method].check(labels, answer, rank)
         if places:
-            held = map_bytes(rank, self.engine.n_threads)
-            parts = (*parts, lambda _: Cost(answers=held))
+            n_bytes = map_bytes(rank, self.engine.n_threads)
+            parts = (*parts, lambda _: Cost(answers=n_bytes))
         self.engine.check_rows(source.n_rows)
         with explained(source), one_blas_thread():
             return prepare(
-                self.engine,
-                source,
-                labels,
-                self.settings,
-                self.checkpoint,
-                *parts,
-                n_rows=n_rows,
+                self.engine, source, labels, self.settings, self.checkpoint, *parts, n_rows=n_rows
             )
 
     def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
@@ -223,64 +161,73 @@ class Pipeline:
         with self.settings.place.precisely():
             while True:
                 try:
-                    return self._fit_prepared(prepared, labels, sink)
+                    with explained(prepared.source):
+                        return self._fit_prepared(prepared, labels, sink)
                 except Exception as error:
                     if not (is_card_full(error) and prepared.can_be_smaller):
                         raise
                 prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
-        source, watch = prepared.source, Stopwatch()
+        watch = Stopwatch()
         self.engine.progress.expect(prepared.plan.seconds)
-        with explained(source):
-            graphs = watch.timed("graph", lambda: self.graphs(prepared))
-            graph = graphs[0]
-            with tasks_beside(self.engine, graph.source) as beside:
-                usual_found = beside(lambda: usual_distance(graph))
-                problem = watch.timed("sums", lambda: self.problem(graphs, labels))
-            learnt = watch.timed("learning", lambda: self.learn(problem))
-            with tasks_beside(self.engine, graph.source) as beside:
-                unlike_found = beside(lambda: unlike_labels(problem, learnt.answer))
-                answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
-            unlike = unlike_found()
-        facts: dict[str, Any] = {
-            **self._described(graph),
-            **learnt.report,
-            **reliability(labels, learnt.held_out),
-            "effort": self.settings.graph.effort,
-            "rows": source.n_rows,
-            "labelled_rows": len(labels.rows),
-            "repaired_rows": problem.sums.n_repaired,
-            "unreached_rows": answered.n_unreached,
-            "unlike_labels": unlike and unlike.report(),
-            "usual_distance": usual_found(),
-            "text_columns": source.encoding.text_columns if source.encoding else [],
-            "left_out_columns": dict(source.encoding.left_out) if source.encoding else {},
+        graphs = watch.timed("graph", lambda: self.graphs(prepared))
+        with in_background(self.engine, graphs[0].source) as start:
+            usual = start(lambda: usual_distance(graphs[0]))
+            problem = watch.timed("sums", lambda: self.problem(graphs, labels))
+        learnt = watch.timed("learning", lambda: self.learn(problem))
+        with in_background(self.engine, graphs[0].source) as start:
+            unlike = start(lambda: unlike_labels(problem, learnt.answer))
+            answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
+        novelty = unlike()
+        report = self._report(prepared, problem, learnt, answered) | {
+            "unlike_labels": novelty and novelty.report(),
+            "usual_distance": usual(),
             **prepared.where_it_ran(watch.seconds),
         }
-        if len(graphs) > 1:
-            facts["views"] = {other.view: self._described(other) for other in graphs[1:]}
         model = Model(
             classes=labels.classes,
             views=tuple(ModelView.of(graph) for graph in graphs),
             answer=learnt.answer,
-            dtype=graph.source.dtype,
-            n_features=source.n_features,
-            report=Report(facts),
-            encoding=source.encoding,
-            input_names=source.input_names,
+            dtype=graphs[0].source.dtype,
+            n_features=prepared.source.n_features,
+            report=Report(report),
+            encoding=prepared.source.encoding,
+            input_names=prepared.source.input_names,
         )
-        rest = (prepared.plan, answered, learnt.n_iter, learnt.held_out)
-        return Fitted(model, replace(problem), *rest)  # a copy, without factorised matrices
+        problem = replace(problem)  # a copy, without factorised matrices
+        return Fitted(model, problem, prepared.plan, answered, learnt.n_iter, learnt.held_out)
 
-    def _described(self, graph: Graph) -> dict[str, Any]:
-        """What the report says of a view."""
-        effort, n_rows = self.settings.graph.effort, graph.source.n_rows
-        return {
-            **graph.describe(),
-            "left_out": graph.factor.left_out(effort, n_rows),
-            **graph.source.chain.describe(),
+    def _report(
+        self, prepared: Prepared, problem: Problem[Any], learnt: LearnResult, answered: Answered
+    ) -> dict[str, Any]:
+        """What was chosen, and what was counted on the way."""
+        effort, labels, encoding = (
+            self.settings.graph.effort,
+            problem.labels,
+            prepared.source.encoding,
+        )
+        views = {
+            view.graph.view: {
+                **view.graph.describe(),
+                "left_out": view.graph.factor.left_out(effort, view.graph.source.n_rows),
+                **view.graph.source.chain.describe(),
+            }
+            for view in problem.views
         }
+        facts = {
+            **views.pop(problem.graph.view),
+            **learnt.report,
+            **reliability(labels, learnt.held_out),
+            "effort": effort,
+            "rows": prepared.source.n_rows,
+            "labelled_rows": len(labels.rows),
+            "repaired_rows": problem.sums.n_repaired,
+            "unreached_rows": answered.n_unreached,
+            "text_columns": encoding.text_columns if encoding else [],
+            "left_out_columns": dict(encoding.left_out) if encoding else {},
+        }
+        return facts | ({"views": views} if views else {})
 
     def typical_rows(self, source: Source, n: int) -> np.ndarray:
         """Choose rows to label first, without any label."""
@@ -291,20 +238,22 @@ class Pipeline:
             return typical_rows(self.graphs(prepared)[0], n, self.settings.graph.seed)
 
     def graphs(self, prepared: Prepared) -> tuple[Graph, ...]:
-        """The graph of each view."""
-        return tuple(self._graph(rows, prepared.plan) for rows in prepared.views)
-
-    def _graph(self, rows: TrainingRows, plan: Plan) -> Graph:
-        """Fit the factor and find the degrees, or read the graph that is given."""
-        settings = replace(self.settings.graph, device=rows.source.device)
-        kind = FACTORS[settings.factor]
-        if issubclass(kind, OwnGraph):
-            return kind.fit(rows, settings)
-        with blas_threads_for(kind.rank_for(settings, rows.source.n_rows, rows.source.n_features)):
-            factor = kind.fit_or_resume(rows, settings, self.checkpoint)
-        rows = replace(rows, drawn=None)  # the sample has done its work
-        factor.store = choose_store(factor, rows.source, plan)
-        return Graph.of(rows, factor, self.checkpoint)
+        """The graph of each view: fit the factor and find degrees, or read one that is given."""
+        graphs: list[Graph] = []
+        for rows in prepared.views:
+            source = rows.source
+            settings = replace(self.settings.graph, device=source.device)
+            kind = FACTORS[settings.factor]
+            if issubclass(kind, OwnGraph):
+                graphs.append(kind.fit(rows, settings))
+            else:
+                rank = kind.rank_for(settings, source.n_rows, source.n_features)
+                with blas_threads_for(rank):
+                    factor = kind.fit_or_resume(rows, settings, self.checkpoint)
+                factor.store = choose_store(factor, source, prepared.plan)
+                graphs.append(Graph.from_factor(rows, factor, self.checkpoint))
+            rows.sample.let_go()
+        return tuple(graphs)
 
     def problem(self, graphs: Sequence[Graph], labels: Labels | Targets) -> Problem[Any]:
         """Sum over all rows; small products mix the sums."""
@@ -320,16 +269,15 @@ class Pipeline:
         def compute() -> dict[str, np.ndarray]:
             learnt = learn(problem)
             facts = {"kind": learnt.answer.kind, "report": learnt.report, "n_iter": learnt.n_iter}
-            found = {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
+            state = {**learnt.answer.state(), "facts": np.array(json.dumps(facts))}
             if learnt.held_out is not None:
-                found["held_out_rows"] = learnt.held_out.rows
-                found["held_out_shares"] = learnt.held_out.shares
-            return found
+                state["held_out_rows"] = learnt.held_out.rows
+                state["held_out_shares"] = learnt.held_out.shares
+            return state
 
         with self.engine.progress.step("learning"):
             state = self.checkpoint.step("decision", compute)
-        facts = json.loads(str(state.pop("facts")))
-        held_out = None
+        facts, held_out = json.loads(str(state.pop("facts"))), None
         if "held_out_rows" in state:
             held_out = HeldOut(state.pop("held_out_rows"), state.pop("held_out_shares"))
         answer = ANSWERS[facts["kind"]].from_state(state)
@@ -340,16 +288,9 @@ class Pipeline:
         answer: Answerer = learnt.answer
         learnt.answer.expect(problem.labels.n_rows)
         if sink.wants_places:
-            answer = MappedPredictor(
-                learnt.answer, RowMap.of(problem.graph, self.settings.graph.seed)
-            )
-        return problem.graph.answer(
-            answer,
-            sink,
-            problem.labels,
-            self.checkpoint,
-            clamp=self.settings.answer.clamp,
-        )
+            answer = MappedPredictor(learnt.answer, RowMap.of(problem.graph))
+        clamp = self.settings.answer.clamp
+        return problem.graph.answer(answer, sink, problem.labels, self.checkpoint, clamp=clamp)
 
 
 def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:

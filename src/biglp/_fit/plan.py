@@ -22,7 +22,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from biglp._compiled import LOOPS, LOOPS_BYTES
 from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
@@ -66,21 +65,11 @@ SWEEPS = ("degrees", "Gram", "labels")
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run may take of a machine.
+    """What a run may take of a machine."""
 
-    Attributes
-    ----------
-    memory : int
-        Bytes, shared by the engine's processes there.
-    engine : Engine
-        Its threads and processes.
-    place : Device
-        Where the arithmetic runs.
-    """
-
-    memory: int
-    engine: Engine
-    place: Device
+    memory: int  # bytes, shared by the engine's processes there
+    engine: Engine  # its threads and processes
+    place: Device  # where the arithmetic runs
 
     @property
     def share(self) -> int:
@@ -90,23 +79,12 @@ class Machine:
 
 @dataclass(frozen=True)
 class GpuPlan:
-    """How a GPU's memory is shared out, in bytes.
+    """How a GPU's memory is shared out, in bytes."""
 
-    Attributes
-    ----------
-    budget : int
-        What may be taken.
-    rows_each : int
-        Rows a block.
-    workers : int
-        Blocks in work at once.
-    blocks, rows, features : int
-        Blocks in work; rows and features that stay, or 0.
-    """
-
-    budget: int
-    rows_each: int
-    workers: int
+    budget: int  # what may be taken
+    rows_each: int  # rows a block
+    workers: int  # blocks in work at once
+    # Blocks in work; rows and features that stay, or 0
     blocks: int
     rows: int
     features: int
@@ -129,32 +107,13 @@ class GpuPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the memory of a process is shared out, in bytes, and what the steps are.
+    """How the memory of a process is shared out, in bytes, and what the steps are."""
 
-    Attributes
-    ----------
-    rows_each : int
-        Rows a block.
-    workers : int
-        Blocks in work at once in a process.
-    process, decoding, labels, fitting, blocks, small, answers : int
-        Python and its libraries; what decoding takes more; labels and block descriptions; the
-        samples behind scaling and landmarks (or the rows of F of GLNP); blocks in work; sums, small
-        arrays and models; answers that stay in memory.
-    stored, wanted : int
-        What is left for features between sweeps, and what those of this process would take.
-    stored_row : int
-        Features of one row.
-    gpu : GpuPlan or None
-        The plan of a GPU's memory.
-    size : Size
-        What it was made for.
-    seconds : dict of str to float
-        Steps in their order, and guesses of how long they take beside each other.
-    """
-
-    rows_each: int
-    workers: int
+    rows_each: int  # rows a block
+    workers: int  # blocks in work at once in a process
+    # Python and its libraries; what decoding takes more; labels and block descriptions; the
+    # samples behind scaling and landmarks (or the rows of F of GLNP); blocks in work; sums, small
+    # arrays and models; answers that stay in memory
     process: int
     decoding: int
     labels: int
@@ -162,11 +121,13 @@ class Plan:
     blocks: int
     small: int
     answers: int
+    # What is left for features between sweeps, and what those of this process would take
     stored: int
     wanted: int
-    stored_row: int
-    gpu: GpuPlan | None
-    size: Size
+    stored_row: int  # features of one row
+    gpu: GpuPlan | None  # the plan of a GPU's memory
+    size: Size  # what it was made for
+    # Steps in their order, and guesses of how long they take beside each other
     seconds: dict[str, float]
 
     @property
@@ -204,20 +165,8 @@ class TooLittleError(Exception):
 def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     """Share out a budget.
 
-    Parameters
-    ----------
-    parts : iterable of callables
-        The ``cost`` of everything that takes memory or time.
-    size : Size
-    machine : Machine
-        Blocks in work at once may be fewer than its threads when memory is short.
-
-    Raises
-    ------
-    TooLittleError
-        Saying what did not fit.
-    MemoryBudgetError
-        Where a GPU has too little: more of the computer's memory would not help.
+    ``parts``: the ``cost`` of everything that takes memory or time; ``machine``: blocks in work
+    at once may be fewer than its threads when memory is short.
     """
     cost, engine, share = add_up(part(size) for part in parts), machine.engine, machine.share
     on_cpu = machine.place.device == "cpu"
@@ -256,7 +205,7 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     if gpu is not None:
         workers = min(workers, gpu.workers)
     holders = engine.n_sharing if engine.keeps_shares else 1
-    found = Plan(
+    shared = Plan(
         rows_each=rows_each,
         workers=workers,
         process=process,
@@ -273,19 +222,19 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
         size=size,
         seconds={},
     )
-    stores = found.stores_features and cost.stored_row > 0
-    return replace(found, seconds=steps(cost, size, stores=stores))
+    stores = shared.stores_features and cost.stored_row > 0
+    return replace(shared, seconds=steps(cost, size, stores=stores))
 
 
 def steps(cost: Cost, size: Size, *, stores: bool) -> dict[str, float]:
     """Seconds of each step, in their order; ``stores``: whether features wait between sweeps."""
     own = [step for step in cost.seconds if step not in STEPS]
     order = [*own, *(step for step in STEPS if step in cost.seconds)]
-    found = {step: cost.seconds[step] for step in order}
-    sweeps = [step for step in found if step in SWEEPS]
+    seconds = {step: cost.seconds[step] for step in order}
+    sweeps = [step for step in seconds if step in SWEEPS]
     for step in sweeps[:1] if stores else sweeps:
-        found[step] += size.n_rows * cost.seconds_row
-    return found
+        seconds[step] += size.n_rows * cost.seconds_row
+    return seconds
 
 
 def plan_gpu(cost: Cost, size: Size, machine: Machine) -> GpuPlan | None:
@@ -293,11 +242,6 @@ def plan_gpu(cost: Cost, size: Size, machine: Machine) -> GpuPlan | None:
 
     Blocks in work come first, then the rows, which stay on the GPU when all of them fit, then their
     features. What does not fit is brought again, or computed again, in every sweep.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Naming the smallest budget that works.
     """
     engine, device = machine.engine, machine.place.device
     free = free_gpu_memory(device)
@@ -336,22 +280,9 @@ def plan_fit(
 ) -> Plan:
     """Share out the budget of a fit.
 
-    Parameters
-    ----------
-    settings : Settings
-        The budget and the method.
-    size : Size
-    engine : Engine
-    *parts : callables
-        The ``cost`` of what there is beside rows, graph and method.
-    likely : Size, optional
-        What the size will be, where ``size`` is only the least it can be: the budget that is
-        named when this one is refused is for that.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Naming the smallest budget that works.
+    ``settings``: the budget and the method; ``*parts``: the ``cost`` of what there is beside
+    rows, graph and method; ``likely``: what the size will be, where ``size`` is only the least it
+    can be: the budget that is named when this one is refused is for that.
     """
     graph, kind = settings.graph, FACTORS[settings.graph.factor]
     everything: list[HasCost] = [
@@ -410,13 +341,7 @@ def least_memory(within: Callable[[int], Plan]) -> int:
 def plan_new_rows(
     memory: int, factor: FeatureMap, size: Size, engine: Engine, place: Device | None = None
 ) -> tuple[int, int]:
-    """Share out the budget of labelling new rows with a model: rows a block, blocks at once.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Naming the smallest budget that works.
-    """
+    """Share out the budget of labelling new rows with a model: rows a block, blocks at once."""
     machine = Machine(memory, engine, place or Device())
     device, size = machine.place.device, replace(size, rank=factor.rank)
     answers = Cost(row=3 * size.n_classes * size.dtype.itemsize, block=VOTING_BYTES)
@@ -426,7 +351,6 @@ def plan_new_rows(
         reading,
         Cost(libraries=SKLEARN if "sklearn" in sys.modules else {}),
         Cost(libraries=TORCH if device != "cpu" else {}),
-        Cost(libraries={LOOPS: LOOPS_BYTES} if factor.compiled else {}),
     ]
     # Tables are decoded before the sweep, or in it: the memory for one serves the other.
     process = PROCESS_BYTES + sum(add_up(loaded).libraries.values())

@@ -21,11 +21,17 @@ from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.plan import Plan, plan_fit
 from biglp._graph import FACTORS
-from biglp._graph.factor import Factor, TrainingRows, draw_sample
+from biglp._graph.factor import (
+    ROWS_PER_LANDMARK,
+    Factor,
+    TrainingRows,
+    prepared_bytes,
+)
 from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows import PreparedRows, Source, working_dtype
+from biglp._rows.sample import Sample, kept_rows
 from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
@@ -36,19 +42,10 @@ SMALLER = 4
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows that are ready, and the plan by which they were cut.
+    """Rows that are ready, and the plan by which they were cut."""
 
-    Attributes
-    ----------
-    source : Source
-        The rows as they are.
-    views : tuple of TrainingRows
-        What was made of them.
-    plan : Plan
-    """
-
-    source: Source
-    views: tuple[TrainingRows, ...]
+    source: Source  # the rows as they are
+    views: tuple[TrainingRows, ...]  # what was made of them
     plan: Plan
 
     @property
@@ -100,70 +97,55 @@ def prepare(
     *parts: HasCost,
     n_rows: int | None = None,
 ) -> Prepared:
-    """Choose precision, learn the chain of transforms, and cut into blocks.
+    """Choose device and precision, learn the chain of transforms, plan, and cut into blocks.
 
-    Parameters
-    ----------
-    engine : Engine
-    source : Source
-        The rows as they are.
-    labels : Labels or Targets
-    settings : Settings
-    checkpoint : Checkpoint
-    *parts : callables
-        The ``cost`` of what takes memory or time beside rows, graph and method.
-    n_rows : int, optional
-        Rows of all, where these are a part on which a fit of all is tried: the plan is that of all.
+    ``parts`` say what takes memory or time beside rows, graph and method. ``n_rows``: rows of all,
+    where these are a part on which a fit of all is tried; the plan is that of all.
     """
-    dtype, seed = working_dtype(source.dtype), settings.graph.seed
-    settings = on_device(settings, source, engine, n_rows)
-    drawn: Rows | None = None
-
-    def size_of(values: float) -> Size:
-        return Size(
-            n_rows=n_rows or source.n_rows,
-            n_features=source.n_features,
-            n_classes=labels.n_columns,
-            n_labelled=len(labels.rows),
-            values=values,
-            dtype=dtype,
-            decoding=source.decoding_bytes,
-            part_bytes=source.part_bytes,
-            n_machines=engine.n_machines,
-            effort=settings.graph.effort,
-        )
+    n_rows = n_rows or source.n_rows
+    dtype, seed, kind = (
+        working_dtype(source.dtype),
+        settings.graph.seed,
+        FACTORS[settings.graph.factor],
+    )
+    rank = kind.rank_for(settings.graph, n_rows, source.n_features)
+    work = 0.0 if source.is_sparse else float(n_rows) * source.n_features * rank
+    device = chosen_device(settings.graph.device, source.device, work, engine.local_number)
+    graph = replace(settings.graph, device=device)
+    settings = replace(settings, graph=graph)
+    sample = Sample(source, dtype, seed, ROWS_PER_LANDMARK * rank)
+    size = Size(
+        n_rows=n_rows,
+        n_features=source.n_features,
+        n_classes=labels.n_columns,
+        n_labelled=len(labels.rows),
+        values=0.0,  # known once the sample is
+        dtype=dtype,
+        decoding=source.decoding_bytes,
+        part_bytes=source.part_bytes,
+        n_machines=engine.n_machines,
+        effort=graph.effort,
+    )
 
     def learn() -> dict[str, np.ndarray]:
-        nonlocal drawn
-        drawn = draw_sample(source, dtype, seed)
-        if not np.isfinite(drawn.data if sparse.issparse(drawn) else drawn).all():
+        raw = sample.raw()
+        if not np.isfinite(raw.data if sparse.issparse(raw) else raw).all():
             explain_bad_rows(source)
-        values = values_per_row(drawn)
-        chain = learn_chain(drawn, settings.graph, size_of(values), source.words_from)
+        values = values_per_row(raw)
+        chain = learn_chain(raw, graph, replace(size, values=values), source.words_from)
         return {"values": np.array(values)} | chain.state()
 
-    found = checkpoint.step("transforms", learn)
-    chain = Chain.from_state(found)
-    size = size_of_transformed(size_of(float(found["values"])), source, chain)
+    state = checkpoint.step("transforms", learn)
+    chain = Chain.from_state(state)
+    size = size_of_transformed(replace(size, values=float(state["values"])), source, chain)
     # One plan for all processes: what is free ("auto") is not the same on every machine.
     plan = engine.once(lambda: plan_fit(settings, size, engine, *parts))
     engine.limit_threads(plan.workers)
     stay = plan.gpu is not None and plan.gpu.rows > 0
-    prepared = PreparedRows(source, dtype, chain, settings.graph.device, stay)
+    prepared = PreparedRows(source, dtype, chain, device, stay)
+    sample.chain, sample.n_kept = chain, kept_rows(source.n_rows, prepared_bytes(size))
     blocks = cut_rows(prepared, plan.rows_each)
-    return Prepared(source, (TrainingRows(engine, prepared, blocks, seed, drawn),), plan)
-
-
-def on_device(
-    settings: Settings, source: Source, engine: Engine, n_rows: int | None = None
-) -> Settings:
-    """The settings with the device on which rows are worked on; ``n_rows`` of them in all."""
-    graph, n_rows = settings.graph, n_rows or source.n_rows
-    kind = FACTORS[graph.factor]
-    rank = kind.rank_for(graph, n_rows, source.n_features)
-    work = 0.0 if source.is_sparse else float(n_rows) * source.n_features * rank
-    device = chosen_device(graph.device, source.device, work, engine.local_number)
-    return replace(settings, graph=replace(graph, device=device))
+    return Prepared(source, (TrainingRows(engine, prepared, blocks, sample),), plan)
 
 
 def size_of_transformed(size: Size, source: Source, chain: Chain) -> Size:
@@ -190,14 +172,8 @@ def learn_chain(
 ) -> Chain:
     """Learn from a sample what is done to rows.
 
-    Parameters
-    ----------
-    sample : array or CSR matrix
-    settings : GraphSettings
-    size : Size
-        Size of the problem, for transforms that depend on it.
-    words_from : int, optional
-        First feature that is a count of a word, where the source says so.
+    ``size``: size of the problem, for transforms that depend on it; ``words_from``: first feature
+    that is a count of a word, where the source says so.
     """
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features
@@ -208,11 +184,16 @@ def learn_chain(
         if kind == "auto" and (words_from == 0 or not about_distances):
             kind = "text" if about_distances else "none"
         scale = Scale(kind, settings.device).fit(sample, size)
-        if scale.kind == "none" and not about_distances:
-            # Factors that are about the values themselves, not about distances, take them as
-            # they are.
-            constants = None if FACTORS[settings.factor].pairwise else _constants(sample)
-            scale = replace(scale, offset=constants)
+        # Factors that are about the values themselves, not about distances, take them as they are,
+        # but for a feature that has only one: it tells nothing of a row, and a large one (1e12)
+        # drowns the others in products of rows. Sparse rows would be dense without their zeros.
+        pairwise = FACTORS[settings.factor].pairwise
+        if scale.kind == "none" and not (about_distances or pairwise or sparse.issparse(sample)):
+            low = np.asarray(sample.min(axis=0), dtype=np.float64)
+            same = low == sample.max(axis=0)
+            constants = np.where(same, low, 0.0)
+            if constants.any() and not same.all():
+                scale = replace(scale, offset=constants)
         chain = Chain([scale])
     if settings.embedder is not None:
         return chain.then(TRANSFORMS[settings.embedder](), sample, size)
@@ -229,20 +210,6 @@ def learn_chain(
     else:
         wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
     return chain.then(project, sample, size) if wanted else chain
-
-
-def _constants(sample: Rows) -> np.ndarray | None:
-    """The value of each feature that has only one, 0 for the others; None where there is none.
-
-    Such a feature tells nothing of a row, and a large one (1e12) drowns the others in products of
-    rows. Sparse rows are left alone: without their zeros they would be dense.
-    """
-    if sparse.issparse(sample):
-        return None
-    low = np.asarray(sample.min(axis=0), dtype=np.float64)
-    same = low == sample.max(axis=0)
-    found = np.where(same, low, 0.0)
-    return found if found.any() and not same.all() else None
 
 
 def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureStore:

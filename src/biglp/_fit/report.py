@@ -57,11 +57,7 @@ class Report(dict[str, Any]):
 def about_method(report: Mapping[str, Any], given: Mapping[str, int] | None = None) -> str:
     """One line on what was chosen, and on the labels that it finds beside the simplest answer.
 
-    Parameters
-    ----------
-    report : mapping
-    given : mapping, optional
-        Labels of each class.
+    ``given``: labels of each class.
     """
     parts = [str(report["factor"])] if "factor" in report else []
     if "landmarks" in report:
@@ -73,12 +69,12 @@ def about_method(report: Mapping[str, Any], given: Mapping[str, int] | None = No
     if "scaling" in report:
         parts.append(_scaling(report))
     if report.get("leave_one_out_accuracy") is not None:
-        found = f"{report['leave_one_out_accuracy']:.1%} of held-out labels found"
+        right = f"{report['leave_one_out_accuracy']:.1%} of held-out labels found"
         if given:
             largest = max(given, key=lambda name: given[name])
             share = given[largest] / sum(given.values())
-            found += f" (always saying {largest} finds {share:.1%})"
-        parts.append(found)
+            right += f" (always saying {largest} finds {share:.1%})"
+        parts.append(right)
     return ", ".join(parts)
 
 

@@ -21,7 +21,6 @@ from biglp._graph.anchors import AnchorFactor
 from biglp._graph.factor import FeatureMap
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
-from biglp._rows.source import sample_indices
 from biglp._transforms.project import leading_directions
 
 ROWS_PER_GROUP = 4
@@ -37,18 +36,10 @@ DENSE_RANK = 400
 
 @dataclass(frozen=True)
 class SampleSpectrum:
-    """Leading eigenvectors of a graph.
+    """Leading eigenvectors of a graph."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (q,)
-        Eigenvalues, within [0, 1], increasing.
-    basis : ndarray of shape (p, q)
-        From normalised features to the basis of the eigenvectors.
-    """
-
-    values: np.ndarray
-    basis: np.ndarray
+    values: np.ndarray  # (q,): eigenvalues, within [0, 1], increasing
+    basis: np.ndarray  # (p, q): from normalised features to the basis of the eigenvectors
 
     @classmethod
     def of(cls, features: Any, graph: Graph, rank: int = RANK) -> SampleSpectrum:
@@ -69,33 +60,23 @@ class SampleSpectrum:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Some rows of a graph, in the basis of its eigenvectors.
+class SpectralSample:
+    """Some rows of a graph, in the basis of its eigenvectors."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,)
-        Row numbers, increasing.
-    spectrum : SampleSpectrum
-    rotated : ndarray of shape (m, q)
-        Their features ψ.
-    features : ndarray or CSR matrix of shape (m, p)
-        Their features as they come.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (m,): row numbers, increasing
     spectrum: SampleSpectrum
-    rotated: np.ndarray
-    features: Any
+    rotated: np.ndarray  # (m, q): their features ψ
+    features: Any  # (m, p): their features as they come
 
     @classmethod
-    def of(cls, graph: Graph, size: int, seed: int, rank: int = RANK) -> Sample:
-        """Look at a random sample of a graph's rows."""
-        rows = sample_indices(graph.source.n_rows, size, seed)
-        return cls.among(graph, rows, graph.features_of(rows), rank)
+    def of(cls, graph: Graph, size: int) -> SpectralSample:
+        """Look at the first rows of a graph's sample."""
+        return cls.among(graph, graph.sample.rows(size), graph.sample_features(size))
 
     @classmethod
-    def among(cls, graph: Graph, rows: np.ndarray, features: Any, rank: int = RANK) -> Sample:
+    def among(
+        cls, graph: Graph, rows: np.ndarray, features: Any, rank: int = RANK
+    ) -> SpectralSample:
         """Look at some rows whose features are known."""
         spectrum = SampleSpectrum.of(features, graph, rank)
         with one_blas_thread():
@@ -122,8 +103,8 @@ def leading_eigenpairs(features: Any, rank: int) -> tuple[np.ndarray, np.ndarray
     else:
         # A number of steps that is fixed: a graph of many parts has the eigenvalue 1 many times,
         # and methods that go on until they converge may not end on it.
-        found, sizes = leading_directions(features, 0, rank, OVERSAMPLES, POWER_STEPS)
-        values, vectors = sizes[::-1] ** 2, found[:, ::-1]
+        directions, sizes = leading_directions(features, 0, rank, OVERSAMPLES, POWER_STEPS)
+        values, vectors = sizes[::-1] ** 2, directions[:, ::-1]
     useful = values > 1e-9 * max(float(values.max(initial=0.0)), np.finfo(np.float64).tiny)
     return values[useful], vectors[:, useful]
 

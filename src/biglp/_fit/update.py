@@ -29,14 +29,15 @@ def relabelled(problem: Problem[Labels], rows: Any, values: Any) -> Problem[Labe
     """Return the problem with the labels of some rows added, corrected or withdrawn."""
     before = problem.labels
     labels, added = merged_labels(before, rows, values)
-    rank = problem.graph.factor.rank
-    METHODS[problem.settings.method].check(labels, problem.settings, rank)
+    METHODS[problem.settings.method].check(labels, problem.settings, problem.graph.factor.rank)
     if added is None:
         return with_only(problem, labels)
+    # The code that each class of ``before`` has in ``labels``, which label the same rows alike.
+    codes = np.empty(before.n_classes, dtype=np.int64)
+    codes[before.codes] = labels.codes[np.searchsorted(labels.rows, before.rows)]
     targets = [targets_of(view, added) for view in problem.views]
-    codes = _new_codes(before, labels)
-    for view, found in zip(problem.views, targets, strict=True):
-        found[:, codes] += view.sums.targets
+    for view, of_view in zip(problem.views, targets, strict=True):
+        of_view[:, codes] += view.sums.targets
     return problem.with_labels(labels, targets)
 
 
@@ -58,17 +59,11 @@ def targets_of(view: View, labels: Labels) -> np.ndarray:
 def forget_features(problem: Problem[Labels]) -> None:
     """Forget copies of rows on a device, and stored features that would take much memory."""
     for graph in (view.graph for view in problem.views):
+        graph.sample.let_go_after_fit()
         for block in graph.blocks:
             block.memory.pop("rows", None)
-            kept = block.memory.get("features", ())
-            if not kept or not graph.factor.store.stays(kept):
+            stored = block.memory.get("features", ())
+            if not stored or not graph.factor.store.stays(stored):
                 continue
-            if sum(array.nbytes for array in kept) > KEPT_BYTES * block.n_rows:
+            if sum(array.nbytes for array in stored) > KEPT_BYTES * block.n_rows:
                 block.memory.clear()
-
-
-def _new_codes(before: Labels, after: Labels) -> np.ndarray:
-    """Code that each class of ``before`` has in ``after``, which labels the same rows alike."""
-    codes = np.empty(before.n_classes, dtype=np.int64)
-    codes[before.codes] = after.codes[np.searchsorted(after.rows, before.rows)]
-    return codes

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from biglp._core.registry import Registry
 
@@ -21,3 +22,25 @@ FACTORS: Registry[type[Factor] | type[OwnGraph]] = Registry(
     }
 )
 """Every factor by its name, and the graph that needs none: one line each."""
+
+_MODULES = {
+    "DiskStore": "stores",
+    "Factor": "factor",
+    "Graph": "graph",
+    "Lloyd": "kmeans",
+    "MemoryStore": "stores",
+    "Normalisation": "normalise",
+    "SpillingStore": "stores",
+    "TrainingRows": "factor",
+    "choose_landmarks": "landmarks",
+    "kmeans_start": "kmeans",
+    "landmark_spacing": "landmarks",
+    "nearest_landmarks": "kernels",
+}
+"""The door beside it: each name with its module, which is loaded when the name is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -5,8 +5,7 @@ Z_ij ∝ exp(−‖x_i − l_j‖² / 2σ²) over the s nearest landmarks, rows 
 W = Z·Λ⁻¹·Zᵀ is non-negative with row sums Z·Λ⁻¹·Zᵀ1 = Z·1 = 1: every degree is exactly 1, so
 S = W, its largest eigenvalue is 1, and the sweep for the degrees is not needed.
 
-:meth:`AnchorFactor.features` returns Z; Λ^(−1/2) is known only after the sweep and is applied to
-its k × k result.
+Features are Z; Λ^(−1/2) is known only after the sweep and is applied to its k × k result.
 """
 
 from __future__ import annotations
@@ -65,48 +64,28 @@ CELLS, CELL_BYTES = 400, 120
 
 
 class AnchorFactor(LandmarkFactor):
-    """Weights to the nearest landmarks.
-
-    Parameters
-    ----------
-    landmarks : ndarray of shape (k, m)
-        Landmarks, in the precision of the rows.
-    bandwidth : float
-        σ of the weights.
-    n_nearest : int
-        s, the number of landmarks a row is tied to.
-    """
+    """Weights to the nearest landmarks."""
 
     kind = "anchors"
     params = {"n_nearest": positive_integer, "bandwidth_factor": positive}  # noqa: RUF012
     unit_degrees = True
     takes_half = True
     spacing_share = 0.4
+    compiles = staticmethod(is_search_worthwhile)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float, n_nearest: int = NEAREST) -> None:
         self.landmarks = landmarks
         self.bandwidth = float(bandwidth)
-        self.n_nearest = min(n_nearest, len(landmarks))
+        self.n_nearest = min(n_nearest, len(landmarks))  # s
         self.rank = len(landmarks)
 
     @classmethod
-    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> AnchorFactor:
-        """Tie rows to as many landmarks as ``n_nearest`` says."""
-        return cls(landmarks, bandwidth, cls.neighbours(settings))
-
-    @classmethod
-    def neighbours(cls, settings: GraphSettings) -> int:
-        """The landmarks that a row is tied to: the farthest of them tells the bandwidth."""
-        return int(settings.factor_params.get("n_nearest", NEAREST))
-
-    @classmethod
-    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
-        """Where rows times landmarks are many enough."""
-        return is_search_worthwhile(n_rows, n_features, k)
+    def options(cls, settings: GraphSettings) -> dict[str, int]:
+        return {"n_nearest": int(settings.factor_params.get("n_nearest", NEAREST))}
 
     @staticmethod
     def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
-        """Choose k: a landmark for every other row of few, as many as are affordable of many.
+        """A landmark for every other row of few, as many as are affordable of many.
 
         With few labels a fine graph is the better one (20,000 images with one label a class: 78 %
         with 1,000 landmarks, 81 % with 2,000, 82 % with 4,000), and up to a few hundred thousand
@@ -128,14 +107,13 @@ class AnchorFactor(LandmarkFactor):
         return Search(self.landmarks, self.compiled)
 
     def features(self, rows: Rows) -> Array:
-        """Z, with s entries a row: CSR for NumPy rows, Ties for torch.  (b, m) → (b, k)."""
+        """Z, with s entries a row: CSR for NumPy rows, RowEntries for torch.  (b, m) → (b, k)."""
         columns, squared = self._search.nearest(rows, self.n_nearest)
         check_finite(squared)
         # ‖x‖² cancels between numerator and denominator, as does the nearest distance, which is
         # taken out so that the nearest weight is 1 before normalising and no row underflows.
-        squared -= (
-            squared[:, :1].copy() if isinstance(squared, np.ndarray) else squared[:, :1].clone()
-        )
+        nearest = squared[:, :1]
+        squared -= nearest.copy() if isinstance(nearest, np.ndarray) else nearest.clone()
         weights = namespace(squared).exp(squared * (-0.5 / self.bandwidth**2))
         weights /= weights.sum(1)[:, None]
         return self.unpack((columns, weights))
@@ -149,7 +127,6 @@ class AnchorFactor(LandmarkFactor):
         return columns, features.data.reshape(shape)
 
     def unpack(self, packed: Packed) -> Array:
-        """Z from landmark numbers and weights."""
         columns, weights = packed
         if is_torch(weights):
             return RowEntries(columns.int(), weights, self.rank)
@@ -171,7 +148,7 @@ class AnchorFactor(LandmarkFactor):
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """Sparse features, and with thousands of landmarks sparse sums."""
         cost = super().cost(settings, size)
-        rank, nearest, fixed = size.rank, cls.neighbours(settings), cost.fixed
+        rank, nearest, fixed = size.rank, cls.options(settings)["n_nearest"], cost.fixed
         if is_sparse_rank(rank, size.n_labelled):
             # A row ties each of its landmarks to the others; rows share most of these cells.
             cells = min(rank**2, rank + nearest * (nearest - 1) * size.n_rows, CELLS * rank)
@@ -194,18 +171,15 @@ class AnchorFactor(LandmarkFactor):
         )
 
     def state(self) -> dict[str, np.ndarray]:
-        """Landmarks, bandwidth and s, and who makes the features."""
         return {**super().state(), "n_nearest": np.array(self.n_nearest)}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> AnchorFactor:
-        """Rebuild from landmarks, bandwidth and s."""
         factor = cls(state["landmarks"], float(state["bandwidth"]), int(state["n_nearest"]))
         factor.compiled = "compiled" in state
         return factor
 
     def describe(self) -> dict[str, Any]:
-        """Landmarks, s and bandwidth, and whether loops were compiled."""
         facts = super().describe()
         del facts["rank"]  # that of the landmarks
         return {**facts, "nearest": self.n_nearest}

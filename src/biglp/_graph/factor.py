@@ -3,7 +3,7 @@
 A factor says everything about itself: which parameters it has, what it needs of the rows, how it is
 fitted, what it takes of memory and time. A new one is a subclass in a file of its own and a line in
 ``biglp._graph.FACTORS``. The graph that a user gives is no factor: it has features, its rows, but
-nothing is fitted (:mod:`.precomputed`).
+nothing is fitted (:mod:`.own`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,66 +25,9 @@ from biglp._core.size import TORCH, Cost, Size
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.stores import FeatureStore, NoStore, Packed
-from biglp._rows import PreparedRows, Source
-from biglp._rows.source import sample_rows
-from biglp._transforms.project import PROJECT_ABOVE, text_bytes
-
-# --------------------------------------------------------------------------------------------------
-# The training rows: prepared, cut into blocks, with an engine to visit them.
-
-
-SAMPLE_ROWS = 20_000
-SAMPLE_BYTES = 16 << 20
-"""Rows behind the scaling and the automatic bandwidth: so many, or so much of wide rows."""
-WIDE_SAMPLE_ROWS = 2000
-"""Rows behind them where there are hundreds of features: more would take longer than a sweep."""
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The training rows, ready for the sweeps.
-
-    Attributes
-    ----------
-    engine : Engine
-    source : PreparedRows
-        Scaled rows in the type of the arithmetic.
-    blocks : sequence of Block
-        The cut of the source.
-    seed : int
-    drawn : array or CSR matrix, optional
-        The sample before it is scaled; None in a run that is resumed.
-    view : str
-        Name of this view of the rows in checkpoints and model files.
-    """
-
-    engine: Engine
-    source: PreparedRows
-    blocks: Sequence[Block]
-    seed: int
-    drawn: Rows | None = None
-    view: str = "rows"
-
-    @cached_property
-    def sample(self) -> Rows:
-        """Scaled rows behind the automatic bandwidth."""
-        drawn = self.drawn
-        if drawn is None:
-            drawn = draw_sample(self.source.inner, self.source.dtype, self.seed)
-        return self.source.chain.apply(drawn)
-
-
-def draw_sample(source: Source, dtype: np.dtype[Any], seed: int) -> Rows:
-    """Draw the rows behind the scaling and the automatic bandwidth, unscaled."""
-    size = SAMPLE_ROWS
-    if not source.is_sparse:
-        size = min(size, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
-        size = min(size, WIDE_SAMPLE_ROWS) if source.n_features >= PROJECT_ABOVE else size
-    return sample_rows(PreparedRows(source, dtype), size, seed)
-
-
-# --------------------------------------------------------------------------------------------------
-
+from biglp._rows import PreparedRows
+from biglp._rows.sample import NAMED_BYTES, SAMPLE_BYTES, SAMPLE_ROWS, Sample, kept_rows
+from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100
 """Rows a landmark in the sample that k-means works on; more does not help classification."""
@@ -98,46 +40,28 @@ DENSE_COLUMNS = 128
 
 
 class FeatureMap(ABC):
-    """Features φ(x) of rows, of the training rows and of new ones.
+    """Features φ(x) of rows, of the training rows and of new ones."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in model files.
-    kept_with_blocks : bool
-        Whether the features of a training row are kept with its block and found nowhere else.
-    takes_half : bool
-        Whether :meth:`features` takes rows in half precision, which stay so on a device.
-    overwritable : bool
-        Whether :meth:`features` makes a new array that may be overwritten.
-    unit_degrees : bool
-        Whether every row's degree is 1 once the columns are scaled (anchor graphs). The sweep for
-        the degrees is then not needed.
-    rank : int
-        Number of features r; 0 where they are a row of S, whose eigenvectors nobody asks for.
-    mixing : ndarray of shape (p, r) or None
-        T with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards is
-        cheaper than multiplying every row. None when :meth:`features` returns φ itself.
-    store : FeatureStore
-        Where the features of a block wait between sweeps.
-    compiled : bool
-        Whether the compiled loops of :mod:`biglp._compiled` make the features and what the
-        sweeps need of them.
-    """
-
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # its name in model files
+    # Whether the features of a training row are kept with its block and found nowhere else.
     kept_with_blocks: bool = False
+    # Whether rows may come in half precision, which stay so on a device.
     takes_half: ClassVar[bool] = False
+    # Whether `features` makes a new array that may be overwritten.
     overwritable: ClassVar[bool] = True
+    # Whether every degree is 1 once the columns are scaled (anchor graphs): no sweep for degrees.
     unit_degrees: ClassVar[bool] = False
-    rank: int
+    rank: int  # r; 0 where features are a row of S, whose eigenvectors nobody asks for
+    # T (p, r) with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards
+    # is cheaper than multiplying every row.
     mixing: np.ndarray | None = None
-    store: FeatureStore = NoStore()
+    store: FeatureStore = NoStore()  # where the features of a block wait between sweeps
+    # Whether the loops of biglp._compiled make the features and what the sweeps need of them.
     compiled: bool = False
 
     @abstractmethod
     def features(self, rows: Rows) -> Array:
-        """Return the features of any rows, before mixing.  (b, m) → (b, p)."""
+        """Features of any rows, before mixing.  (b, m) → (b, p)."""
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
@@ -154,33 +78,32 @@ class FeatureMap(ABC):
         return Cost(row=int(size.dtype.itemsize * width) + 64)
 
     def block_features(self, block: Block) -> Array:
-        """Return the features of a training block, from the store where they are kept.  (b, p)."""
-        kept = block.memory.get("features")
-        if kept is None:
+        """Features of a training block, from the store where they are kept.  (b, p)."""
+        stored = block.memory.get("features")
+        if stored is None:
             rows = block.stored_rows() if self.takes_half else block.rows()
             features = self.features(rows)
-            kept = self.store.keep(self.pack(features))
-            if kept is None:
+            stored = self.store.keep(self.pack(features))
+            if stored is None:
                 return features
-            block.memory["features"] = kept
-            if not self.store.stays(kept):
+            block.memory["features"] = stored
+            if not self.store.stays(stored):
                 return features
-        return self.unpack(self.store.load(kept))
+        return self.unpack(self.store.load(stored))
 
-    def block_sums(self, block: Block) -> Array:
+    def block_sums(self, block: Block) -> tuple[Array]:
         """Column sums of the features of a training block, which are kept on the way.  (p,)."""
-        return column_sums(self.block_features(block))
+        return (column_sums(self.block_features(block)),)
 
     def pack(self, features: Array) -> Packed:
-        """Turn features into plain arrays for the store."""
+        """Features as plain arrays for the store; :meth:`unpack` undoes it."""
         return (features,)
 
     def unpack(self, packed: Packed) -> Array:
-        """Undo :meth:`pack`."""
         return packed[0]
 
     def for_new_rows(self) -> FeatureMap:
-        """Return the map as new rows need it, without what belongs to the training rows."""
+        """The map as new rows need it, without what belongs to the training rows."""
         return self
 
     def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
@@ -193,27 +116,16 @@ class FeatureMap(ABC):
 
 
 class Factor(FeatureMap):
-    """A low-rank factor of the similarity graph, fitted to the rows.
+    """A low-rank factor of the similarity graph, fitted to the rows."""
 
-    Attributes
-    ----------
-    params : dict of str to callable
-        The ``factor_params`` it knows; each is checked by ``check(name, value)``.
-    scales_features : bool
-        Whether "auto" may scale the features: not where their values are what counts.
-    n_landmarks_counts : bool
-        Whether ``n_landmarks`` changes anything.
-    learnt : bool
-        Whether fitting it takes sweeps over all rows.
-    pairwise : bool
-        Whether the rows that are given are similarities between pairs of rows, and so no features
-        that could be scaled, shown or regressed on.
-    """
-
+    # The `factor_params` it knows; each is checked by `check(name, value)`.
     params: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
+    # Whether "auto" may scale the features: not where their values are what counts.
     scales_features: ClassVar[bool] = True
-    n_landmarks_counts: ClassVar[bool] = True
-    learnt: ClassVar[bool] = False
+    n_landmarks_counts: ClassVar[bool] = True  # whether `n_landmarks` changes anything
+    learnt: ClassVar[bool] = False  # whether fitting it takes sweeps over all rows
+    # Whether rows are similarities between pairs of rows, and so no features that could be scaled,
+    # shown or regressed on.
     pairwise: ClassVar[bool] = False
 
     @classmethod
@@ -243,7 +155,7 @@ class Factor(FeatureMap):
 
     @staticmethod
     def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
-        """Choose k: a share of the rows, within what is quick and what is useful."""
+        """A share of the rows, within what is quick and what is useful."""
         return max(min(n_rows // 10, 100), 50)
 
     @classmethod
@@ -263,19 +175,33 @@ class Factor(FeatureMap):
             # The sample stays sparse; its parts are weighed, transposed and projected.
             fitting += 2 * min(SAMPLE_ROWS, n_rows) * a_row
             fitting += text_bytes(size.n_features, size.directions)
+        prepared = prepared_bytes(size)
+        kept = int(kept_rows(n_rows, prepared) * prepared) + NAMED_BYTES
         sweep = SWEEP_ENTRY * n_rows * rank
+        seconds = {} if cls.unit_degrees else {"degrees": sweep / 4}
         return cls.sweep_cost(size, settings.device)._replace(
             libraries=TORCH if settings.device != "cpu" else {},
             fitting=fitting,
-            fixed=8 * square + chosen,
+            fixed=8 * square + chosen + kept,
             sums=square,
             stored_row=rank * size.dtype.itemsize,
             gpu=3 * square,
-            seconds={
-                **({} if cls.unit_degrees else {"degrees": sweep / 4}),
-                "Gram": sweep,
-                "learning": rank / 4000,
-                "labels": sweep / 4,
-            },
+            seconds={**seconds, "Gram": sweep, "learning": rank / 4000, "labels": sweep / 4},
             seconds_row=rank * pair_seconds(size.width),
         )
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The training rows, ready for the sweeps: prepared, cut, with an engine to visit them."""
+
+    engine: Engine
+    source: PreparedRows  # scaled rows in the type of the arithmetic
+    blocks: Sequence[Block]
+    sample: Sample
+    view: str = "rows"  # name of this view of the rows in checkpoints and model files
+
+
+def prepared_bytes(size: Size) -> float:
+    """Bytes of a row of the sample behind the chain."""
+    return size.directions * size.dtype.itemsize or size.row_bytes

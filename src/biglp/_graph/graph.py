@@ -5,11 +5,11 @@ sweep      verb  a block gives                               together they give
 =========  ====  ==========================================  ======================
 degrees    sum   column sums of F                            s = Fᵀ1, so d_i = f_i·s
 Gram       sum   F̄ᵀF̄, F̄ᵀY, F̄ᵀ1, rows repaired               H, B, t
-answers    map   answers of its rows, to a sink              (:mod:`.answering`)
+answers    map   answers of its rows, to a sink              what is written
 =========  ====  ==========================================  ======================
 
 An anchor graph has degrees of 1, so its first sweep is left out and the columns are scaled
-afterwards. A graph that the user gives needs neither (:mod:`.precomputed`).
+afterwards. A graph that the user gives needs neither (:mod:`.own`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from scipy import sparse
 
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System, is_sparse_rank, take_apart
-from biglp._compiled import column_sums, compiled_blocks, gram_matrix
-from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_numpy
+from biglp._compiled import column_sums, gram_matrix, native
+from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_device, to_numpy
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint, Journal, Tally
@@ -35,7 +35,181 @@ from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._output import Sink
 from biglp._rows import PreparedRows
-from biglp._rows.source import sample_indices, sample_rows
+from biglp._rows.sample import Sample
+from biglp._rows.source import take_rows
+
+SAMPLED_AT_ONCE = 2000
+"""Rows of a sample whose features are held."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Rows, the features that tie them together, and an engine to visit them."""
+
+    engine: Engine
+    source: PreparedRows
+    blocks: Sequence[Block]
+    features: Features
+    sample: Sample
+    view: str = "rows"  # name of this view of the rows
+    # Whether its rows are similarities between pairs of rows, of which none can be shown.
+    pairwise: ClassVar[bool] = False
+
+    @classmethod
+    def from_factor(
+        cls, rows: TrainingRows, factor: FeatureMap, checkpoint: Checkpoint | None = None
+    ) -> Graph:
+        """Find the degrees of the training rows."""
+
+        def sweep() -> dict[str, np.ndarray]:
+            (sums,) = rows.engine.sum_blocks(factor.block_sums, rows.blocks, label="degrees")
+            return {"column_sums": sums if factor.mixing is None else sums @ factor.mixing}
+
+        n_rows = rows.source.n_rows
+        normalisation = Normalisation(None, n_rows)
+        if not factor.unit_degrees:
+            degrees = (checkpoint or Checkpoint()).step(f"{rows.view}-degrees", sweep)
+            normalisation = Normalisation(degrees["column_sums"], n_rows, factor.mixing)
+        features = Features(factor, normalisation)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.sample, rows.view)
+
+    @property
+    def factor(self) -> FeatureMap:
+        return self.features.factor
+
+    @property
+    def keeps_features(self) -> bool:
+        """Whether the features of its rows are kept, and not those that such rows have as new."""
+        return self.factor.kept_with_blocks
+
+    def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
+        """H, B and t over all rows, mixed; one sweep."""
+        arrays = (checkpoint or Checkpoint()).step(
+            f"{self.view}-gram", lambda: self._sweep_gram(labels).arrays()
+        )
+        return GramSums.from_arrays(arrays, labels.counts, labels.n_rows)
+
+    def _sweep_gram(self, labels: Labels | Targets) -> GramSums:
+        factor = self.factor
+        remains_sparse = factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows))
+        function = partial(self.features.sums_of_block, labels=labels)
+        gram, targets, totals, repaired = self.engine.sum_blocks(
+            function, self.blocks, label="Gram"
+        )
+        if remains_sparse or sparse.issparse(gram):
+            gram = sparse.csr_array(gram)
+        if factor.unit_degrees:
+            # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
+            mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
+        else:
+            mixing = np.ones(len(totals)) if factor.mixing is None else factor.mixing
+        counts, n_rows = labels.counts, labels.n_rows
+        sums = GramSums(gram, targets, totals, counts, n_rows, int(repaired)).mixed(mixing)
+        if sparse.issparse(sums.gram) and not remains_sparse:
+            sums = replace(sums, gram=sums.gram.toarray())  # at last: r × r numbers only once
+        return sums
+
+    def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:
+        """What solves with some sums of this graph for any α."""
+        device, n_threads = self.source.device, self.engine.n_threads
+        return take_apart(sums, n_labelled, device, n_threads, few_alphas=few_alphas)
+
+    def targets_of(self, labels: Labels | Targets, mix: Callable[[Any], Any]) -> np.ndarray:
+        """B of some labelled rows; ``mix`` is that of the sums.  (r, c)."""
+        rows, given = labels.targets_within(0, labels.n_rows)
+        return np.asarray(mix(self.features_of(rows)).T @ given)
+
+    def features_of(self, rows: np.ndarray) -> Any:
+        """Normalised features of rows by number, increasing, before mixing.  (l,) → (l, p)."""
+        if not self.keeps_features:  # a few rows, wherever they are: not worth a sweep
+            return float64_features(self.features.of_rows(self.take(rows)))
+        bounds = np.searchsorted(rows, [block.start for block in self.blocks] + [rows.max() + 1])
+        holding = [block for block, n in zip(self.blocks, np.diff(bounds), strict=True) if n > 0]
+        function = partial(self.features.of_chosen, rows=rows)
+        parts = self.engine.map_blocks(function, holding, label="labelled rows")
+        return sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Prepared rows by increasing numbers, from memory where they are there.  (l,) → (l, m)."""
+        stored = self.sample.take(rows)
+        if stored is not None:
+            return to_device(stored, self.source.device)
+        taken = self.source.take(rows)
+        if self.source.device == "cpu":
+            self.sample.remember(rows, taken)
+        return taken
+
+    def sample_rows(self, n: int) -> Rows:
+        """The first n rows of the sample, prepared.  (n, m)."""
+        if self.sample.keeps(n):
+            return to_device(self.sample.prepared(n), self.source.device)
+        return take_rows(self.source, self.sample.rows(n))
+
+    def sample_features(self, n: int) -> Any:
+        """Normalised features of the first n rows of the sample, in float64.  (n, p)."""
+        if self.keeps_features:
+            return self.features_of(self.sample.rows(n))
+        return float64_features(self.features.of_rows(self.sample_rows(n)))
+
+    def features_to_answer(self, rows: np.ndarray, taken: Rows) -> Array:
+        """Normalised features of rows, by number and prepared, as the last sweep has them."""
+        if self.keeps_features:
+            return self.features_of(rows).astype(self.source.dtype)
+        return self.features.of_rows(taken)
+
+    def sample_products(self, size: int, matrix: np.ndarray) -> np.ndarray:
+        """Normalised features of the first rows of the sample, times a matrix.  (p, q) → (b, q)."""
+        if self.keeps_features:
+            return np.asarray(self.sample_features(size) @ matrix)
+        sample = self.sample_rows(size)
+        parts = []
+        for start in range(0, sample.shape[0], SAMPLED_AT_ONCE):
+            features = self.features.of_rows(sample[start : start + SAMPLED_AT_ONCE])
+            parts.append(float64_features(features) @ matrix)
+        return np.concatenate(parts)
+
+    def answer(
+        self,
+        answer: Answerer,
+        sink: Sink,
+        labels: Labels | Targets | None = None,
+        checkpoint: Checkpoint | None = None,
+        *,
+        clamp: bool = False,
+    ) -> Answered:
+        """Write an answer for every row to a sink; without ``labels`` rows are new.
+
+        Blocks that the checkpoint knows to be written are left alone.
+        """
+        sweep = AnswerSweep(self.features, answer, labels, clamp)
+        checkpoint = checkpoint or Checkpoint()
+        finished = checkpoint.finished_blocks()
+        todo = [block for block in self.blocks if block.start not in finished]
+        tallies = list(finished.values())
+        if sink.in_memory and not self.engine.shares_memory:
+            # The answers are made elsewhere: they are sent here, and put into the sink.
+            results = self.engine.map_blocks(sweep.answers_of, todo, label="labels")
+            for block, (tally, answers) in zip(todo, results, strict=True):
+                sink.write(block.start, answers)
+                tallies.append(tally)
+        else:
+            journal = checkpoint.journal(sink.sync)
+            try:
+                function = partial(sweep.write_block, sink=sink, journal=journal)
+                tallies += self.engine.map_blocks(function, todo, label="labels")
+            finally:
+                if journal is not None:
+                    journal.close()
+        counts: dict[int, int] = {}
+        for _, in_block in tallies:
+            for code, count in in_block.items():
+                counts[code] = counts.get(code, 0) + count
+        return Answered(sum(unreached for unreached, _ in tallies), dict(sorted(counts.items())))
+
+    def describe(self) -> dict[str, Any]:
+        """Facts worth reporting."""
+        return self.factor.describe()
+
 
 # --------------------------------------------------------------------------------------------------
 # Rows to normalised features φ̄ = φ/√d: the part of a graph that travels to other processes.
@@ -43,13 +217,7 @@ from biglp._rows.source import sample_indices, sample_rows
 
 @dataclass(frozen=True)
 class Features:
-    """A feature map and the degrees of its graph.
-
-    Attributes
-    ----------
-    factor : FeatureMap
-    normalisation : Normalisation
-    """
+    """A feature map and the degrees of its graph."""
 
     factor: FeatureMap
     normalisation: Normalisation
@@ -62,18 +230,13 @@ class Features:
         """Normalised features of any rows, before mixing.  (b, m) → (b, p)."""
         return self.normalisation.apply(self.factor.features(rows))[0]
 
-    def of_block(self, block: Block) -> tuple[Array, int]:
+    def of_block(self, block: Block, features: Array | None = None) -> tuple[Array, int]:
         """Normalised features of a training block, and its rows whose degree was repaired.
 
-        Stored features are overwritten.
+        ``features`` are those of the block, where they are at hand. Stored ones are overwritten.
         """
-        return self._normalised(self.factor.block_features(block), block)
-
-    def to_answer(self, block: Block) -> Array:
-        """As :meth:`of_block`, in the type whose products the factor's way of sweeping makes."""
-        return quick_to_multiply(self.of_block(block)[0], self.factor.compiled)
-
-    def _normalised(self, features: Array, block: Block) -> tuple[Array, int]:
+        if features is None:
+            features = self.factor.block_features(block)
         repaired = block.memory.get("repaired")
         if repaired is not None:
             return features, repaired  # an earlier sweep has left them normalised
@@ -83,50 +246,51 @@ class Features:
             block.memory["repaired"] = repaired
         return features, repaired
 
-    def _stays(self, block: Block) -> bool:
-        """Whether a block's features stay as a sweep leaves them."""
-        return self.factor.overwritable and self.factor.store.stays(block.memory.get("features"))
-
-    def summed(self, block: Block, rows: np.ndarray) -> tuple[Array, Array, Array, int]:
-        """What a training block adds to the sums over all rows.
-
-        Returns
-        -------
-        features : array of shape (l, p)
-            Normalised features of ``rows``, counted from the block's first.
-        gram, totals : arrays of shape (p, p) and (p,)
-            Of all of its rows.
-        n_repaired : int
-        """
-        factor = self.factor
-        features = factor.block_features(block)
-        ready = "repaired" in block.memory or self.normalisation.weights is None
-        stays = self._stays(block)
-        found = None if ready else gram(features, self.normalisation, factor.compiled)
-        if found is not None:
-            matrix, totals, repaired = found
-            if stays:
-                block.memory["repaired"] = repaired
-            return features[rows], matrix, totals, repaired
-        fast = self.normalisation.summed(features, in_place=stays, ready=ready)
-        if fast is None:
-            features, repaired = self._normalised(features, block)
-            if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
-                features = features.toarray()
-            return features[rows], gram_matrix(features), column_sums(features), repaired
-        matrix, totals, repaired = fast
-        if stays and not ready:
-            block.memory["repaired"] = repaired
-        chosen = features[rows]
-        if not (ready or stays):
-            chosen = self.normalisation.apply(chosen)[0]
-        return chosen, matrix, totals, block.memory.get("repaired", repaired)
-
     def of_chosen(self, block: Block, rows: np.ndarray) -> Any:
         """Normalised features of those of some rows, by number, that a training block holds."""
         first, last = np.searchsorted(rows, [block.start, block.stop])
         features, _ = self.of_block(block)
         return float64_features(features[rows[first:last] - block.start])
+
+    def sums_of_block(self, block: Block, labels: Labels | Targets) -> tuple[Any, ...]:
+        """What a training block adds to H, B and t, and how many of its rows were repaired."""
+        factor = self.factor
+        rows, given = labels.targets_within(block.start, block.stop)
+        features = factor.block_features(block)
+        ready = "repaired" in block.memory or self.normalisation.weights is None
+        stays = self._stays(block)
+        # In one read of the features, which normalises them, where there are loops for it.
+        in_place = factor.compiled and not ready and isinstance(features, np.ndarray)
+        sums: tuple[Any, ...] | None
+        if in_place:
+            native.check_can_run()
+            sums = native.gram(features, self.normalisation)
+        else:
+            sums = self.normalisation.summed(features, in_place=stays, ready=ready)
+        if sums is not None:
+            matrix, totals, repaired = sums
+            if stays and not ready:
+                block.memory["repaired"] = repaired
+            labelled = features[rows]
+            if not (ready or stays or in_place):
+                labelled = self.normalisation.apply(labelled)[0]
+            repaired = block.memory.get("repaired", repaired)
+        else:
+            features, repaired = self.of_block(block, features)
+            if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
+                features = features.toarray()
+            labelled, matrix, totals = features[rows], gram_matrix(features), column_sums(features)
+        if isinstance(labelled, RowEntries):
+            targets = labelled.csr().T @ given
+            if is_sparse_rank(factor.rank, len(labels.rows)):
+                matrix = to_csr(matrix)  # where r × r numbers would be too many
+        else:
+            targets = labelled.T @ like(labelled, given)
+        return matrix, targets, totals, np.array(repaired)
+
+    def _stays(self, block: Block) -> bool:
+        """Whether a block's features stay as a sweep leaves them."""
+        return self.factor.overwritable and self.factor.store.stays(block.memory.get("features"))
 
 
 def float64_features(features: Array) -> Any:
@@ -137,23 +301,11 @@ def float64_features(features: Array) -> Any:
     return np.asarray(features, dtype=np.float64)
 
 
-def gram(
-    features: Array, normalisation: Normalisation, compiled: bool
-) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Gram matrix, column sums and repaired rows of features, which are normalised on the way.
-
-    None where that is left to NumPy.
-    """
-    if not (compiled and isinstance(features, np.ndarray)):
-        return None
-    matrix, totals, repaired = compiled_blocks().gram(features, normalisation)
-    return matrix, totals, repaired
-
-
 def quick_to_multiply(features: Array, compiled: bool) -> Array:
     """Features whose products with a few columns go the way of the fit."""
     if compiled and isinstance(features, np.ndarray):
-        return features.view(compiled_blocks().Multiplied)
+        native.check_can_run()
+        return features.view(native.Multiplied)
     return features
 
 
@@ -182,65 +334,20 @@ class Answerer(Protocol):
 
 @dataclass(frozen=True)
 class Answered:
-    """What the sweep found, besides the answers in the sink.
+    """What the sweep has to tell, besides the answers in the sink."""
 
-    Attributes
-    ----------
-    n_unreached : int
-        Rows that no label reaches.
-    counts : dict of int to int
-        Rows of each class code that occurs.
-    """
-
-    n_unreached: int
-    counts: dict[int, int]
+    n_unreached: int  # rows that no label reaches
+    counts: dict[int, int]  # rows of each class code that occurs
 
 
 @dataclass(frozen=True)
 class AnswerSweep:
-    """Answers block by block.
-
-    Attributes
-    ----------
-    features : Features
-    answer : Answerer
-    labels : Labels or None
-        Labels of training rows, which add to their own answers; None where rows are new.
-    clamp : bool
-        Whether labelled rows keep exactly the labels they were given.
-    """
+    """Answers block by block."""
 
     features: Features
     answer: Answerer
-    labels: Labels | Targets | None = None
-    clamp: bool = False
-
-    def run(
-        self, engine: Engine, blocks: Sequence[Block], sink: Sink, checkpoint: Checkpoint
-    ) -> Answered:
-        """Write the answers of all blocks but those that the checkpoint knows to be written."""
-        finished = checkpoint.finished_blocks()
-        todo = [block for block in blocks if block.start not in finished]
-        tallies = list(finished.values())
-        if sink.in_memory and not engine.shares_memory:
-            # The answers are made elsewhere: they are sent here, and put into the sink.
-            found = engine.map_blocks(self.answers_of, todo, label="labels")
-            for block, (tally, answers) in zip(todo, found, strict=True):
-                sink.write(block.start, answers)
-                tallies.append(tally)
-        else:
-            journal = checkpoint.journal(sink.sync)
-            try:
-                written = partial(self.write_block, sink=sink, journal=journal)
-                tallies += engine.map_blocks(written, todo, label="labels")
-            finally:
-                if journal is not None:
-                    journal.close()
-        counts: dict[int, int] = {}
-        for _, part in tallies:
-            for code, count in part.items():
-                counts[code] = counts.get(code, 0) + count
-        return Answered(sum(unreached for unreached, _ in tallies), dict(sorted(counts.items())))
+    labels: Labels | Targets | None = None  # of training rows, which add to their own answers
+    clamp: bool = False  # whether labelled rows keep exactly the labels they were given
 
     def write_block(self, block: Block, sink: Sink, journal: Journal | None) -> Tally:
         """Write the answers of a block; return what is to be known about it."""
@@ -251,197 +358,13 @@ class AnswerSweep:
         return tally
 
     def answers_of(self, block: Block, as_they_are: bool = False) -> tuple[Tally, Array]:
-        """Answers of a block, and what is to be known about it.
-
-        ``as_they_are`` leaves them on the device where they were made.
-        """
+        """Answers of a block, on their device if ``as_they_are``, and what is known about it."""
         rows = block.rows() if self.answer.needs_rows else None
-        features = self.features.to_answer(block)
+        features = self.features.of_block(block)[0]
+        features = quick_to_multiply(features, self.features.factor.compiled)
         own = None if self.labels is None else self.labels.own(block.start, block.stop)
         outputs, unreached = self.answer.outputs(features, rows, own)
         answers = self.answer.finish(outputs if as_they_are else to_numpy(outputs))
         if self.clamp and own is not None:
             answers[own.rows, : own.shares.shape[1]] = like(answers, own.shares)
         return (unreached, self.answer.count(answers)), answers
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-SAMPLED_AT_ONCE = 2000
-"""Rows of a sample whose features are held."""
-
-
-@dataclass(frozen=True)
-class Graph:
-    """Rows, the features that tie them together, and an engine to visit them.
-
-    Attributes
-    ----------
-    engine : Engine
-    source : PreparedRows
-        The rows.
-    blocks : sequence of Block
-        Their cut.
-    features : Features
-        Factor and degrees.
-    view : str
-        Name of this view of the rows.
-    pairwise : bool
-        Whether its rows are similarities between pairs of rows, of which none can be shown.
-    """
-
-    engine: Engine
-    source: PreparedRows
-    blocks: Sequence[Block]
-    features: Features
-    view: str = "rows"
-    pairwise: ClassVar[bool] = False
-
-    @classmethod
-    def of(
-        cls, rows: TrainingRows, factor: FeatureMap, checkpoint: Checkpoint | None = None
-    ) -> Graph:
-        """Find the degrees of the training rows."""
-        n_rows = rows.source.n_rows
-        normalisation = Normalisation(None, n_rows)
-        if not factor.unit_degrees:
-            column_sums = (checkpoint or Checkpoint()).step(
-                f"{rows.view}-degrees", lambda: {"column_sums": sweep_degrees(rows, factor)}
-            )["column_sums"]
-            normalisation = Normalisation(column_sums, n_rows, factor.mixing)
-        features = Features(factor, normalisation)
-        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
-
-    @property
-    def factor(self) -> FeatureMap:
-        """The low-rank factor."""
-        return self.features.factor
-
-    @property
-    def keeps_features(self) -> bool:
-        """Whether the features of its rows are kept, and not those that such rows have as new."""
-        return self.factor.kept_with_blocks
-
-    def features_of(self, rows: np.ndarray) -> Any:
-        """Normalised features of chosen rows, before mixing, in float64.  (l,) → (l, p).
-
-        ``rows`` are row numbers, increasing.
-        """
-        if not self.keeps_features:  # a few rows, wherever they are: not worth a sweep
-            return float64_features(self.features.of_rows(self.source.take(rows)))
-        places = np.searchsorted(rows, [block.start for block in self.blocks] + [rows.max() + 1])
-        holding = [block for block, n in zip(self.blocks, np.diff(places), strict=True) if n > 0]
-        function = partial(self.features.of_chosen, rows=rows)
-        parts = self.engine.map_blocks(function, holding, label="labelled rows")
-        return sparse.vstack(parts) if sparse.issparse(parts[0]) else np.concatenate(parts)
-
-    def features_to_answer(self, rows: np.ndarray, taken: Rows) -> Array:
-        """Normalised features of chosen rows as the last sweep has them.  (l,), (l, m) → (l, p).
-
-        ``taken`` are the same rows, prepared.
-        """
-        if self.keeps_features:
-            return self.features_of(rows).astype(self.source.dtype)
-        return self.features.of_rows(taken)
-
-    def sample_products(self, size: int, seed: int, matrix: np.ndarray) -> np.ndarray:
-        """Normalised features of a random sample of rows, times a matrix.  (p, q) → (b, q)."""
-        if self.keeps_features:
-            chosen = sample_indices(self.source.n_rows, size, seed)
-            return np.asarray(self.features_of(chosen) @ matrix)
-        sample = sample_rows(self.source, size, seed)
-        parts = []
-        for start in range(0, sample.shape[0], SAMPLED_AT_ONCE):
-            features = self.features.of_rows(sample[start : start + SAMPLED_AT_ONCE])
-            parts.append(float64_features(features) @ matrix)
-        return np.concatenate(parts)
-
-    def targets_of(self, labels: Labels | Targets, mix: Callable[[Any], Any]) -> np.ndarray:
-        """B of some labelled rows; ``mix`` is that of the sums.  (r, c)."""
-        rows, given = labels.targets_within(0, labels.n_rows)
-        return np.asarray(mix(self.features_of(rows)).T @ given)
-
-    def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
-        """H, B and t over all rows, mixed; one sweep."""
-        found = (checkpoint or Checkpoint()).step(
-            f"{self.view}-gram", lambda: sweep_gram(self, labels).arrays()
-        )
-        return GramSums.from_arrays(found, labels.counts, labels.n_rows)
-
-    def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:
-        """What solves with some sums of this graph for any α."""
-        device, n_threads = self.source.device, self.engine.n_threads
-        return take_apart(sums, n_labelled, device, n_threads, few_alphas=few_alphas)
-
-    def describe(self) -> dict[str, Any]:
-        """Facts worth reporting."""
-        return self.factor.describe()
-
-    def answer(
-        self,
-        answer: Answerer,
-        sink: Sink,
-        labels: Labels | Targets | None = None,
-        checkpoint: Checkpoint | None = None,
-        *,
-        clamp: bool = False,
-    ) -> Answered:
-        """Write an answer for every row to a sink.
-
-        Parameters
-        ----------
-        answer : Answerer
-        sink : Sink
-        labels : Labels or Targets, optional
-            What is known of training rows; without it rows are new.
-        checkpoint : Checkpoint, optional
-            Knows the blocks that need not be written again.
-        clamp : bool
-            Whether labelled rows keep exactly the labels they were given.
-        """
-        sweep = AnswerSweep(self.features, answer, labels, clamp)
-        return sweep.run(self.engine, self.blocks, sink, checkpoint or Checkpoint())
-
-
-def sweep_degrees(rows: TrainingRows, factor: FeatureMap) -> np.ndarray:
-    """Column sums s of the features, from which every row's degree follows.  (r,)."""
-    function = partial(_column_sums, factor=factor)
-    (sums,) = rows.engine.sum_blocks(function, rows.blocks, label="degrees")
-    return sums if factor.mixing is None else sums @ factor.mixing
-
-
-def sweep_gram(graph: Graph, labels: Labels | Targets) -> GramSums:
-    """H, B and t over all rows, with the mixing T that turns a row's features into theirs."""
-    factor = graph.factor
-    function = partial(_gram, features=graph.features, labels=labels)
-    gram, targets, totals, repaired = graph.engine.sum_blocks(function, graph.blocks, label="Gram")
-    remains_sparse = factor.unit_degrees and is_sparse_rank(factor.rank, len(labels.rows))
-    if remains_sparse or sparse.issparse(gram):
-        gram = sparse.csr_array(gram)
-    if factor.unit_degrees:
-        # Λ^(−1/2); a landmark that no row is tied to has no mass and says nothing.
-        mixing = np.where(totals > 0, 1.0, 0.0) / np.sqrt(np.where(totals > 0, totals, 1.0))
-    else:
-        mixing = np.ones(len(totals)) if factor.mixing is None else factor.mixing
-    counts, n_rows = labels.counts, labels.n_rows
-    sums = GramSums(gram, targets, totals, counts, n_rows, int(repaired)).mixed(mixing)
-    if sparse.issparse(sums.gram) and not remains_sparse:
-        sums = replace(sums, gram=sums.gram.toarray())  # the last step: r × r numbers only once
-    return sums
-
-
-def _column_sums(block: Block, factor: FeatureMap) -> tuple[Array]:
-    return (factor.block_sums(block),)
-
-
-def _gram(block: Block, features: Features, labels: Labels | Targets) -> tuple[Any, ...]:
-    rows, given = labels.targets_within(block.start, block.stop)
-    found, gram, totals, repaired = features.summed(block, rows)
-    if isinstance(found, RowEntries):
-        targets = found.csr().T @ given
-        if is_sparse_rank(features.factor.rank, len(labels.rows)):
-            gram = to_csr(gram)  # where r × r numbers would be too many
-    else:
-        targets = found.T @ like(found, given)
-    return gram, targets, totals, np.array(repaired)

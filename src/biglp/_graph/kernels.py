@@ -7,14 +7,13 @@ Gaussian kernel (section 2.1 of the paper):  w(x, l) = exp(−‖x − l‖² / 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import compiled_blocks, compiled_search
 from biglp._compiled import gpu as fused
+from biglp._compiled import native
 from biglp._core.arrays import (
     Array,
     Rows,
@@ -54,10 +53,10 @@ def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
     """
     fast = fused.gaussian(rows, landmarks, bandwidth)
     if fast is not None:
-        found, bad = fast
+        kernel, bad = fast
         if bool(bad):
             raise NonFiniteRowsError
-        return found
+        return kernel
     gamma = 0.5 / bandwidth**2
     rows = widened(rows)
     norms = squared_norms(rows)
@@ -74,39 +73,30 @@ def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
     return exponent
 
 
-def check_bandwidth(bandwidth: float, sample: Rows) -> float:
+def check_bandwidth(bandwidth: float, sample: Rows, factor: float | None = None) -> float:
     """Refuse a bandwidth that the precision of the rows cannot resolve.
 
-    Raises
-    ------
-    ParameterError
-        Naming the narrowest and widest bandwidth allowed.
+    With a ``factor`` that made it, one that vanishes or is larger than any distance.
     """
     limits = np.finfo(sample.dtype)
     norms = squared_norms(sample).astype(np.float64)
-    rounding = 4.0 * float(limits.eps) * float(np.median(norms))
-    overflow = 8.0 * float(norms.max()) / float(limits.max)
-    narrowest = float(np.sqrt(max(rounding, overflow, float(limits.tiny))))
-    if not narrowest <= bandwidth <= WIDEST:
+    narrowest = max(8.0 * float(norms.max()) / float(limits.max), float(limits.tiny))
+    if factor is None:
+        narrowest = max(narrowest, 4.0 * float(limits.eps) * float(np.median(norms)))
+    narrowest = float(np.sqrt(narrowest))
+    if narrowest <= bandwidth <= WIDEST:
+        return bandwidth
+    if factor is None:
         raise ParameterError(
             f"bandwidth={bandwidth:g} is outside [{narrowest:.2g}, {WIDEST:g}], which is what "
             f"{sample.dtype} rows of this size (‖x‖ = {np.sqrt(np.median(norms)):.2g} after "
             "scaling) can resolve; use 'auto', or the distance between neighbouring rows."
         )
-    return bandwidth
-
-
-def check_bandwidth_factor(factor: float, bandwidth: float, sample: Rows) -> None:
-    """Refuse a factor that makes the bandwidth vanish, or larger than any distance."""
-    limits = np.finfo(sample.dtype)
-    largest = float(squared_norms(sample).max())
-    narrowest = float(np.sqrt(max(8.0 * largest / float(limits.max), float(limits.tiny))))
-    if not narrowest <= bandwidth <= WIDEST:
-        raise ParameterError(
-            f"factor_params={{'bandwidth_factor': {factor:g}}} makes a bandwidth of {bandwidth:g}, "
-            f"outside [{narrowest:.2g}, {WIDEST:g}], which is what {sample.dtype} rows can "
-            "resolve; give a factor near 1, or none."
-        )
+    raise ParameterError(
+        f"factor_params={{'bandwidth_factor': {factor:g}}} makes a bandwidth of {bandwidth:g}, "
+        f"outside [{narrowest:.2g}, {WIDEST:g}], which is what {sample.dtype} rows can "
+        "resolve; give a factor near 1, or none."
+    )
 
 
 def gaussian_matrix(landmarks: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -127,28 +117,18 @@ def searchable(landmarks: np.ndarray) -> Rows:
 
 
 def nearest_landmarks(rows: Rows, landmarks: Rows, count: int) -> tuple[Array, Array]:
-    """Landmarks nearest to each row and their relative distances, nearest first.
+    """Landmarks nearest to each row, nearest first, and ‖x − l‖² − ‖x‖².  2 × (b, count).
+
+    Of equally near ones the first. For CSR rows, landmarks may be as :func:`searchable` has made
+    them once for many blocks.
 
     All distances are computed. Cells of landmarks that the triangle inequality could rule out were
     tried: in 40 or 50 dimensions 85 to 100 % of the landmarks remain, and a matrix product is ten
     times faster than a tree that skips the others.
-
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (b, m)
-    landmarks : ndarray or, for CSR rows, CSR matrix of shape (k, m)
-        As they are, or as :func:`searchable` has made them once for many blocks of sparse rows.
-    count : int
-        Landmarks that are wanted; of equally near ones the first.
-
-    Returns
-    -------
-    columns, distances : arrays of shape (b, count)
-        Numbers of the landmarks, and ‖x − l‖² − ‖x‖².
     """
-    found = fused.nearest(rows, landmarks, count)
-    if found is not None:
-        return found
+    fast = fused.nearest(rows, landmarks, count)
+    if fast is not None:
+        return fast
     if is_torch(rows):
         step = max(DEVICE_CELLS // landmarks.shape[0], 1)
     else:
@@ -172,49 +152,39 @@ def searched_at_once(n_landmarks: int) -> int:
     return max(SEARCH_CELLS // n_landmarks, SEARCH_ROWS)
 
 
-def relative_distances(rows: Rows, landmarks: np.ndarray) -> Array:
-    """‖x − l‖² − ‖x‖²: enough to rank landmarks and to compare their distances."""
-    return distances_to(landmarks, rows)(rows)
-
-
 def distances_to(landmarks: Rows, like_rows: Rows) -> Callable[[Rows], Array]:
-    """Make the function that finds ‖x − l‖² − ‖x‖² for parts of such rows.  (b, m) → (b, k)."""
+    """Make the function that finds ‖x − l‖² − ‖x‖² for parts of such rows.  (b, m) → (b, k).
+
+    That is enough to rank landmarks and to compare their distances.
+    """
     # Rows that are not finite are found out by what comes of them, as in products.
-    if sparse.issparse(landmarks):
-        with np.errstate(over="ignore", invalid="ignore"):
-            transposed = (landmarks * landmarks.dtype.type(-2)).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        if sparse.issparse(landmarks):
+            doubled = (landmarks * landmarks.dtype.type(-2)).T
             sizes = np.asarray(landmarks.multiply(landmarks).sum(axis=1)).ravel()
-        return partial(_sparse_distances, transposed=transposed, sizes=sizes)
-    with np.errstate(over="ignore", invalid="ignore"):
-        doubled, sizes = landmarks * -2.0, np.einsum("ij,ij->i", landmarks, landmarks)
-    if sparse.issparse(like_rows):
-        return partial(_distances_of_sparse, doubled=doubled, sizes=sizes.astype(like_rows.dtype))
-    matrix = np.concatenate([doubled, sizes[:, None]], axis=1)
-    return partial(_distances, matrix=like(widened(like_rows[:1]), matrix))
+        else:
+            doubled, sizes = landmarks * -2.0, np.einsum("ij,ij->i", landmarks, landmarks)
+            if sparse.issparse(like_rows):
+                sizes = sizes.astype(like_rows.dtype)
+            else:
+                doubled = np.concatenate([doubled, sizes[:, None]], axis=1)
+                doubled = like(widened(like_rows[:1]), doubled)
 
+    def distances(rows: Rows) -> Array:
+        if not sparse.issparse(rows):
+            # −2·x·l + 1·‖l‖²: within the product the last term costs no pass over the distances.
+            rows, shape = widened(rows), (rows.shape[0], 1)
+            ones = rows.new_ones(shape) if is_torch(rows) else np.ones(shape, rows.dtype)
+            return products(namespace(rows).concatenate([rows, ones], 1), doubled)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if sparse.issparse(landmarks):
+                squared = (rows @ doubled).toarray()
+                return np.asarray(squared + sizes.astype(squared.dtype))
+            squared = products(rows, doubled)
+            squared += sizes
+            return np.asarray(squared)
 
-def _distances(rows: Rows, matrix: Array) -> Array:
-    """−2·x·l + 1·‖l‖²: as part of the product the last term costs no pass over the distances."""
-    rows = widened(rows)
-    return products(namespace(rows).concatenate([rows, _ones(rows)], 1), matrix)
-
-
-def _ones(rows: Rows) -> Array:
-    shape = (rows.shape[0], 1)
-    return rows.new_ones(shape) if is_torch(rows) else np.ones(shape, rows.dtype)
-
-
-def _distances_of_sparse(rows: Rows, doubled: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    distances = products(rows, doubled)
-    with np.errstate(over="ignore", invalid="ignore"):
-        distances += sizes
-    return np.asarray(distances)
-
-
-def _sparse_distances(rows: Rows, transposed: Rows, sizes: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        distances = (rows @ transposed).toarray()
-        return np.asarray(distances + sizes.astype(distances.dtype))
+    return distances
 
 
 def scatter(columns: Array, weights: Array, width: int) -> Array:
@@ -231,12 +201,13 @@ class Search:
     """The search for the landmarks (k, m) nearest to rows."""
 
     def __init__(self, landmarks: np.ndarray, compiled: bool) -> None:
-        self._landmarks = landmarks
-        self._loops: Any = compiled_search() if compiled else None
+        self._landmarks, self._compiled = landmarks, compiled
+        if compiled:
+            native.check_can_run()
 
     @cached_property
-    def _panels(self) -> Any:
-        return self._loops.panels(self._landmarks)
+    def _panels(self) -> native.Panels:
+        return native.panels(self._landmarks)
 
     @cached_property
     def _searchable(self) -> Rows:
@@ -244,9 +215,8 @@ class Search:
 
     def nearest(self, rows: Rows, count: int) -> tuple[Array, Array]:
         """Numbers of the ``count`` nearest, and ‖x − l‖² − ‖x‖².  (b, m) → (b, s), (b, s)."""
-        if self._loops is not None and isinstance(rows, np.ndarray):
-            columns, values = self._loops.nearest(rows, self._panels, count)
-            return columns, values
+        if self._compiled and isinstance(rows, np.ndarray):
+            return native.nearest(rows, self._panels, count)
         compared = self._searchable if sparse.issparse(rows) else self._landmarks
         return nearest_landmarks(rows, compared, count)
 
@@ -258,20 +228,17 @@ class Gaussians:
         self, landmarks: np.ndarray, bandwidth: float, root: np.ndarray | None, compiled: bool
     ) -> None:
         self._landmarks, self._bandwidth, self._root = landmarks, bandwidth, root
-        self._loops: Any = compiled_blocks() if compiled else None
+        self.sums_columns = compiled  # features are summed while they are made
+        if compiled:
+            native.check_can_run()
 
     @cached_property
-    def _tables(self) -> Any:
-        return self._loops.tables(self._landmarks, self._bandwidth, self._root)
-
-    @property
-    def sums_columns(self) -> bool:
-        """Whether features are summed while they are made."""
-        return self._loops is not None
+    def _tables(self) -> native.Made:
+        return native.tables(self._landmarks, self._bandwidth, self._root)
 
     def features(self, rows: Rows) -> Array:
         """(b, m) → (b, k) or (b, r)."""
-        if self._loops is not None and isinstance(rows, np.ndarray):
+        if self.sums_columns and isinstance(rows, np.ndarray):
             return self.summed(rows)[0]
         kernel = gaussian(rows, self._landmarks, self._bandwidth)
         return kernel if self._root is None else kernel @ like(kernel, self._root)
@@ -280,5 +247,4 @@ class Gaussians:
         self, rows: np.ndarray, out: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Features, in ``out`` if it is given, and the sums of their columns."""
-        features, sums = self._loops.features(rows, self._tables, out)
-        return features, sums
+        return native.features(rows, self._tables, out)

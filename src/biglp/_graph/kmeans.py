@@ -65,7 +65,7 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
     n_threads = n_threads if size * k >= WORTH_THREADS else 1
     workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
     with one_blas_thread(), workers as threads:
-        distances = _from_pool(pool, map if threads is None else threads.map)
+        distances = _distances_from(pool, map if threads is None else threads.map)
         while True:
             squared = np.minimum(squared, np.maximum(distances(fresh) + norms, 0.0))
             squared[chosen] = 0.0
@@ -83,29 +83,29 @@ def start_rows(n_features: int) -> int:
 
 
 def _drawn(rng: np.random.Generator, weights: np.ndarray, count: int) -> list[int]:
-    """Draw distinct places, each with a chance proportional to its weight.
+    """Draw distinct indices, each with a chance proportional to its weight.
 
     As ``Generator.choice`` does, to the last bit, without its checks, which take as long.
     """
     chance = weights / weights.sum(dtype=np.float64)
     chance /= chance.sum()
-    found: list[int] = []
-    while len(found) < count:
+    drawn: list[int] = []
+    while len(drawn) < count:
         ends = chance.cumsum()
         ends /= ends[-1]
-        places = ends.searchsorted(rng.random(count - len(found)), side="right").tolist()
-        fresh = list(dict.fromkeys(places))  # each once, in the order in which they were drawn
+        indices = ends.searchsorted(rng.random(count - len(drawn)), side="right").tolist()
+        fresh = list(dict.fromkeys(indices))  # each once, in the order in which they were drawn
         chance[fresh] = 0.0
-        found += fresh
-    return found
+        drawn += fresh
+    return drawn
 
 
-def _from_pool(
-    pool: Rows, each: Callable[..., Iterable[np.ndarray]]
+def _distances_from(
+    pool: Rows, over: Callable[..., Iterable[np.ndarray]]
 ) -> Callable[[list[int]], np.ndarray]:
     """Make the function that finds ‖x − l‖² − ‖x‖² of all rows for the nearest of some of them.
 
-    ``each`` is ``map``, or that of some threads: the numbers are the same.
+    ``over`` is ``map``, or that of some threads: the numbers are the same.
     """
     if sparse.issparse(pool):
         few = pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
@@ -119,13 +119,12 @@ def _from_pool(
         matrix = doubled[fresh]
         step = max(SEARCH_CELLS // len(fresh), 1)
 
-        def part(start: int) -> np.ndarray:
+        def nearest(start: int) -> np.ndarray:
             # The smallest of each column: NumPy compares whole rows of distances at a time.
             with np.errstate(over="ignore", invalid="ignore"):
-                found: np.ndarray = (matrix @ across[:, start : start + step]).min(axis=0)
-            return found
+                return np.asarray((matrix @ across[:, start : start + step]).min(axis=0))
 
-        parts = list(each(part, range(0, len(pool), step)))
+        parts = list(over(nearest, range(0, len(pool), step)))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     return distances
@@ -133,42 +132,31 @@ def _from_pool(
 
 @dataclass(frozen=True)
 class Lloyd:
-    """Lloyd's iteration: how it goes on, and when it stops.
-
-    Parameters
-    ----------
-    engine : Engine
-    pool : ndarray of shape (p, m), optional
-        Rows on which empty centres are put; without it they stay where they are, because the blocks
-        are a part of the rows and a centre may have its rows among the others.
-    max_iter : int
-        Most iterations; each is one sweep.
-    tol : float
-        Stop when the sum of squared distances falls by less than this fraction.
-    seed : int
-        Seed for the choice of pool rows.
-    rows_at_once : int, optional
-        Rows of a block whose distances are held at once; all by default.
-    compiled : bool
-        Whether the compiled search finds the centres.
-    """
+    """Lloyd's iteration: how it goes on, and when it stops."""
 
     engine: Engine
+    # Rows (p, m) on which empty centres are put; without it they stay where they are, because the
+    # blocks are a part of the rows and a centre may have its rows among the others.
     pool: np.ndarray | None = None
-    max_iter: int = 10
-    tol: float = 1e-3
-    seed: int = 0
-    rows_at_once: int | None = None
-    compiled: bool = False
+    max_iter: int = 10  # each is one sweep
+    tol: float = 1e-3  # stops when the sum of squared distances falls by less than this fraction
+    seed: int = 0  # of the choice among the pool
+    rows_at_once: int | None = None  # whose distances are held; all of a block by default
+    compiled: bool = False  # whether the compiled search finds the centres
 
     def run(self, blocks: Sequence[Block], start: np.ndarray) -> tuple[np.ndarray, int]:
         """Iterate from the centres ``start``; return the last ones and the iterations."""
         centres, previous = start, np.inf
         rng = np.random.default_rng(self.seed)
         for iteration in range(1, self.max_iter + 1):
-            search = partial(assign_block, centres=centres, rows_at_once=self.rows_at_once)
+            function = partial(
+                assign_block,
+                centres=centres,
+                rows_at_once=self.rows_at_once,
+                compiled=self.compiled,
+            )
             sums, counts, inertia = self.engine.sum_blocks(
-                partial(search, compiled=self.compiled), blocks, label=f"k-means {iteration}"
+                function, blocks, label=f"k-means {iteration}"
             )
             means, empty = to_dense(sums), counts == 0
             means /= np.where(empty, 1.0, counts)[:, None]  # in place: they may be wide
@@ -190,27 +178,23 @@ def assign_block(
     centres: np.ndarray,
     rows_at_once: int | None = None,
     compiled: bool = False,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, ...]:
     """Sum of the block's rows around each centre, their number, and the squared distances."""
     rows = block.rows()
     step = rows_at_once or rows.shape[0]
     search = Search(centres, compiled)
     if is_torch(rows):  # blocks are large there, and a row has a number for each centre
         step = min(step, max(DEVICE_CELLS // len(centres), 1))
-    total = _around(rows[:step], search, len(centres))
-    for start in range(step, rows.shape[0], step):
-        part = _around(rows[start : start + step], search, len(centres))
-        total = (total[0] + part[0], total[1] + part[1], total[2] + part[2])
+    total: tuple[Array, ...] = ()
+    for start in range(0, rows.shape[0], step):
+        some = rows[start : start + step]
+        columns, values = search.nearest(some, 1)
+        check_finite(values)
+        members = scatter(columns, namespace(values).ones_like(values), len(centres))
+        # Of thousands of columns most are zero around a centre: sums of sparse rows remain sparse.
+        sums = members.T @ some
+        counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
+        inertia = (values[:, 0] + squared_norms(some)).clip(min=0).sum()
+        more = (sums, counts, inertia)
+        total = tuple(a + b for a, b in zip(total, more, strict=True)) if total else more
     return total
-
-
-def _around(rows: Rows, search: Search, k: int) -> tuple[Array, Array, Array]:
-    """Sums of rows around their centres, how many they are, and the squared distances."""
-    columns, values = search.nearest(rows, 1)
-    check_finite(values)
-    members = scatter(columns, namespace(values).ones_like(values), k)
-    sums = members.T @ rows
-    counts = np.asarray(members.sum(0)).ravel() if sparse.issparse(members) else members.sum(0)
-    inertia = (values[:, 0] + squared_norms(rows)).clip(min=0).sum()
-    # Of thousands of columns most are zero around a centre: sums of sparse rows are added sparse.
-    return sums, counts, inertia

@@ -1,4 +1,7 @@
-"""Choosing k landmarks: random rows (Algorithm S.3), k-means centres (S.4), or the user's own."""
+"""Factors on k landmarks: how landmarks and bandwidth are chosen, and what that costs.
+
+Landmarks are random rows (Algorithm S.3), k-means centres (S.4), or the user's own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from biglp._compiled import COMPILER_BYTES, LOOPS, can_run, is_search_worthwhile
+from biglp._compiled import is_search_worthwhile
+from biglp._compiled.native import can_run
 from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
@@ -18,15 +22,9 @@ from biglp._core.parameters import pair_seconds, positive
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor, TrainingRows
-from biglp._graph.kernels import (
-    DEVICE_CELLS,
-    check_bandwidth,
-    check_bandwidth_factor,
-    nearest_landmarks,
-)
+from biglp._graph.kernels import DEVICE_CELLS, check_bandwidth, nearest_landmarks
 from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
 from biglp._rows import PreparedRows, Source, as_source
-from biglp._rows.source import sample_rows
 from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20
@@ -41,28 +39,114 @@ JOINED, FEWEST_BLOCKS = 8, 4
 """Blocks of the sample are joined, up to so many, while so many remain to be shared out."""
 SPACING_ROWS, SPACING_CELLS = 2000, 1 << 20
 """Rows behind the bandwidth, about, and distances that are held at once when it is chosen."""
+LLOYD_SHARE = 0.85
+"""Share of the k-means iterations that is usually needed."""
 STRATEGIES = ("kmeans", "kmeans-full", "random")
 
 
+class LandmarkFactor(Factor):
+    """A factor that compares rows with k landmarks."""
+
+    params = {"bandwidth_factor": positive}  # noqa: RUF012  declared in the base
+    # The automatic bandwidth, as a multiple of the usual distance to the nearest landmarks.
+    spacing_share: ClassVar[float]
+    landmarks: np.ndarray  # (k, m), in the precision of the rows
+    bandwidth: float  # σ
+
+    @abstractmethod
+    def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None: ...
+
+    @staticmethod
+    @abstractmethod
+    def compiles(n_rows: int, n_features: int, k: int) -> bool:
+        """Whether the compiled loops are worth loading for a fit of so many dense rows."""
+
+    @classmethod
+    def options(cls, settings: GraphSettings) -> dict[str, int]:
+        """What its making takes beside landmarks and bandwidth."""
+        return {}
+
+    @classmethod
+    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
+        """Choose landmarks, then the bandwidth, and whether loops are compiled."""
+        source = rows.source
+        k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
+        landmarks = choose_landmarks(rows, settings.landmarks, k)
+        options = cls.options(settings)
+        sample = rows.sample.prepared(rows.sample.ends[0])
+        if settings.bandwidth is not None:
+            sigma = check_bandwidth(settings.bandwidth, sample)
+        else:
+            share = settings.factor_params.get("bandwidth_factor")
+            # The nearest landmark tells it, or the farthest of those that a row is tied to.
+            sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1))
+            sigma = (cls.spacing_share if share is None else share) * sigma
+            if share is not None:
+                check_bandwidth(sigma, sample, share)
+        factor = cls(landmarks, sigma, **options)
+        if not source.is_sparse and source.device == "cpu":
+            size = (source.n_rows, source.n_features, len(landmarks))
+            # One process decides for all: the loops round differently from NumPy.
+            factor.compiled = rows.engine.once(lambda: cls.compiles(*size))
+        return factor
+
+    @classmethod
+    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
+        """Also k-means, and on a device distances of some rows to all landmarks."""
+        cost = super().cost(settings, size)
+        rank, width = size.rank, size.width
+        cells = min(DEVICE_CELLS, rank * size.n_rows)
+        sampled = min(ROWS_PER_LANDMARK * rank, size.n_rows)
+        seconds = dict(cost.seconds)
+        if isinstance(settings.landmarks, str) and settings.landmarks != "random":
+            on_sample = settings.landmarks == "kmeans"
+            swept = sampled if on_sample else size.n_rows
+            sweeps = LLOYD_SHARE * most_iterations(swept, rank)
+            if on_sample and begins_with_few(swept, rank):
+                sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
+            searched = sweeps * swept + min(start_rows(width) * rank, sampled)
+            seconds["k-means"] = searched * rank * pair_seconds(width)
+        return cost._replace(
+            gpu=cost.gpu + 4 * size.dtype.itemsize * cells,
+            seconds=seconds,
+        )
+
+    def for_new_rows(self) -> Self:
+        """The fit's loops, where they can run: a training row gets the features it had."""
+        factor = copy(self)
+        factor.compiled = self.compiled and can_run()
+        return factor
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Landmarks and bandwidth, and who makes the features."""
+        state = {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
+        return {**state, "compiled": np.array(True)} if self.compiled else state
+
+    def describe(self) -> dict[str, Any]:
+        """Landmarks, effective rank and bandwidth, and whether loops were compiled."""
+        facts = {
+            "factor": self.kind,
+            "landmarks": len(self.landmarks),
+            "rank": self.rank,
+            "bandwidth": self.bandwidth,
+        }
+        return {**facts, "sweeps": "compiled"} if self.compiled else facts
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what another process makes for itself."""
+        made = ("_search", "_gaussians")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+
 def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
-    """Choose the landmarks.
+    """Choose k landmarks, or fewer where there are fewer distinct rows.  (k, m).
 
-    Parameters
-    ----------
-    rows : TrainingRows
-    strategy : {"kmeans", "kmeans-full", "random"} or array of shape (k, m)
-        "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps
-        over all rows as the paper does.
-    k : int
-        Number of landmarks; fewer are used when there are fewer distinct rows.
-
-    Returns
-    -------
-    landmarks : ndarray of shape (k, m)
+    "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps over
+    all rows as the paper does, "random" takes rows; else ``strategy`` is an array of landmarks.
     """
-    engine, source, seed = rows.engine, rows.source, rows.seed
+    engine, source, seed = rows.engine, rows.source, rows.sample.seed
     if not isinstance(strategy, str):
-        return _given(strategy, source)
+        return _distinct(_given(strategy, source))
     if strategy not in STRATEGIES:
         raise ParameterError(
             f"landmarks={strategy!r} is not known; use one of {', '.join(STRATEGIES)}, "
@@ -76,47 +160,39 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
         )
         k = source.n_rows
     if strategy == "random":
-        chosen = to_dense(sample_rows(source, k, seed))
+        chosen = to_dense(rows.sample.prepared(k))
         check_finite(squared_norms(chosen))
         return _distinct(chosen)
     n_threads = min(engine.n_threads, engine.most_at_once)
-    sample = to_numpy(sample_rows(source, ROWS_PER_LANDMARK * k, seed, n_threads))
+    sample = rows.sample.prepared(ROWS_PER_LANDMARK * k, n_threads)
     start = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
     pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
     lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)
     if strategy == "kmeans-full":
-        return _distinct(_as_rows_are(lloyd.run(rows.blocks, start)[0], source))
-    rows_each = max(block.n_rows for block in rows.blocks)
-    compiled = not sparse.issparse(sample) and source.device == "cpu"
-    compiled = compiled and engine.once(
-        lambda: compiles(len(sample), source.n_features, len(start))
-    )
-    lloyd = replace(lloyd, rows_at_once=rows_each, compiled=compiled)
-    if begins_with_few(sample.shape[0], len(start)):
-        few = _joined_blocks(_SampleSource(sample[::EVERY], source), rows_each)
-        start, _ = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS).run(few, start)
-        lloyd = replace(lloyd, max_iter=LAST_ITERATIONS)
-    blocks = _joined_blocks(_SampleSource(sample, source), rows_each)
-    return _distinct(_as_rows_are(lloyd.run(blocks, start)[0], source))
+        centres, _ = lloyd.run(rows.blocks, start)
+    else:
+        rows_each = max(block.n_rows for block in rows.blocks)
 
+        def cut(rows: Rows) -> list[Block]:
+            # A block's sums are k × m numbers, as many as a thousand rows may have; adding them
+            # exactly takes as long as finding them. Several blocks in one are added in place.
+            joined = min(JOINED * rows_each, -(-rows.shape[0] // FEWEST_BLOCKS))
+            return cut_rows(_SampleSource(rows, source), max(rows_each, joined))
 
-def _as_rows_are(centres: np.ndarray, source: PreparedRows) -> np.ndarray:
-    """Centres of length 1 where all rows are.
-
-    The mean of rows that point in many directions is short, and so nearer to every row than the
-    mean of a tight bundle is.
-    """
-    return unit_length(centres) if source.chain.unit else centres
-
-
-def _joined_blocks(sample: Source, rows_each: int) -> list[Block]:
-    """Cut a sample that is in memory into few blocks.
-
-    A block's sums are k × m numbers, as many as a thousand rows may have; adding them exactly takes
-    as long as finding them. Several blocks in one are added in place.
-    """
-    joined = min(JOINED * rows_each, -(-sample.n_rows // FEWEST_BLOCKS))
-    return cut_rows(sample, max(rows_each, joined))
+        compiled = not sparse.issparse(sample) and source.device == "cpu"
+        compiled = compiled and engine.once(
+            lambda: kmeans_compiles(len(sample), source.n_features, len(start))
+        )
+        lloyd = replace(lloyd, rows_at_once=rows_each, compiled=compiled)
+        centres = start
+        if begins_with_few(sample.shape[0], len(start)):
+            few = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS)
+            centres, _ = few.run(cut(sample[::EVERY]), centres)
+            lloyd = replace(lloyd, max_iter=LAST_ITERATIONS)
+        centres, _ = lloyd.run(cut(sample), centres)
+    # Where all rows have length 1, centres have: the mean of rows that point in many directions is
+    # short, and so nearer to every row than the mean of a tight bundle is.
+    return _distinct(unit_length(centres) if source.chain.unit else centres)
 
 
 def most_iterations(n_rows: int, k: int) -> int:
@@ -124,7 +200,7 @@ def most_iterations(n_rows: int, k: int) -> int:
     return KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
 
 
-def compiles(n_rows: int, n_features: int, k: int) -> bool:
+def kmeans_compiles(n_rows: int, n_features: int, k: int) -> bool:
     """Whether k-means on so many dense rows is to use the compiled search."""
     sweeps = most_iterations(n_rows, k)
     if begins_with_few(n_rows, k):
@@ -177,6 +253,7 @@ class _SampleSource(Source):
 
 
 def _given(landmarks: Any, source: PreparedRows) -> np.ndarray:
+    """The user's landmarks, checked and prepared as the rows are."""
     try:
         table = as_source(landmarks)
     except BadRowsError as error:
@@ -197,127 +274,13 @@ def _given(landmarks: Any, source: PreparedRows) -> np.ndarray:
         raise BadRowsError(
             f"landmarks holds NaN or infinity in {source.dtype}; give finite numbers only."
         )
-    return _distinct(source.chain.apply(given))
+    return np.asarray(source.chain.apply(given))
 
 
 def _distinct(landmarks: np.ndarray) -> np.ndarray:
-    """Drop repeated landmarks, keeping the order: they add nothing but singular matrices."""
+    """Landmarks without repeated ones, in their order: these only make matrices singular."""
     ordered = np.sort(landmarks[:, 0])
     if (ordered[1:] != ordered[:-1]).all():  # no need to compare all of their numbers
         return np.ascontiguousarray(landmarks)
     _, first = np.unique(landmarks, axis=0, return_index=True)
     return np.ascontiguousarray(landmarks[np.sort(first)])
-
-
-# --------------------------------------------------------------------------------------------------
-# What factors on landmarks have in common: finding landmarks and bandwidth, and their cost.
-
-
-LLOYD_SHARE = 0.85
-"""Share of the k-means iterations that is usually needed."""
-
-
-class LandmarkFactor(Factor):
-    """A factor that compares rows with k landmarks.
-
-    Attributes
-    ----------
-    spacing_share : float
-        The automatic bandwidth, as a multiple of the usual distance to the nearest landmarks.
-    """
-
-    params = {"bandwidth_factor": positive}  # noqa: RUF012  declared in the base
-    spacing_share: ClassVar[float]
-    landmarks: np.ndarray
-    bandwidth: float
-
-    @classmethod
-    @abstractmethod
-    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> Self:
-        """Make the factor from its landmarks and bandwidth."""
-
-    @classmethod
-    def neighbours(cls, settings: GraphSettings) -> int:
-        """Nearest landmarks whose distance tells the bandwidth."""
-        return 1
-
-    @classmethod
-    @abstractmethod
-    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
-        """Whether the compiled loops are worth loading for a fit of so many dense rows."""
-
-    @classmethod
-    def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
-        """Choose landmarks, then the bandwidth, and whether loops are compiled."""
-        source = rows.source
-        k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
-        factor = cls._tuned(rows, choose_landmarks(rows, settings.landmarks, k), settings)
-        if not source.is_sparse and source.device == "cpu":
-            shape = (source.n_rows, source.n_features, len(factor.landmarks))
-            # One process decides for all: the loops round differently from NumPy.
-            factor.compiled = rows.engine.once(lambda: cls.compiles(*shape))
-        return factor
-
-    @classmethod
-    def _tuned(cls, rows: TrainingRows, landmarks: np.ndarray, settings: GraphSettings) -> Self:
-        if settings.bandwidth is not None:
-            sigma = check_bandwidth(settings.bandwidth, rows.sample)
-        else:
-            share = settings.factor_params.get("bandwidth_factor", cls.spacing_share)
-            spacing = landmark_spacing(rows.sample, landmarks, cls.neighbours(settings))
-            sigma = share * spacing
-            if "bandwidth_factor" in settings.factor_params:
-                check_bandwidth_factor(share, sigma, rows.sample)
-        return cls.on(landmarks, sigma, settings)
-
-    @classmethod
-    def cost(cls, settings: GraphSettings, size: Size) -> Cost:
-        """Also k-means, and on a device distances of some rows to all landmarks."""
-        cost = super().cost(settings, size)
-        rank, width = size.rank, size.width
-        cells = min(DEVICE_CELLS, rank * size.n_rows)
-        sampled = min(ROWS_PER_LANDMARK * rank, size.n_rows)
-        in_sweeps = cls.compiles(size.n_rows, width, rank)
-        seconds = dict(cost.seconds)
-        if isinstance(settings.landmarks, str) and settings.landmarks != "random":
-            on_sample = settings.landmarks == "kmeans"
-            swept = sampled if on_sample else size.n_rows
-            sweeps = LLOYD_SHARE * most_iterations(swept, rank)
-            if on_sample and begins_with_few(swept, rank):
-                sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
-            searched = sweeps * swept + min(start_rows(width) * rank, sampled)
-            seconds["k-means"] = searched * rank * pair_seconds(width)
-        return cost._replace(
-            libraries={
-                **cost.libraries,
-                LOOPS: COMPILER_BYTES * (in_sweeps or compiles(sampled, width, rank)),
-            },
-            gpu=cost.gpu + 4 * size.dtype.itemsize * cells,
-            seconds=seconds,
-        )
-
-    def for_new_rows(self) -> Self:
-        """The fit's loops, where they can run: a training row gets the features it had."""
-        factor = copy(self)
-        factor.compiled = self.compiled and can_run()
-        return factor
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Landmarks and bandwidth, and who makes the features."""
-        state = {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
-        return {**state, "compiled": np.array(True)} if self.compiled else state
-
-    def describe(self) -> dict[str, Any]:
-        """Landmarks, effective rank and bandwidth, and whether loops were compiled."""
-        facts = {
-            "factor": self.kind,
-            "landmarks": len(self.landmarks),
-            "rank": self.rank,
-            "bandwidth": self.bandwidth,
-        }
-        return {**facts, "sweeps": "compiled"} if self.compiled else facts
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what another process makes for itself."""
-        made = ("_search", "_gaussians")
-        return {name: value for name, value in self.__dict__.items() if name not in made}

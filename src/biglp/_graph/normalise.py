@@ -29,26 +29,11 @@ SUSPECT_SHARE = 1e-2
 
 @dataclass(frozen=True)
 class Normalisation:
-    """Turns features into normalised features.
+    """Turns features into normalised features."""
 
-    Attributes
-    ----------
-    column_sums : ndarray of shape (r,) or None
-        s = Fᵀ1; None when the features are used as they are (degrees are 1).
-    n_rows : int
-        Rows behind the column sums.
-    mixing : ndarray of shape (p, r) or None
-        T, when features come before mixing.
-    """
-
-    column_sums: np.ndarray | None
-    n_rows: int
-    mixing: np.ndarray | None = None
-
-    @cached_property
-    def length(self) -> float:
-        """‖s‖."""
-        return float(np.linalg.norm(self.column_sums)) if self.column_sums is not None else 0.0
+    column_sums: np.ndarray | None  # s = Fᵀ1, (r,); None where degrees are 1
+    n_rows: int  # behind the column sums
+    mixing: np.ndarray | None = None  # T (p, r), when features come before mixing
 
     @cached_property
     def weights(self) -> np.ndarray | None:
@@ -56,29 +41,15 @@ class Normalisation:
         sums = self.column_sums
         return sums if sums is None or self.mixing is None else self.mixing @ sums
 
-    @property
+    @cached_property
     def least(self) -> float:
         """Degree up to which a row is looked at more closely."""
-        return SUSPECT_SHARE * self.length**2 / self.n_rows
-
-    @property
-    def floor(self) -> float:
-        """Degree that such a row has at least, for each unit of the length of its features."""
-        return REPAIR_COSINE * self.length
-
-    @cached_property
-    def metric(self) -> np.ndarray:
-        """M with ‖f‖² = p·M·p for features p before mixing.  (p, p)."""
-        assert self.column_sums is not None
-        return np.eye(len(self.column_sums)) if self.mixing is None else self.mixing @ self.mixing.T
-
-    @cached_property
-    def stretch(self) -> float:
-        """How much longer features become by mixing, at most."""
-        return float(np.sqrt(np.linalg.norm(self.metric, 2)))
+        if self.column_sums is None:
+            return 0.0
+        return SUSPECT_SHARE * float(np.linalg.norm(self.column_sums)) ** 2 / self.n_rows
 
     def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
-        """Return F̄ of a block (before mixing) and the number of its rows that were repaired."""
+        """F̄ of a block (before mixing) and the number of its rows that were repaired."""
         if self.weights is None:
             return features, 0
         factors, n_repaired = self.factors(features)
@@ -91,49 +62,44 @@ class Normalisation:
         """1/√d of a block's rows, and the number of those that were repaired.  (b, p) → (b,)."""
         weights = self.weights
         assert weights is not None
+        assert self.column_sums is not None
+        xp, n_repaired = namespace(features), 0
         # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
         with np.errstate(over="ignore", invalid="ignore"):
             degrees = features @ like(features, weights)
         suspects = ~(degrees > self.least)
-        n_repaired = 0
         if bool(suspects.any()):
-            n_repaired = self._repair(features, degrees, suspects)
-        return 1.0 / namespace(degrees).sqrt(degrees), n_repaired
+            rows = features[suspects]
+            if self.mixing is not None:
+                rows = rows @ like(rows, self.mixing)
+            with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
+                norms = xp.sqrt((rows * rows).sum(1))
+                floor = REPAIR_COSINE * float(np.linalg.norm(self.column_sums)) * norms
+            low = degrees[suspects]
+            lifted, empty = ~(low >= floor), norms == 0
+            low = xp.where(lifted, floor, low)
+            # Where no training row has features there is nothing to be tied to.
+            low = xp.where(low > 0, low, xp.full_like(low, xp.inf))
+            # A row without features has nothing to divide: any positive degree leaves it at zero.
+            degrees[suspects] = xp.where(empty, xp.ones_like(low), low)
+            n_repaired = int((lifted & ~empty).sum())
+        return 1.0 / xp.sqrt(degrees), n_repaired
 
     def summed(self, features: Array, *, in_place: bool, ready: bool) -> tuple[Any, ...] | None:
-        """Gram matrix and column sums of F̄, and rows that were repaired, in one read on a card.
+        """Gram matrix and column sums of F̄, and rows that were repaired, in one read on a GPU.
 
         None where that cannot be done. ``in_place`` turns features into F̄; ``ready`` says that they
         are F̄ already.
         """
         weights = None if ready else self.weights
-        found = fused.gram(features, weights, self.least, in_place=in_place)
-        if found is None or weights is None:
-            return found and (*found[:2], 0)
-        gram, totals, factors = found
+        sums = fused.gram(features, weights, self.least, in_place=in_place)
+        if sums is None or weights is None:
+            return sums and (*sums[:2], 0)
+        gram, totals, factors = sums
         suspects, n_repaired = factors == 0, 0
         if bool(suspects.any()):
-            part, n_repaired = self.apply(features[suspects])
+            rows, n_repaired = self.apply(features[suspects])
             if in_place:
-                features[suspects] = part
-            gram, totals = gram + gram_matrix(part), totals + column_sums(part)
+                features[suspects] = rows
+            gram, totals = gram + gram_matrix(rows), totals + column_sums(rows)
         return gram, totals, n_repaired
-
-    def _repair(self, features: Array, degrees: Array, suspects: Array) -> int:
-        """Lift suspect degrees to their floor, in place; return how many were lifted."""
-        xp = namespace(degrees)
-        part = features[suspects]
-        if self.mixing is not None:
-            part = part @ like(part, self.mixing)
-        with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
-            norms = xp.sqrt((part * part).sum(1))
-            floor = self.floor * norms
-        low = degrees[suspects]
-        lifted = ~(low >= floor)
-        empty = norms == 0
-        low = xp.where(lifted, floor, low)
-        # Where no training row has features there is nothing to be tied to.
-        low = xp.where(low > 0, low, xp.full_like(low, xp.inf))
-        # A row without features has nothing to divide: any positive degree leaves it at zero.
-        degrees[suspects] = xp.where(empty, xp.ones_like(low), low)
-        return int((lifted & ~empty).sum())

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._compiled import LOOPS, LOOPS_BYTES, TARGET_BLOCK_BYTES, is_worthwhile
+from biglp._compiled import TARGET_BLOCK_BYTES, is_worthwhile
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
 from biglp._core.settings import GraphSettings
@@ -32,19 +32,12 @@ MAX_MIXING_CONDITION = 30.0
 
 
 class NystromFactor(LandmarkFactor):
-    """Nyström features of the Gaussian kernel.
-
-    Parameters
-    ----------
-    landmarks : ndarray of shape (k, m)
-        Landmarks, in the precision of the rows.
-    bandwidth : float
-        σ of the kernel.
-    """
+    """Nyström features of the Gaussian kernel."""
 
     kind = "nystrom"
     takes_half = True
     spacing_share = 0.45
+    compiles = staticmethod(is_worthwhile)
 
     def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None:
         self.landmarks = landmarks
@@ -58,42 +51,28 @@ class NystromFactor(LandmarkFactor):
             self.mixing = self._root
 
     @classmethod
-    def on(cls, landmarks: np.ndarray, bandwidth: float, settings: GraphSettings) -> NystromFactor:
-        """Take the kernel between the landmarks apart."""
-        return cls(landmarks, bandwidth)
-
-    @classmethod
-    def compiles(cls, n_rows: int, n_features: int, k: int) -> bool:
-        """Where products of rows, landmarks and features are many enough."""
-        return is_worthwhile(n_rows, n_features, k)
-
-    @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """In larger blocks where loops are compiled."""
         cost = super().cost(settings, size)
         if cls.compiles(size.n_rows, size.width, size.rank):
-            libraries = {**cost.libraries, LOOPS: LOOPS_BYTES}
-            cost = cost._replace(target=TARGET_BLOCK_BYTES, libraries=libraries)
+            cost = cost._replace(target=TARGET_BLOCK_BYTES)
         return cost
 
     def features(self, rows: Rows) -> Array:
         """C, or C·T where mixing afterwards would lose digits.  (b, m) → (b, k) or (b, r)."""
         return self._gaussians.features(rows)
 
-    def block_sums(self, block: Block) -> Array:
+    def block_sums(self, block: Block) -> tuple[Array]:
         """Column sums, made with the features, which are written where they are kept."""
         if not self._gaussians.sums_columns or "features" in block.memory:
             return super().block_sums(block)
-        place = self.store.room((block.n_rows, self._width), self.landmarks.dtype)
-        features, sums = self._gaussians.summed(block.rows(), place)
-        kept = self.store.keep(self.pack(features))
-        if kept is not None:
-            block.memory["features"] = kept
-        return sums
-
-    @property
-    def _width(self) -> int:
-        return self.rank if self.mixing is None else len(self.landmarks)
+        width = self.rank if self.mixing is None else len(self.landmarks)
+        room = self.store.room((block.n_rows, width), self.landmarks.dtype)
+        features, sums = self._gaussians.summed(block.rows(), room)
+        stored = self.store.keep(self.pack(features))
+        if stored is not None:
+            block.memory["features"] = stored
+        return (sums,)
 
     @cached_property
     def _gaussians(self) -> Gaussians:
@@ -102,7 +81,6 @@ class NystromFactor(LandmarkFactor):
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> NystromFactor:
-        """Rebuild from landmarks and bandwidth."""
         factor = cls(state["landmarks"], float(state["bandwidth"]))
         factor.compiled = "compiled" in state
         return factor

@@ -49,20 +49,14 @@ ITERATES = 9
 
 
 class Ties(FeatureMap):
-    """Normalised ties of any rows to the training rows.
-
-    Parameters
-    ----------
-    degrees : ndarray of shape (n,)
-        d, of the training rows.
-    """
+    """Normalised ties of any rows to the training rows."""
 
     kind = "precomputed"
     overwritable = False
     rank = 0
 
     def __init__(self, degrees: np.ndarray) -> None:
-        self.degrees = degrees
+        self.degrees = degrees  # of the training rows, (n,)
         # A row without any tie has nothing to divide by.
         self.roots = np.sqrt(np.where(degrees > 0, degrees, 1.0))
 
@@ -81,34 +75,25 @@ class Ties(FeatureMap):
 
     @classmethod
     def sweep_cost(cls, size: Size, device: str) -> Cost:
-        """A row of the graph, symmetric, and its answers."""
+        # A row of the graph, symmetric, and its answers.
         return Cost(row=int(8 * (3 * size.values + 2 * size.n_classes)) + 64)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The degrees."""
         return {"degrees": self.degrees}
 
 
 @dataclass(frozen=True)
 class OwnFeatures(Features):
-    """Rows of S for the blocks of the training rows, ties for new rows.
-
-    Attributes
-    ----------
-    factor : Ties
-    similarities : CSR array of shape (n, n)
-        S.
-    """
+    """Rows of S for the blocks of the training rows, ties for new rows."""
 
     factor: Ties
-    similarities: Any
+    similarities: Any  # S, CSR array of shape (n, n)
 
-    def of_block(self, block: Block) -> tuple[Array, int]:
-        """Rows of S."""
+    def of_block(self, block: Block, features: Array | None = None) -> tuple[Array, int]:
         return self.similarities[block.start : block.stop], 0
 
     def for_new_rows(self) -> Features:
-        """Without S: new rows need the degrees alone."""
+        # Without S: new rows need the degrees alone.
         return Features(self.factor, self.normalisation)
 
 
@@ -126,7 +111,7 @@ class OwnGraph(Graph):
 
     @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> OwnGraph:
-        """Check the settings, and read the graph."""
+        """Check the settings, read the rows as a whole, and make the graph symmetric."""
         source = rows.source.inner
         if source.n_rows != source.n_features:
             raise BadRowsError(
@@ -136,13 +121,13 @@ class OwnGraph(Graph):
                 "these are features."
             )
         scaling, projection = rows.source.chain.scaling, settings.embedder or settings.directions
-        for name, given, refused in (
+        for name, value, refused in (
             ("scaling", scaling, scaling != "none"),
             ("projection", projection, bool(projection)),
         ):
             if refused:
                 raise ParameterError(
-                    f"{name}={given!r} cannot be used with factor='precomputed', whose entries are "
+                    f"{name}={value!r} cannot be used with factor='precomputed', whose entries are "
                     f"similarities and no features; leave {name} out."
                 )
         if settings.device != "cpu":
@@ -150,15 +135,10 @@ class OwnGraph(Graph):
                 f"device={settings.device!r} cannot be used with factor='precomputed', which is "
                 "solved on the processor; leave device out."
             )
-        return cls.read(rows)
-
-    @classmethod
-    def read(cls, rows: TrainingRows) -> OwnGraph:
-        """Read the rows at hand as a whole, check them and make the graph symmetric."""
         parts = rows.engine.map_blocks(_read, rows.blocks, label="graph")
         given = sparse.vstack(parts, format="csr")
         del parts
-        _refuse_distances(given, rows.source.inner)
+        _refuse_distances(given, source)
         width = given.shape[1]
         given.resize((width, width))  # a trial has read the first rows only
         graph = sparse.csr_array(given + given.T)
@@ -171,21 +151,20 @@ class OwnGraph(Graph):
         ties = Ties(degrees)
         ties.normalise(graph, ties.roots)
         features = OwnFeatures(ties, Normalisation(None, rows.source.n_rows), graph)
-        return cls(rows.engine, rows.source, rows.blocks, features, rows.view)
+        return cls(rows.engine, rows.source, rows.blocks, features, rows.sample, rows.view)
 
     @staticmethod
     def from_state(state: dict[str, np.ndarray]) -> Ties:
-        """Rebuild what new rows need from the degrees."""
+        # What new rows need.
         return Ties(state["degrees"])
 
     @classmethod
     def rank_for(cls, settings: GraphSettings, n_rows: int, n_features: int) -> int:
-        """No low rank: nobody asks for the eigenvectors."""
-        return 0
+        return 0  # nobody asks for the eigenvectors
 
     @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
-        """The graph, which is held as a whole, and what solving with it takes."""
+        # The graph is held as a whole.
         n = size.n_rows
         # Of a sparse row three numbers stand for an entry, and the symmetric graph has two for it.
         entries = int(size.values * n)
@@ -200,15 +179,12 @@ class OwnGraph(Graph):
 
     @property
     def keeps_features(self) -> bool:
-        """In memory, as S."""
-        return True
+        return True  # in memory, as S
 
     def features_of(self, rows: np.ndarray) -> Any:
-        """Rows of S."""
         return self.features.similarities[rows]
 
     def targets_of(self, labels: Labels | Targets, mix: Callable[[Any], Any]) -> np.ndarray:
-        """Y.  (n, c)."""
         rows, given = labels.targets_within(0, labels.n_rows)
         targets = np.zeros((labels.n_rows, given.shape[1]))
         targets[rows] = given
@@ -228,11 +204,9 @@ class OwnGraph(Graph):
         )
 
     def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:
-        """Solves with S."""
         return OwnGraphSystem(1.0, sums)
 
     def describe(self) -> dict[str, Any]:
-        """The number of ties, and of rows without any."""
         degrees, ties = self.features.factor.degrees, self.features.similarities.nnz // 2
         return {
             "factor": self.factor.kind,
@@ -242,7 +216,6 @@ class OwnGraph(Graph):
 
 
 def _read(block: Block) -> Any:
-    """The rows of a block as they are given."""
     return _similarities(block.rows(), block.start)
 
 
@@ -251,12 +224,12 @@ def _similarities(rows: Rows, start: int = 0) -> Any:
     ties = sparse.csr_array(rows, dtype=np.float64, copy=True)
     check_finite(ties.data)
     if ties.nnz and ties.data.min() < 0:
-        place = int(ties.data.argmin())
-        row = int(np.searchsorted(ties.indptr, place, side="right")) - 1
+        entry = int(ties.data.argmin())
+        row = int(np.searchsorted(ties.indptr, entry, side="right")) - 1
         raise BadRowsError(
             "Negative values in data: factor='precomputed' takes similarities of 0 or more; the "
-            f"entry in row {start + row:,}, column {ties.indices[place]:,} is "
-            f"{ties.data[place]:g}. Turn distances or correlations into similarities first, for "
+            f"entry in row {start + row:,}, column {ties.indices[entry]:,} is "
+            f"{ties.data[entry]:g}. Turn distances or correlations into similarities first, for "
             "example with np.exp(-distances**2 / (2 * width**2)) or np.maximum(correlations, 0)."
         )
     return ties

@@ -31,15 +31,15 @@ class FeatureStore(ABC):
         """Keep arrays and return what :meth:`load` needs, or None when they are not kept."""
 
     @abstractmethod
-    def load(self, kept: Any) -> Packed:
-        """Return kept arrays."""
+    def load(self, stored: Any) -> Packed:
+        """The arrays that were kept."""
 
-    def stays(self, kept: Any) -> bool:
-        """Whether :meth:`load` returns the kept arrays themselves, so that a change is kept too."""
+    def stays(self, stored: Any) -> bool:
+        """Whether :meth:`load` returns the stored arrays themselves, so that a change stays too."""
         return False
 
     def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        """Return an array to be filled and then kept, by the same thread."""
+        """An array to be filled and then kept, by the same thread."""
         return np.empty(shape, dtype)
 
 
@@ -47,11 +47,9 @@ class NoStore(FeatureStore):
     """Keeps nothing."""
 
     def keep(self, arrays: Packed) -> Any:
-        """Keep nothing."""
         return None
 
-    def load(self, kept: Any) -> Packed:
-        """Never called: nothing is kept."""
+    def load(self, stored: Any) -> Packed:
         raise LookupError("nothing is kept here")
 
 
@@ -70,36 +68,34 @@ class MemoryStore(FeatureStore):
 
     def keep(self, arrays: Packed) -> Any:
         """Keep a copy of NumPy arrays; tensors are kept as they are."""
-        return tuple(
-            self._copy(array) if isinstance(array, np.ndarray) else array for array in arrays
-        )
+        stored = []
+        for array in arrays:
+            if isinstance(array, np.ndarray):
+                room = self.room(array.shape, array.dtype)
+                if room.ctypes.data != array.ctypes.data:
+                    room[...] = array
+                # The next copy starts on a cache line of its own.
+                self._current.__dict__["used"] += -(-array.nbytes // 64) * 64
+                array = room
+            stored.append(array)
+        return tuple(stored)
 
-    def load(self, kept: Any) -> Packed:
-        """Return the kept arrays themselves."""
-        return kept
+    def load(self, stored: Any) -> Packed:
+        return stored
 
-    def stays(self, kept: Any) -> bool:
-        """What is kept is changed in place."""
-        return kept is not None
+    def stays(self, stored: Any) -> bool:
+        return stored is not None
 
     def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        """Return the place where an array would be copied to."""
+        """The memory to which an array would be copied."""
         current = self._current.__dict__
         buffer, used = current.get("buffer"), current.get("used", 0)
         n_bytes = math.prod(shape) * dtype.itemsize
         if buffer is None or used + n_bytes > buffer.nbytes:
             buffer, used = np.empty(max(self.BUFFER_BYTES, n_bytes), dtype=np.uint8), 0
         current.update(buffer=buffer, used=used)
-        place: np.ndarray = buffer[used : used + n_bytes].view(dtype).reshape(shape)
-        return place
-
-    def _copy(self, array: np.ndarray) -> np.ndarray:
-        place = self.room(array.shape, array.dtype)
-        if place.ctypes.data != array.ctypes.data:
-            place[...] = array
-        # The next copy starts on a cache line of its own.
-        self._current.__dict__["used"] += -(-array.nbytes // 64) * 64
-        return place
+        room: np.ndarray = buffer[used : used + n_bytes].view(dtype).reshape(shape)
+        return room
 
     def __getstate__(self) -> dict[str, Any]:
         return {}  # another process starts with an empty buffer
@@ -109,22 +105,14 @@ class MemoryStore(FeatureStore):
 
 
 class DiskStore(FeatureStore):
-    """Keeps arrays in a temporary file without a name.
+    """Keeps arrays in a temporary file without a name, in ``folder`` or the system's own.
 
     What is kept holds on to the file: on another process a store is unpacked with each parcel of
     work and forgotten after it, while the blocks stay.
-
-    Parameters
-    ----------
-    folder : str, optional
-        Where the file is made; by default the system's temporary folder.
     """
 
     def __init__(self, folder: str | None = None) -> None:
         self.folder = folder
-        self._open()
-
-    def _open(self) -> None:
         self._lock = threading.Lock()
         self._end = 0
         self._file: Any = None
@@ -134,75 +122,66 @@ class DiskStore(FeatureStore):
         """Append arrays to the file; on a full disk what comes is computed again instead."""
         if self._full:
             return None
+        stored = []
         try:
-            return self._append(arrays)
+            for array in arrays:
+                contiguous = np.ascontiguousarray(array)
+                with self._lock:
+                    if self._file is None:
+                        # Closed, and so removed, when neither the store nor a block needs it.
+                        self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
+                    start, self._end = self._end, self._end + contiguous.nbytes
+                data, position = contiguous.reshape(-1).view(np.uint8).data, start
+                while data:
+                    written = write_at(self._file.fileno(), data, position)
+                    data, position = data[written:], position + written
+                stored.append((self._file, start, contiguous.shape, contiguous.dtype))
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
             self._full = True
             return None
+        return tuple(stored)
 
-    def _append(self, arrays: Packed) -> Any:
-        places = []
-        for array in arrays:
-            contiguous = np.ascontiguousarray(array)
-            with self._lock:
-                if self._file is None:
-                    # Closed, and so removed, when neither the store nor a block needs it.
-                    self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
-                start, self._end = self._end, self._end + contiguous.nbytes
-            data, position = contiguous.reshape(-1).view(np.uint8).data, start
+    def load(self, stored: Any) -> Packed:
+        arrays = []
+        for file, start, shape, dtype in stored:
+            array = np.empty(shape, dtype=dtype)
+            data, position = array.reshape(-1).view(np.uint8).data, start
             while data:
-                written = write_at(self._file.fileno(), data, position)
-                data, position = data[written:], position + written
-            places.append((self._file, start, contiguous.shape, contiguous.dtype))
-        return tuple(places)
-
-    def load(self, kept: Any) -> Packed:
-        """Read arrays back."""
-        return tuple(_read(*place) for place in kept)
+                got = read_at(file.fileno(), data, position)
+                data, position = data[got:], position + got
+            arrays.append(array)
+        return tuple(arrays)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"folder": self.folder}  # another process has a file of its own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.folder = state["folder"]
-        self._open()
+        self.__init__(state["folder"])  # type: ignore[misc]
 
 
 class SpillingStore(FeatureStore):
-    """Keeps arrays in memory as long as there is room, and those that come later in a file.
-
-    Parameters
-    ----------
-    most_bytes : int
-        What those in memory may take.
-    folder : str, optional
-        Where the file is made.
-    """
+    """Keeps ``most_bytes`` in memory, and what comes later in a file in ``folder``."""
 
     def __init__(self, most_bytes: int, folder: str | None = None) -> None:
         self._left, self._lock = most_bytes, threading.Lock()
         self._memory, self._disk = MemoryStore(), DiskStore(folder)
 
     def keep(self, arrays: Packed) -> Any:
-        """Keep arrays where there is room for them."""
         n_bytes = sum(array.nbytes for array in arrays)
         with self._lock:
             fits = n_bytes <= self._left
             self._left -= n_bytes if fits else 0
         return self._memory.keep(arrays) if fits else self._disk.keep(arrays)
 
-    def load(self, kept: Any) -> Packed:
-        """Return kept arrays, or read them back."""
-        return kept if self.stays(kept) else self._disk.load(kept)
+    def load(self, stored: Any) -> Packed:
+        return stored if self.stays(stored) else self._disk.load(stored)
 
-    def stays(self, kept: Any) -> bool:
-        """Whether arrays are kept in memory."""
-        return kept is not None and isinstance(kept[0], np.ndarray)
+    def stays(self, stored: Any) -> bool:
+        return stored is not None and isinstance(stored[0], np.ndarray)
 
     def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        """Return the place where an array would be kept in memory, while there is some."""
         if math.prod(shape) * dtype.itemsize <= self._left:
             return self._memory.room(shape, dtype)
         return super().room(shape, dtype)
@@ -213,12 +192,3 @@ class SpillingStore(FeatureStore):
     def __setstate__(self, state: dict[str, Any]) -> None:
         # A worker unpacks a store with every parcel of work: nobody would count what is in memory.
         self.__init__(0, state["folder"])  # type: ignore[misc]
-
-
-def _read(file: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    array = np.empty(shape, dtype=dtype)
-    data, position = array.reshape(-1).view(np.uint8).data, start
-    while data:
-        got = read_at(file.fileno(), data, position)
-        data, position = data[got:], position + got
-    return array

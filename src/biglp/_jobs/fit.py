@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,117 +29,76 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
 from biglp._graph import FACTORS
 from biglp._graph.landmarks import STRATEGIES
-from biglp._jobs.job import (
-    Job,
-    from_stdin,
-    label_identity,
-    require_labels,
-    typed_names,
-    typed_options,
-)
-from biglp._jobs.report import (
-    EVIDENCE,
-    OWN_GRAPH,
-    ShownRows,
-    doubtful_lines,
-    evidence_state,
-    kept_evidence,
-    page,
-)
+from biglp._jobs.identity import label_identity, run_identity
+from biglp._jobs.job import Job, from_stdin, per_class, typed_names, typed_options
+from biglp._jobs.report import EVIDENCE, OWN_GRAPH, doubtful_lines, look_at_rows, page
 from biglp._jobs.results import MODEL, REPORT, STAGE
-from biglp._labels.codes import Marks
-from biglp._output import FileSink, RowIds
+from biglp._labels.reading import LabelsRead
 from biglp._output.sink import check_top
 from biglp._rows import Source
-from biglp._rows.format import FileFacts, without_pyarrow
 from biglp._rows.options import LAYOUT, ReadOptions
 from biglp._rows.source import explained, table_bytes
+
+LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
+"""What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
 @dataclass(frozen=True)
 class FitJob(Job):
-    """Fit a model and label all rows.
+    """Fit a model and label all rows."""
 
-    Parameters
-    ----------
-    labels : tuple of str
-        Files of labels; a later one counts more, and all of them more than the column.
-    label_column : str, optional
-        Column of the labels, in the table of the rows or in the files of labels.
-    weight_column : str, optional
-        Column of the labels' weights, in the same table.
-    unlabelled : int, str, sequence of these or None
-        What marks a row without a label, beside empty, null and NaN.
-    parameters : dict
-        Parameters of :class:`biglp.LowRankLabelPropagation`, except ``engine`` and ``verbose``.
-    map : bool
-        Whether to write a map of the rows beside their labels.
-    report : bool
-        Whether to write a report for people beside them.
-    """
-
-    labels: tuple[str, ...] = ()
-    label_column: str | None = None
-    weight_column: str | None = None
-    unlabelled: Marks = None
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)  # the estimator's, but engine, verbose
     map: bool = False
     report: bool = True
 
     @property
     def memory_given(self) -> str | int:
-        """Memory budget that was given."""
+        """Memory budget, as it was given."""
         return self.parameters.get("memory", "auto")
+
+    @property
+    def costs(self) -> list[HasCost]:
+        """What takes time beside the fit."""
+        return [report_cost] if self.report else []
 
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
         one_of("landmarks", self.parameters.get("landmarks", "kmeans"), STRATEGIES)
         return Settings.of(self.parameters)
 
-    @property
-    def parts(self) -> list[HasCost]:
-        """What takes time beside the fit."""
-        return [report_cost] if self.report else []
-
     def identity(self) -> dict[str, Any]:
         """Input, labels and every option that the answers depend on."""
         if self.destination.is_file:
             raise ParameterError(f"{self.output} must name a folder: fit writes several files.")
-        given = {name: value for name, value in self.parameters.items() if name != "memory"}
         self.settings()  # parameters before files: they are the quicker to refuse
+        # A budget changes no answer by itself; the cut into blocks that follows is confirmed later.
+        given = {name: value for name, value in self.parameters.items() if name != "memory"}
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
-        found = self.common_identity("fit", options)
-        return {**found, "labels": label_identity(require_labels(self.label_input))}
+        identity = run_identity(self, "fit", options)
+        return {**identity, "labels": label_identity(self.label_input)}
 
-    def make_sink(
-        self, stage: Path, classes: np.ndarray, n_rows: int, ids: RowIds | None
-    ) -> FileSink:
-        """Say where answers go, and the map where one is wanted."""
-        sink = super().make_sink(stage, classes, n_rows, ids)
-        if not self.map:
-            return sink
-        try:
-            from biglp._output.table import MapSink  # needs pyarrow
-        except ImportError as error:
-            raise without_pyarrow("map.parquet", error) from error
-        return MapSink(sink, stage)
-
-    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
-        """Open rows and labels, plan the memory, fit, and stage labels and model."""
+    def open_labelled(self, engine: Engine, run: RunFolder) -> tuple[Settings, Source, LabelsRead]:
+        """Check the memory, then open rows and labels."""
         settings = engine.once(self.settings)  # one budget for all: it decides the cut into blocks
         engine.once(lambda: self._refuse_early(settings, engine))
-        source = self.open_source(engine, run, **engine.once(lambda: self.label_input.not_features))
-        gathered = engine.once(lambda: self.label_input.gather(source.n_rows))
-        labels = gathered.labels
+        source = self.open_source(engine, run)
+        read = engine.once(lambda: self.label_input.gather(source.n_rows))
+        return settings, source, read
+
+    def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
+        """Open rows and labels, plan the memory, fit, and stage labels, model and report."""
+        settings, source, read = self.open_labelled(engine, run)
+        labels = read.labels
         check_top(self.top, len(labels.classes))  # before anything is fitted
         if engine.shares_memory:  # of several processes only the first one reads labels
             source.decoding_bytes = max(source.decoding_bytes, self.label_input.decoding_bytes)
-        for suspicion in gathered.suspicions():
+        for suspicion in read.suspicions():
             warnings.warn(suspicion, stacklevel=2)
         pipeline = Pipeline(engine, settings, run)
-        prepared = pipeline.prepare(source, labels, *self.parts, places=self.map)
+        prepared = pipeline.prepare(source, labels, *self.costs, places=self.map)
+        # Sums of other blocks are rounded otherwise: a resumed run must cut alike.
         run.confirm({"option --memory: rows a block": prepared.plan.rows_each})
-        sink = self.open_sink(engine, run, labels.classes, source.n_rows)
+        sink = self.open_sink(engine, run, labels.classes, source.n_rows, map=self.map)
         fitted = pipeline.fit_prepared(prepared, labels, sink)
         engine.once(sink.commit)
         model, plan = fitted.model, fitted.plan
@@ -152,24 +109,40 @@ class FitJob(Job):
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.rows),
-            "told": [*gathered.told, *self.told_of_ids()],
+            "told": [*read.notes, *self.notes_on_ids()],
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
             "memory_plan": plan.describe(),
-            "label_more": self.label_more(),
+            "label_more": self._label_more(settings),
         }
         names = [*sink.names, MODEL]
         if self.report:
             doubts = engine.once(lambda: known_doubts(labels, fitted.held_out))
             facts["doubtful_labels"] = doubtful_lines(doubts, labels)
-            self._look(run, EvidenceMaker.of(fitted, doubts), source)
+            look = EvidenceMaker.of(fitted, doubts)
+            if not look.graph.pairwise:  # a graph of one's own has no rows to look at
+                give_back()  # rows of a table are decoded once more
+                with explained(source), engine.progress.step("report"):
+                    run.step(EVIDENCE, lambda: look_at_rows(look, self.label_input, source))
             names.append(REPORT)
         return names, facts
 
-    def label_more(self) -> str | None:
+    def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:
+        """Stage the report."""
+        if not self.report:
+            return
+        evidence, path = None, run.folder / f"{EVIDENCE}.npz"
+        if path.exists():
+            with np.load(path, allow_pickle=False) as stored:
+                evidence = dict(stored)
+        html = page(summary, self.output, evidence, () if evidence else (OWN_GRAPH,))
+        with atomic_write(run.folder / STAGE / REPORT) as file:
+            file.write(html)
+
+    def _label_more(self, settings: Settings) -> str | None:
         """The command that opens the page to label more of the same rows, where they can be."""
-        if from_stdin(self.inputs) or FACTORS[self.settings().graph.factor].pairwise:
+        if from_stdin(self.inputs) or FACTORS[settings.graph.factor].pairwise:
             return None
         options = dict(self.reading)
         if self.weight_column in self.label_input.not_features.get("drop", ()):
@@ -185,23 +158,6 @@ class FitJob(Job):
             words += ["--labels", str(file)]
         return shlex.join(words)
 
-    def _look(self, run: RunFolder, look: EvidenceMaker, source: Source) -> None:
-        """Look at the rows for the report; a graph has none that could be looked at."""
-        if not look.graph.pairwise:
-            give_back()  # rows of a table are decoded once more
-            rows = ShownRows(self.label_input, source)
-            with explained(source), look.graph.engine.progress.step("report"):
-                run.step(EVIDENCE, lambda: evidence_state(look, rows))
-
-    def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:
-        """Stage the report."""
-        if not self.report:
-            return
-        state = kept_evidence(run)
-        html = page(summary, self.output, state, () if state else (OWN_GRAPH,))
-        with atomic_write(run.folder / STAGE / REPORT) as file:
-            file.write(html)
-
     def _refuse_early(self, settings: Settings, engine: Engine) -> None:
         """Refuse a table that cannot fit the memory before it is converted."""
         if not self.rows.is_table:
@@ -209,29 +165,24 @@ class FitJob(Job):
         layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
         facts = self.rows.peek(ReadOptions(**layout))
         others = self.label_input.not_features
-        left_out = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
-        chosen = {*(self.reading.get("columns") or facts.columns)} - left_out
-        if not chosen:
+        dropped = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
+        columns = {*(self.reading.get("columns") or facts.columns)} - dropped
+        if not columns:
             return  # the reader says which columns there are
-        least = table_size(facts, len(chosen))
+        decoding = table_bytes(facts.n_rows, len(columns), facts.page_bytes)
+        # The least that it can be: nobody has looked into it, or at its labels.
+        least = Size(
+            facts.n_rows,
+            len(columns),
+            2,
+            2,
+            float(len(columns)),
+            np.dtype(np.float32),
+            decoding,
+        )
         plan_fit(settings, least, engine, likely=replace(least, **LIKELY))
-
-
-LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
-"""What is named when a budget is refused before labels were read: enough for usual ones."""
-
-
-def table_size(facts: FileFacts, n_columns: int) -> Size:
-    """Least size of a table that has not been looked into."""
-    decoding = table_bytes(facts.n_rows, n_columns, facts.page_bytes)
-    return Size(facts.n_rows, n_columns, 2, 2, float(n_columns), np.dtype(np.float32), decoding)
 
 
 def report_cost(size: Size) -> Cost:
     """What looking at the rows for the report takes."""
     return Cost(seconds={"report": 0.3})
-
-
-def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
-    """Rows of each class by its name."""
-    return {str(name): counts.get(code, 0) for code, name in enumerate(classes.tolist())}

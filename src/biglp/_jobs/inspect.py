@@ -13,8 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,20 +27,19 @@ from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost
 from biglp._engines import Engine, make_engine
 from biglp._engines.base import cut_runs
-from biglp._files.copies import copying_to
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import SWEEPS, Plan
 from biglp._fit.prepare import Prepared
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
-from biglp._jobs.fit import FitJob, per_class, report_cost
-from biglp._jobs.job import LABEL_OPTIONS
-from biglp._labels.codes import Marks
+from biglp._jobs.fit import FitJob, report_cost
+from biglp._jobs.identity import settle
+from biglp._jobs.job import per_class
 from biglp._labels.labels import Labels
 from biglp._labels.reading import LabelInput, LabelsRead
 from biglp._learn.base import Problem
 from biglp._output import NoSink
-from biglp._rows import InputFiles, ReadOptions, Source
+from biglp._rows import ReadOptions
 from biglp._rows.format import FileFacts, Probe
 from biglp._rows.options import LAYOUT
 from biglp._tables.encode_columns import NoFeaturesError
@@ -71,177 +69,133 @@ MOST_MADE_UP = 5000
 """Labels that are made up where those of the run are not among the rows at hand."""
 
 
-@dataclass(frozen=True)
-class Survey:
-    """What is asked about an input.
+def survey(job: FitJob, progress: Progress, *, full: bool = False) -> dict[str, Any]:
+    """Look at the input of a job, count its labels if any are named, and estimate every method.
 
-    Attributes
-    ----------
-    inputs : InputFiles
-    labels, label_column, weight_column, id_column, unlabelled, metadata
-        Where the labels are, as for ``fit``; none are needed.
-    reading : dict
-        Options of :class:`biglp._rows.ReadOptions`.
-    n_landmarks, memory, device, gpu_memory
-        As for ``fit``.
-    threads : int, optional
-    full : bool
-        Whether methods are tried on more rows, which takes longer.
+    JSON values. ``full``: try methods on more rows. Files of a store are copied to a temporary
+    folder.
     """
-
-    inputs: InputFiles
-    labels: tuple[str, ...] = ()
-    label_column: str | None = None
-    weight_column: str | None = None
-    id_column: str | None = None
-    unlabelled: Marks = None
-    metadata: Any = None
-    reading: dict[str, Any] = field(default_factory=dict)
-    n_landmarks: int | str = "auto"
-    memory: str | int = "auto"
-    device: str = "cpu"
-    gpu_memory: str | int = "auto"
-    threads: int | None = None
-    full: bool = False
-
-    @cached_property
-    def label_input(self) -> LabelInput:
-        """Where the labels are, if anywhere."""
-        named = {name: getattr(self, name) for name in LABEL_OPTIONS}
-        memory = parse_memory(self.memory)
-        return LabelInput(self.inputs, **named, reading=self.reading, memory=memory)
-
-
-def survey(asked: Survey, progress: Progress | None = None) -> dict[str, Any]:
-    """Look at an input, count its labels and estimate every method.
-
-    Files of a store are copied to a temporary folder.
-
-    Returns
-    -------
-    facts : dict
-        JSON values only.
-    """
-    with copying_to(None, progress, parse_memory(asked.memory)):
-        return _survey(asked, progress or Progress())
-
-
-def _survey(asked: Survey, progress: Progress) -> dict[str, Any]:
-    inputs, reading = asked.inputs, dict(asked.reading)
-    named = [inputs.paths] if isinstance(inputs.paths, str) else inputs.paths
-    facts = inputs.peek(_layout(reading))
-    gathered = _read(asked.label_input, facts) if asked.label_input.anywhere else None
-    labels = None if gathered is None else gathered.labels
-    if inputs.is_table:
-        reading |= asked.label_input.not_features
-    rows = facts.n_rows if labels is None else labels.n_rows
-    looked: Probe | NoFeaturesError
-    try:
-        looked = replace(inputs.probe(ReadOptions(**reading)), n_rows=rows)
-    except NoFeaturesError as error:  # what would be done with each column is known all the same
-        looked = error
-    no_features = {asked.label_column: "the label", asked.id_column: "the ID"}
-    with make_engine("threads", asked.threads) as engine:
-        methods = []
-        if isinstance(looked, Probe):
-            trials = Trials(engine, looked, labels, full=asked.full)
-            methods = list(_methods(asked, trials, progress))
+    with job.copying(None, progress), make_engine("threads", job.threads) as engine:
+        files, source = job.rows, job.label_input
+        facts = files.peek(_layout(job.reading))
+        read = _read(source, facts) if source.anywhere else None
+        labels = None if read is None else read.labels
+        others = source.not_features if files.is_table else {}
+        rows = facts.n_rows if labels is None else labels.n_rows
+        problem: str | None = None
+        methods: list[dict[str, Any]] = []
+        uses: dict[str, str] = {}
+        n_features, probe = 0, None
+        try:
+            probe = replace(files.probe(ReadOptions(**{**job.reading, **others})), n_rows=rows)
+            looked: Probe | NoFeaturesError = probe
+        except NoFeaturesError as error:  # what is done with each column is known all the same
+            looked, problem = error, str(error)
+        if probe is not None:
+            uses, n_features = probe.uses, probe.source.n_features
+            methods = list(_methods(job.parameters, Trials(engine, probe, labels, full), progress))
+        notes = {**uses, **{name: f"left out: {why}" for name, why in looked.left_out.items()}}
+        no_features = {job.label_column: "the label", job.id_column: "the ID"}
         return {
-            "name": ", ".join(named),
+            "name": ", ".join(job.inputs),
             "format": facts.kind,
             "size": facts.size,
             "rows": rows,
             "exact": facts.exact or labels is not None,
-            "features": looked.source.n_features if isinstance(looked, Probe) else 0,
+            "features": n_features,
             "dtype": None if facts.columns else facts.dtype,
             "converted": facts.converted,
-            "columns": _columns(facts, looked, no_features),
+            "columns": {  # what each is, what is done with it, and why
+                name: {
+                    "type": kind,
+                    "missing": looked.missing.get(name, 0),
+                    "feature": name in uses,
+                    "use": no_features.get(name) or notes.get(name, "left out, as asked"),
+                }
+                for name, kind in facts.columns.items()
+            },
             "missing_values": sum(looked.missing.values()),
             "looked_at": looked.looked_at,
             "labels": labels and _counted(labels),
-            "told": [] if gathered is None else gathered.told,
-            "warnings": [] if gathered is None else list(map(str, gathered.suspicions())),
-            "memory": parse_memory(asked.memory),
+            "told": [] if read is None else read.notes,
+            "warnings": [] if read is None else list(map(str, read.suspicions())),
+            "memory": parse_memory(job.memory_given),
             "threads": engine.n_threads,
-            "problem": None if isinstance(looked, Probe) else str(looked),
+            "problem": problem,
             "methods": methods,
         }
 
 
-def _methods(asked: Survey, trials: Trials, progress: Progress) -> Iterator[dict[str, Any]]:
+def _methods(
+    common: Mapping[str, Any], trials: Trials, progress: Progress
+) -> Iterator[dict[str, Any]]:
     """What every method would take."""
-    common = {
-        name: getattr(asked, name) for name in ("n_landmarks", "memory", "device", "gpu_memory")
-    }
     n_rows, n_features = trials.probe.n_rows, trials.probe.source.n_features
     with progress.task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
             settings = Settings.of({**parameters, **common})
             kind = FACTORS[settings.graph.factor]
             rank = kind.rank_for(settings.graph, n_rows, n_features)
-            if kind.learnt and rank * n_features > MOST_LEARNT and not asked.full:
+            if kind.learnt and rank * n_features > MOST_LEARNT and not trials.full:
                 continue  # learning the factor takes long, of few rows too
-            found: dict[str, Any] = {
+            method: dict[str, Any] = {
                 "name": name,
                 "options": options,
                 "landmarks": _landmarks(trials.probe, settings),
                 "seconds": None,
             }
             try:
-                tried = trials.estimate(settings, report_cost)
+                estimate = trials.estimate(settings, report_cost)
             except MemoryBudgetError as error:
                 if error.least is None:
                     raise
-                found["memory"] = error.least
+                method["memory"] = error.least
             else:
-                found |= {
-                    "seconds": round(tried.seconds, 3),
-                    "cpu_seconds": round(tried.cpu_seconds, 3),
-                    "memory": tried.plan.expected,
-                    "steps": tried.shown,
+                clock, cpu = np.sum(list(estimate.steps.values()), axis=0)
+                method |= {
+                    "seconds": round(float(clock), 3),
+                    "cpu_seconds": round(float(cpu), 3),
+                    "memory": estimate.plan.expected,
+                    "steps": estimate.shown,
                 }
             task.advance(1)
-            yield found
+            yield method
 
 
-def plan(job: FitJob, progress: Progress | None = None) -> dict[str, Any]:
+def plan(job: FitJob) -> dict[str, Any]:
     """Check a job and estimate it without writing anything; files of stores are copied for it."""
-    with job.copying(None, progress or Progress()):
-        return _plan(job)
-
-
-def _plan(job: FitJob) -> dict[str, Any]:
-    identity = job.identity()
-    job.destination.settle(identity, resume=job.resume, overwrite=job.overwrite)
-    settings = job.settings()
-    facts = job.rows.peek(_layout(job.reading))
-    labels = _read(job.label_input, facts).labels
-    reading = ReadOptions(**{**job.reading, **job.label_input.not_features})
-    looked = replace(job.rows.probe(reading), n_rows=labels.n_rows)
-    with job.make_engine() as engine:
-        found = Trials(engine, looked, labels).estimate(settings, *job.parts)
-    return {
-        "input": ", ".join(job.inputs),
-        "format": facts.kind,
-        "rows": labels.n_rows,
-        "features": looked.source.n_features,
-        "labels": _counted(labels),
-        "settings": {
-            name: value
-            for part in (settings.graph, settings.answer)
-            for name, value in asdict(part).items()
-            if isinstance(value, (int, float, str, bool))
-        },
-        "landmarks": _landmarks(looked, settings),
-        "rows_a_block": found.plan.rows_each,
-        "threads": found.plan.workers,
-        "stored": found.plan.stores_features,
-        "seconds": round(found.seconds, 2),
-        "steps": found.shown,
-        "memory": found.plan.expected,
-        "gpu": found.plan.gpu and found.plan.gpu.describe(),
-        "output": str(job.destination.path),
-    }
+    with job.copying(None, Progress()):
+        settle(job.destination, job.identity(), resume=job.resume, overwrite=job.overwrite)
+        settings = job.settings()
+        facts = job.rows.peek(_layout(job.reading))
+        labels = _read(job.label_input, facts).labels
+        reading = ReadOptions(**{**job.reading, **job.label_input.not_features})
+        probe = replace(job.rows.probe(reading), n_rows=labels.n_rows)
+        with make_engine(job.engine, job.threads) as engine:
+            estimate = Trials(engine, probe, labels).estimate(settings, *job.costs)
+        planned = estimate.plan
+        return {
+            "input": ", ".join(job.inputs),
+            "format": facts.kind,
+            "rows": labels.n_rows,
+            "features": probe.source.n_features,
+            "labels": _counted(labels),
+            "settings": {
+                name: value
+                for group in (settings.graph, settings.answer)
+                for name, value in asdict(group).items()
+                if isinstance(value, (int, float, str, bool))
+            },
+            "landmarks": _landmarks(probe, settings),
+            "rows_a_block": planned.rows_each,
+            "threads": planned.workers,
+            "stored": planned.stores_features,
+            "seconds": round(float(sum(clock for clock, _ in estimate.steps.values())), 2),
+            "steps": estimate.shown,
+            "memory": planned.expected,
+            "gpu": planned.gpu and planned.gpu.describe(),
+            "output": str(job.destination.path),
+        }
 
 
 def _layout(reading: Mapping[str, Any]) -> ReadOptions:
@@ -258,113 +212,57 @@ def _counted(labels: Labels) -> dict[str, int]:
     return per_class(labels.classes, dict(enumerate(labels.rows_each.tolist())))
 
 
-def _columns(
-    facts: FileFacts, looked: Probe | NoFeaturesError, no_features: Mapping[str | None, str]
-) -> dict[str, Any]:
-    """What each column is, what is done with it, and why."""
-    uses = looked.uses if isinstance(looked, Probe) else {}
-    left_out = {name: f"left out: {why}" for name, why in looked.left_out.items()}
-    told = {**uses, **left_out}
-    return {
-        name: {
-            "type": kind,
-            "missing": looked.missing.get(name, 0),
-            "feature": name in uses,
-            "use": no_features.get(name) or told.get(name, "left out, as asked"),
-        }
-        for name, kind in facts.columns.items()
-    }
-
-
-def _landmarks(looked: Probe, settings: Settings) -> int | None:
+def _landmarks(probe: Probe, settings: Settings) -> int | None:
     """Number of landmarks; None for a factor that has none."""
     kind = FACTORS[settings.graph.factor]
     if not kind.n_landmarks_counts:
         return None
-    return kind.rank_for(settings.graph, looked.n_rows, looked.source.n_features)
+    return kind.rank_for(settings.graph, probe.n_rows, probe.source.n_features)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a method would take.
+    """What a method would take."""
 
-    Attributes
-    ----------
-    steps : dict of str to array (clock, processors)
-        Seconds of each step.
-    plan : Plan
-    """
-
-    steps: dict[str, np.ndarray]
+    steps: dict[str, np.ndarray]  # seconds of each step (by the clock, of all processors)
     plan: Plan
 
     @property
-    def seconds(self) -> float:
-        """By the clock, on a machine as busy as it is now."""
-        return float(sum(clock for clock, _ in self.steps.values()))
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Of all processors."""
-        return float(sum(cpu for _, cpu in self.steps.values()))
-
-    @property
     def shown(self) -> dict[str, float]:
-        """Seconds of each step by the clock."""
+        """Seconds of each step by the clock, on a machine as busy as it is now."""
         return {name: round(float(clock), 3) for name, (clock, _) in self.steps.items()}
 
 
 @dataclass
 class Trials:
-    """Trials of methods on the same rows.
-
-    Parameters
-    ----------
-    engine : Engine
-    probe : Probe
-        Rows to try them on.
-    labels : Labels, optional
-        Labels of the real run.
-    full : bool
-        Whether sweeps visit more rows.
-    """
+    """Trials of methods on the same rows."""
 
     engine: Engine
-    probe: Probe
-    labels: Labels | None
-    full: bool = False
+    probe: Probe  # rows to try them on
+    labels: Labels | None  # of the real run
+    full: bool = False  # whether sweeps visit more rows
     _latest: tuple[GraphSettings, dict[str, np.ndarray], Problem[Labels]] | None = None
 
     def __post_init__(self) -> None:
         self.probe.source.decoding_bytes = self.probe.decoding
 
-    def estimate(self, settings: Settings, *parts: HasCost) -> Estimate:
-        """Try a method on a few rows and scale up.
+    def estimate(self, settings: Settings, *costs: HasCost) -> Estimate:
+        """Try a method on a few rows and scale up; a MemoryBudgetError where it does not fit.
 
-        Parameters
-        ----------
-        settings : Settings
-            The method and the budget.
-        *parts : callables
-            The ``cost`` of what a run does beside the fit.
-
-        Raises
-        ------
-        MemoryBudgetError
-            When the method does not fit the memory.
+        ``costs``: of what a run does beside the fit.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BigLPWarning)  # a trial stops early
-            return self._estimate(settings, parts)
+            return self._estimate(settings, costs)
 
-    def _estimate(self, settings: Settings, parts: tuple[HasCost, ...]) -> Estimate:
+    def _estimate(self, settings: Settings, costs: tuple[HasCost, ...]) -> Estimate:
         probe, source = self.probe, self.probe.source
         kind, n_rows = FACTORS[settings.graph.factor], probe.n_rows
         labels = self._labels() if self.labels is None else self.labels
         steps: dict[str, np.ndarray] = {"convert": np.full(2, probe.convert_seconds)}
         with _timed(steps, "prepare"):
             prepared = Pipeline(self.engine, settings).prepare(
-                source, labels, *parts, n_rows=n_rows
+                source, labels, *costs, n_rows=n_rows
             )
         plan = prepared.plan
         if kind.pairwise:  # a part of its rows is another graph
@@ -375,7 +273,8 @@ class Trials:
             graph = replace(graph, n_landmarks=min(landmarks, source.n_rows))
         pipeline = Pipeline(self.engine, replace(settings, graph=graph))
         # Methods that differ in what they do with a graph share the trial of the graph.
-        alike = graph if _projects(source) else replace(graph, projected=False)
+        may_project = source.is_sparse or source.n_features >= PROJECT_ABOVE
+        alike = graph if may_project else replace(graph, projected=False)
         if self._latest is None or self._latest[0] != alike:
             self._latest = alike, *self._tried_graph(pipeline, prepared)
         steps |= self._latest[1]
@@ -383,8 +282,8 @@ class Trials:
         with _timed(steps, "learning"):
             learnt = pipeline.learn(problem)
         view = problem.views[0]
-        part = replace(view.graph, blocks=view.graph.blocks[:1])
-        first = replace(problem, views=(replace(view, graph=part),))
+        block = replace(view.graph, blocks=view.graph.blocks[:1])
+        first = replace(problem, views=(replace(view, graph=block),))
         with _timed(steps, "loading"):
             pipeline.answer(first, learnt, NoSink())
         with _timed(steps, "labels"):
@@ -419,13 +318,13 @@ class Trials:
         everything = steps["graph"]
         clocked = {step: took.seconds for step, took in clock.steps.items() if step not in SWEEPS}
         # What is done once is not to be scaled: libraries are found, loops are compiled.
-        factor, first = graph.factor, replace(rows, blocks=rows.blocks[:1], drawn=None)
+        factor, first = graph.factor, replace(rows, blocks=rows.blocks[:1])
         with _timed(steps, "loading"):
-            pipeline.problem([Graph.of(first, factor)], labels)
+            pipeline.problem([Graph.from_factor(first, factor)], labels)
         if not kind.learnt:  # blocks without features, which take memory that is new
             rows = replace(rows, blocks=self._blocks(prepared))
         with _timed(steps, "degrees"):
-            graph = Graph.of(replace(rows, drawn=None), factor)
+            graph = Graph.from_factor(rows, factor)
         with _timed(steps, "Gram"):
             problem = pipeline.problem([graph], labels)
         if factor.unit_degrees:
@@ -434,12 +333,12 @@ class Trials:
         visited = _swept(rows.blocks) if in_blocks else self.probe.source.n_rows
         cost = kind.cost(graph_settings, replace(plan.size, n_rows=visited))
         for step, seconds in clocked.items():
-            part = everything * (seconds / everything[0])
-            steps["graph"] = steps["graph"] - part
+            share = everything * (seconds / everything[0])
+            steps["graph"] = steps["graph"] - share
             scale = n_rows / _swept(rows.blocks)  # what the cost does not name sweeps over the rows
             if step in cost.seconds:
                 scale = plan.seconds[step] / cost.seconds[step]
-            steps[step] = part * scale
+            steps[step] = share * scale
         return steps, problem
 
     def _blocks(self, prepared: Prepared) -> list[Block]:
@@ -495,8 +394,3 @@ def _timed(steps: dict[str, np.ndarray], step: str) -> Iterator[None]:
 
 def _swept(blocks: Sequence[Block]) -> int:
     return sum(block.n_rows for block in blocks)
-
-
-def _projects(source: Source) -> bool:
-    """Whether rows are such that they may be projected."""
-    return source.is_sparse or source.n_features >= PROJECT_ABOVE

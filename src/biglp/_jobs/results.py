@@ -11,22 +11,14 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from biglp._core.errors import BadRowsError, CheckpointError, ParameterError, StoreError
+from biglp._core.errors import BadRowsError
 from biglp._files.local import atomic_write, explained_writing, hold, remove_held, sync_folder
-from biglp._files.runfolder import (
-    HEADER,
-    LOCK,
-    RunFolder,
-    differences,
-    journal_entries,
-    read_identity,
-)
+from biglp._files.runfolder import HEADER, LOCK, RunFolder, journal_entries
 from biglp._files.uri import StorePath, as_place, plain_name, work_folder
 from biglp._output import MAP, TABLES, table_ending
 
@@ -45,37 +37,35 @@ STEP_WORDS = {
 
 @dataclass(frozen=True)
 class Destination:
-    """The final names of a run's files.
+    """The final names of a run's files."""
 
-    Parameters
-    ----------
-    path : Path or StorePath
-        A folder, or a file for answers alone: ``.npy``, or a table (``.parquet``, ``.csv``,
-        ``.jsonl``).
-    cache : str, optional
-        Folder for the unfinished work of results that go to a store; by default in the user's
-        cache folder.
-    """
-
-    path: Any
-    cache: str | None = None
+    path: Any  # a folder, or a file for answers alone (.npy or a table), here or in a store
+    cache: str | None = None  # folder for unfinished work whose results go to a store
 
     @property
     def is_file(self) -> bool:
-        """Whether a file was named, and not a folder."""
         return self.path.suffix.lower() == ".npy" or table_ending(self.path.name) is not None
 
     @property
-    def run_folder(self) -> Path:
-        """Where the run keeps its unfinished work."""
-        if isinstance(self.path, StorePath):
-            return work_folder(self.path, self.cache)
+    def _beside(self) -> Any:
+        """What stands beside the results while they are not there yet."""
         if self.is_file:
             return self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
         return self.path / RUN_FOLDER
 
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the unfinished work, always on a disk."""
+        if isinstance(self.path, StorePath):
+            return work_folder(self.path, self.cache)
+        return Path(self._beside)
+
+    @property
+    def marker(self) -> StorePath | None:
+        """What a store holds while a run whose results go there is unfinished; None on a disk."""
+        return self._beside if isinstance(self.path, StorePath) else None
+
     def final(self, staged: str) -> Any:
-        """Final place of a staged file."""
         if not self.is_file:
             return self.path / staged
         column = staged.partition(".")[0]
@@ -84,7 +74,6 @@ class Destination:
         return self.path.with_name(f"{self.path.stem}.{column}{self.path.suffix}")
 
     def results(self) -> list[Any]:
-        """Results that are there now."""
         if self.is_file:
             return [self.path] if self.path.exists() else []
         names = [f"{column}.npy" for column in COLUMNS] + [f"labels{ending}" for ending in TABLES]
@@ -94,60 +83,15 @@ class Destination:
             return [self.path / name for name in names if name in there]
         return [self.path / name for name in names if (self.path / name).exists()]
 
-    def settle(
-        self, identity: Mapping[str, Any], *, resume: bool, overwrite: bool
-    ) -> dict[str, Any] | None:
-        """Decide whether the run may begin; return the summary when it has ended already.
-
-        Raises
-        ------
-        ParameterError
-            When results or unfinished work would be lost.
-        CheckpointError
-            When the results that are to be resumed are another run's.
-        """
-        if resume and overwrite:
-            raise ParameterError("--resume and --overwrite contradict each other; give one.")
-        if self.path.exists() and self.path.is_dir() == self.is_file:
-            what = "a folder" if self.is_file else "a file"
-            raise ParameterError(f"{self.path} is {what}; give another output (-o).")
-        if overwrite or (resume and (self.run_folder / HEADER).exists()):
-            return None
-        results = self.results()
-        if resume and (summary := self._summary()) is not None:
-            changed = differences(summary.get("run", {}), json.loads(json.dumps(identity)))
-            if not changed:
-                return summary
-            raise CheckpointError(
-                f"{self.path} holds the results of another run: {'; '.join(changed)}. "
-                "Give --overwrite to replace them, or another output folder (-o)."
-            )
-        if results:
-            names = ", ".join(path.name for path in results)
-            raise ParameterError(
-                f"{self.path} already holds results ({names}). Give --overwrite to replace them, "
-                "or another output (-o)."
-            )
-        kept = describe_kept(self.run_folder)
-        if kept and not resume:
-            other = differences(read_identity(self.run_folder), json.loads(json.dumps(identity)))
-            what = " of other options or files" if other else ""
-            advice = "Start" if other else "Go on with it by --resume, or start"
-            raise ParameterError(
-                f"{self._unfinished} holds an unfinished run{what} ({kept}). "
-                f"{advice} afresh with --overwrite."
-            )
-        return None
-
-    def tidy(self, held: IO[bytes] | None, *, again: bool = True) -> None:
-        """After an error, remove a run folder in which nothing is finished, and its held lock.
+    def tidy(self, lock: IO[bytes] | None, *, again: bool = True) -> None:
+        """After an error, remove a run folder in which nothing is finished, and its lock.
 
         Where the same command cannot succeed ``again``, as its labels or options are wrong,
         converted rows go too: a corrected command is another run, which cannot go on with them.
         """
         useless = (None,) if again else (None, CONVERTED)
-        if held is not None and describe_kept(self.run_folder) in useless:
-            remove_held(self.run_folder / LOCK, held, first=HEADER)
+        if lock is not None and unfinished_work(self.run_folder) in useless:
+            remove_held(self.run_folder / LOCK, lock, first=HEADER)
             if not (self.is_file or isinstance(self.path, StorePath)):
                 with suppress(OSError):
                     self.path.rmdir()  # only when it is empty
@@ -159,25 +103,12 @@ class Destination:
         """
         if not self.run_folder.exists():
             return
-        held = hold(self.run_folder / LOCK)
-        if held is None:  # another process has begun one
+        lock = hold(self.run_folder / LOCK)
+        if lock is None:  # another process has begun one
             return
-        if (self.run_folder / HEADER).exists():
-            held.close()
-            return
-        self.tidy(held)
-        held.close()
-
-    @property
-    def marker(self) -> StorePath | None:
-        """What a store holds while a run whose results go there is unfinished; None on a disk."""
-        if not isinstance(self.path, StorePath):
-            return None
-        return (
-            self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
-            if self.is_file
-            else (self.path / RUN_FOLDER)
-        )
+        if not (self.run_folder / HEADER).exists():
+            self.tidy(lock)
+        lock.close()
 
     def mark(self) -> None:
         """Find out now whether a store takes files under that name, not when the work is done."""
@@ -185,19 +116,6 @@ class Destination:
             with atomic_write(self.marker) as file:
                 text = f"unfinished; its work is in {self.run_folder} on {socket.gethostname()}\n"
                 file.write(text.encode())
-
-    @property
-    def _unfinished(self) -> Path:
-        """What messages call the place of unfinished work."""
-        return self.run_folder if isinstance(self.path, StorePath) else self.run_folder.parent
-
-    def _summary(self) -> dict[str, Any] | None:
-        try:
-            return dict(json.loads((self.path / SUMMARY).read_text(encoding="utf-8")))
-        except StoreError:
-            raise
-        except (OSError, ValueError):
-            return None
 
 
 def publish(run: RunFolder, destination: Destination, names: list[str]) -> dict[str, Any]:
@@ -224,17 +142,24 @@ def finish_moves(run: RunFolder) -> dict[str, Any] | None:
         return None
     plan = json.loads(path.read_text(encoding="utf-8"))
     moves = {run.folder / STAGE / name: as_place(final) for name, final in plan["moves"].items()}
-    summaries = (run.folder / STAGE / SUMMARY, moves.get(run.folder / STAGE / SUMMARY))
-    summary = next(text for text in map(_read, summaries) if text is not None)
-    finals = list(moves.values())
+    finals, staged_summary = list(moves.values()), run.folder / STAGE / SUMMARY
+    summary = ""
+    for path in filter(None, (staged_summary, moves.get(staged_summary))):
+        with suppress(OSError, BadRowsError):  # it may have been moved already
+            summary = summary or path.read_text(encoding="utf-8")
     with explained_writing(finals[0]):
         # The old summary goes first: while there is none, the results are not complete.
         for old in map(as_place, plan["stale"]):
-            if old not in finals or (old.name == SUMMARY and summaries[0].exists()):
+            if old not in finals or (old.name == SUMMARY and staged_summary.exists()):
                 old.unlink(missing_ok=True)
         for staged, final in moves.items():
-            if staged.exists():
-                move_into_place(staged, final)
+            if not staged.exists():
+                continue
+            if isinstance(final, StorePath):  # it appears there whole
+                final.upload(staged)
+                staged.unlink()
+            else:
+                os.replace(staged, final)
         if plan.get("marker"):
             as_place(plan["marker"]).unlink(missing_ok=True)
         else:
@@ -243,7 +168,7 @@ def finish_moves(run: RunFolder) -> dict[str, Any] | None:
     return dict(json.loads(summary))
 
 
-def describe_kept(folder: Path) -> str | None:
+def unfinished_work(folder: Path) -> str | None:
     """Say in words what an unfinished run has finished; None when that is nothing."""
     if not (folder / HEADER).exists():
         return None
@@ -256,19 +181,3 @@ def describe_kept(folder: Path) -> str | None:
     if rows:
         done.append(f"{rows:,} labelled rows")
     return ", ".join(done) or None
-
-
-def move_into_place(staged: Path, final: Any) -> None:
-    """Give a finished file its final name; one in a store is uploaded, and appears whole."""
-    if not isinstance(final, StorePath):
-        os.replace(staged, final)
-        return
-    final.upload(staged)
-    staged.unlink()
-
-
-def _read(path: Any) -> str | None:
-    try:
-        return None if path is None else path.read_text(encoding="utf-8")
-    except (OSError, BadRowsError):
-        return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._files.local import atomic_write, explained_writing, let_go, lock_file, sync_folder
@@ -36,63 +37,46 @@ ENDING = ".journal"
 
 
 class History:
-    """Lines of what was done; only one process holds it at a time.
+    """What was done before, in ``past``, beside a file of labels; one process at a time holds it.
 
-    Parameters
-    ----------
-    labels : Path
-        The file of labels, which the journal stands beside.
-
-    Attributes
-    ----------
-    past : list of dict
-        What was done before.
-    pending : dict or None
-        The last of them, where it may not have reached the file of labels.
-
-    Raises
-    ------
-    ParameterError
-        When another process holds it.
+    ``pending`` is the last of it, where it may not have reached the file of labels.
     """
 
     def __init__(self, labels: Path) -> None:
         self.path = labels.with_name(labels.name + ENDING)
         with explained_writing(self.path):
-            held = lock_file(self.path)
-        if held is None:
+            file = lock_file(self.path)
+        if file is None:
             raise ParameterError(
                 f"{labels} is in use: another biglp label writes its answers there. Use the page "
                 "of that one, end it first (Ctrl-C), or give another file (--labels)."
             )
-        self._file = held
+        self._file = file
         self.past: list[dict[str, Any]] = []
         self.pending: dict[str, Any] | None = None
         try:
-            self._read()
+            text = self.path.read_bytes()
+            whole = text.rfind(b"\n") + 1
+            if whole < len(text):
+                file.truncate(whole)  # cut off while it was written: it was never answered
+            for number, line in enumerate(text[:whole].splitlines(), 1):
+                try:
+                    entry = json.loads(line)
+                except ValueError as error:
+                    raise ParameterError(
+                        f"{self.path} cannot be read (line {number:,} is no JSON); it holds what "
+                        "undo needs. Remove it to go on without, the labels have a file of their "
+                        "own."
+                    ) from error
+                if entry.get("do") == "done":
+                    self.pending = None
+                else:
+                    self.pending = entry
+                    self.past.append(entry)
             sync_folder(self.path.parent)
         except BaseException:
-            held.close()
+            file.close()
             raise
-
-    def _read(self) -> None:
-        text = self.path.read_bytes()
-        whole = text.rfind(b"\n") + 1
-        if whole < len(text):
-            self._file.truncate(whole)  # cut off while it was written: it was never answered
-        for number, line in enumerate(text[:whole].splitlines(), 1):
-            try:
-                entry = json.loads(line)
-            except ValueError as error:
-                raise ParameterError(
-                    f"{self.path} cannot be read (line {number:,} is no JSON); it holds what undo "
-                    "needs. Remove it to go on without, the labels have a file of their own."
-                ) from error
-            if entry.get("do") == "done":
-                self.pending = None
-            else:
-                self.pending = entry
-                self.past.append(entry)
 
     def begin(self, entry: dict[str, Any]) -> None:
         """Write what is about to be done; it is on disk when this returns."""
@@ -136,31 +120,14 @@ LABEL = "label"
 class LabelsFile:
     """Labels on disk, in the order in which rows got them.
 
-    Parameters
-    ----------
-    path : Path
-    key : str
-        Name of the first column: "row", or the column of IDs.
-    keys_of : callable
-        From row numbers to what the first column says of them.
+    The first column is called ``key``, "row" or the column of IDs, and holds the ``keys_of`` rows.
     """
 
     def __init__(self, path: Path, key: str, keys_of: Callable[[Sequence[int]], list[str]]) -> None:
         self.path, self.key, self.keys_of = path, key, keys_of
 
     def read(self, *, torn: bool = False) -> list[tuple[str, str]]:
-        """Keys and labels; none where there is no file yet.
-
-        Parameters
-        ----------
-        torn : bool
-            Whether a last line without an end is to be forgotten.
-
-        Raises
-        ------
-        ParameterError
-            When the file is of another form.
-        """
+        """Keys and labels; ``torn`` forgets a last line without an end."""
         if not self.path.exists():
             return []
         try:
@@ -174,7 +141,7 @@ class LabelsFile:
             return []
         if lines[0] != [self.key, LABEL]:
             raise self._other_form(f"begins with {','.join(lines[0])[:60]!r}")
-        bad = next((place for place, line in enumerate(lines, 1) if len(line) != 2), None)
+        bad = next((number for number, line in enumerate(lines, 1) if len(line) != 2), None)
         if bad is not None:
             raise LabelError(
                 f"{self.path} has {len(lines[bad - 1])} values in entry {bad:,}, where "
@@ -182,9 +149,9 @@ class LabelsFile:
             )
         return [(key, label) for key, label in lines[1:]]
 
-    def _other_form(self, found: str) -> ParameterError:
+    def _other_form(self, form: str) -> ParameterError:
         return ParameterError(
-            f"{self.path} {found}, but answers are written to a CSV file that begins with "
+            f"{self.path} {form}, but answers are written to a CSV file that begins with "
             f"'{self.key},{LABEL}'. Give such a file, or one that does not exist yet, as the last "
             "--labels; labels in another form may be named before it."
         )
@@ -230,19 +197,11 @@ def _csv(lines: Iterable[tuple[str, str]]) -> bytes:
 
 
 class Known:
-    """Labels by row, a few bytes each.
+    """Labels by row, a few bytes each; of a row that occurs several times the last counts."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (l,)
-        Row numbers, increasing; of a row that occurs several times the last counts.
-    values : ndarray of shape (l,)
-        Their labels.
-    """
-
-    def __init__(self, rows: np.ndarray | None = None, values: np.ndarray | None = None) -> None:
-        rows = np.empty(0, dtype=np.int64) if rows is None else rows
-        values = np.empty(0, dtype=object) if values is None else values
+    def __init__(self, rows: ArrayLike = (), values: ArrayLike = ()) -> None:
+        """Take row numbers, (l,), increasing, and their labels, (l,)."""
+        rows, values = np.asarray(rows, dtype=np.int64), np.asarray(values)
         last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
         self.rows = rows[last]
         distinct, self._codes = np.unique(values[last].astype(str), return_inverse=True)
@@ -253,10 +212,10 @@ class Known:
 
     def get(self, row: int) -> str | None:
         """The label of a row."""
-        place = int(np.searchsorted(self.rows, row))
-        if place == len(self.rows) or self.rows[place] != row:
+        index = int(np.searchsorted(self.rows, row))
+        if index == len(self.rows) or self.rows[index] != row:
             return None
-        return self._names[self._codes[place]]
+        return self._names[self._codes[index]]
 
     def counts(self) -> Counter[str]:
         """Rows of each class."""
@@ -267,41 +226,29 @@ class Known:
         """Rows of one class."""
         if name not in self._names:
             return []
-        found: list[int] = self.rows[self._codes == self._names.index(name)].tolist()
-        return found
+        rows: list[int] = self.rows[self._codes == self._names.index(name)].tolist()
+        return rows
 
     def among(self, rows: np.ndarray) -> dict[int, str]:
         """Labels of those of some rows, increasing, that have one."""
-        places = np.flatnonzero(np.isin(self.rows, rows, assume_unique=True))
-        codes = self._codes[places]
-        names = [self._names[code] for code in codes]
-        return dict(zip(self.rows[places].tolist(), names, strict=True))
+        indices = np.flatnonzero(np.isin(self.rows, rows, assume_unique=True))
+        names = [self._names[code] for code in self._codes[indices]]
+        return dict(zip(self.rows[indices].tolist(), names, strict=True))
 
 
 # --------------------------------------------------------------------------------------------------
-# Classes on the page: names that files of labels can hold, and keys.
+# Answers: labels, the classes in the order of their keys, and steps back.
 
 
 MOST_LETTERS = 200
 DIGITS = "123456789"
 """Keys of classes; letters are names that are typed."""
-
-
-def free_key(name: str, taken: Iterable[str | None]) -> str | None:
-    """The digit of a new class: its own name where that is free, else the first that is."""
-    free = [key for key in DIGITS if key not in set(taken)]
-    if name in free or name == "0":
-        return name
-    return next(iter(free), None)
+REMEMBERED = 10_000
+"""Steps that can be undone."""
 
 
 def class_name(name: Any) -> str:
-    """Check the name of a class, which must come back from a file of labels as it is.
-
-    Raises
-    ------
-    LabelError
-    """
+    """Check the name of a class, which must come back from a file of labels as it is."""
     if not isinstance(name, str):
         raise LabelError("the name of a class must be text.")
     name = name.strip()
@@ -322,37 +269,12 @@ def class_name(name: Any) -> str:
     return name
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-REMEMBERED = 10_000
-"""Steps that can be undone."""
-
-
 class Answers:
-    """Labels given on the page, the classes in the order of their keys, and steps back.
+    """Labels given on the page, in ``own``, over those that were ``known`` from elsewhere.
 
-    Parameters
-    ----------
-    file : LabelsFile
-    own : mapping of int to str
-        Labels that the file holds, by row.
-    journal : History
-    known : Known
-        Labels from elsewhere, which an answer overrules.
-    pool : ndarray
-        Rows of which labels from elsewhere are learnt, increasing.
-    classes : sequence of str
-        Classes that are known from the start, in order.
-
-    Attributes
-    ----------
-    own : dict of int to str
-    keys : dict of str to str or None
-        The classes in order, and the key of each, which stays the same when a class is renamed.
-    skipped : dict of int to None
-    version : int
-        Grows with every change of a label.
+    ``keys`` are the classes in order, each with its key, which stays the same when a class is
+    renamed; ``version`` grows with every change of a label. Of the known labels those of rows in
+    ``pool``, increasing, are learnt.
     """
 
     def __init__(
@@ -402,10 +324,10 @@ class Answers:
     def counts(self) -> Counter[str]:
         """Rows of each class that there are, in all data."""
         with self._lock:
-            found = self.known.counts()
-            found.subtract(label for row in self.own if (label := self.known.get(row)) is not None)
-            found.update(self.own.values())
-        return +found
+            counts = self.known.counts()
+            counts.subtract(label for row in self.own if (label := self.known.get(row)) is not None)
+            counts.update(self.own.values())
+        return +counts
 
     def all_labels(self) -> Iterator[tuple[int, str]]:
         """All labels, the answers first."""
@@ -426,26 +348,18 @@ class Answers:
         name = class_name(name)
         with self._lock:
             self._catch_up()
-            if answer in self._seen:
-                return
-            was = [self.own.get(row) for row in rows]
-            entry = {"do": "label", "answer": answer, "rows": [*rows], "label": name, "was": was}
-            self._journal.begin(entry)
-            self._remember(entry)
-            fresh = not any(row in self.own for row in rows)
-            self._apply(entry)
-            self._write(list(rows) if fresh else None, name)
+            if answer not in self._seen:
+                was = [self.own.get(row) for row in rows]
+                self._do(
+                    {"do": "label", "answer": answer, "rows": [*rows], "label": name, "was": was}
+                )
 
     def skip(self, row: int, answer: str) -> None:
         """Put a row aside."""
         with self._lock:
             self._catch_up()
-            if answer in self._seen:
-                return
-            entry = {"do": "skip", "answer": answer, "rows": [row]}
-            self._journal.begin(entry)
-            self._remember(entry)
-            self._journal.done()
+            if answer not in self._seen:
+                self._do({"do": "skip", "answer": answer, "rows": [row]})
 
     def undo(self, answer: str) -> dict[str, Any] | None:
         """Take the last step back; return its rows and the label that they had been given."""
@@ -454,48 +368,33 @@ class Answers:
             if answer in self._seen or not self._steps:
                 return None
             step = self._steps[-1]
-            entry = {"do": "undo", "answer": answer, "rows": step["rows"], "was": step.get("was")}
-            self._journal.begin(entry)
-            self._remember(entry)
-            if step["do"] == "label":
-                self._apply(entry)
-                self._write()
-            else:
-                self._journal.done()
+            self._do({"do": "undo", "answer": answer, "rows": step["rows"], "was": step.get("was")})
             return {"rows": step["rows"], "label": step.get("label")}
 
     def add_class(self, name: str) -> None:
         """Add a class that has no rows yet."""
         name = class_name(name)
         with self._lock:
-            if name in self.classes:
-                return
-            entry = {"do": "class", "name": name}
-            self._journal.begin(entry)
-            self._remember(entry)
-            self._journal.done()
+            if name not in self.keys:
+                self._do({"do": "class", "name": name})
 
     def rename(self, name: str, to: str) -> None:
         """Call a class something else, in all labels."""
         to = class_name(to)
         with self._lock:
             self._catch_up()
-            if name not in self.classes:
+            if name not in self.keys:
                 raise LabelError(f"there is no class {name!r}; it may have been renamed already.")
             if to == name:
                 return
-            if to in self.classes:
+            if to in self.keys:
                 raise LabelError(
                     f"there is a class {to!r} already; choose another name, or give the rows of "
                     f"{name!r} that label."
                 )
             rows = [row for row, label in self.own.items() if label == name]
             rows += [row for row in self.known.rows_called(name) if row not in self.own]
-            entry = {"do": "rename", "name": name, "label": to, "rows": rows}
-            self._journal.begin(entry)
-            self._remember(entry)
-            self._apply(entry)
-            self._write()
+            self._do({"do": "rename", "name": name, "label": to, "rows": rows})
 
     def close(self) -> None:
         """Close the files, and let another process have them."""
@@ -503,12 +402,23 @@ class Answers:
             self._file.close()
             self._journal.close()
 
-    def _write(self, fresh: list[int] | None = None, label: str = "") -> None:
+    def _do(self, entry: dict[str, Any]) -> None:
+        """Write down what is to be done, then do it; it is on disk when this returns."""
+        self._journal.begin(entry)
+        self._remember(entry)
+        if entry["do"] in ("skip", "class") or (entry["do"] == "undo" and entry["was"] is None):
+            self._journal.done()
+            return
+        fresh = entry["do"] == "label" and not any(row in self.own for row in entry["rows"])
+        self._apply(entry)
+        self._write(entry if fresh else None)
+
+    def _write(self, fresh: dict[str, Any] | None = None) -> None:
         """Bring the file of labels to what is known now: lines at its end, or all of it anew."""
         self._unwritten = True
         self.version += 1
         if fresh is not None:
-            self._file.append(fresh, label)
+            self._file.append(fresh["rows"], fresh["label"])
         else:
             self._file.close()
             self._file.rewrite(self.own)
@@ -524,8 +434,7 @@ class Answers:
     def _apply(self, entry: Mapping[str, Any]) -> None:
         """Change labels as an entry says; twice is as good as once."""
         if entry["do"] in ("label", "rename"):
-            for row in entry["rows"]:
-                self.own[row] = entry["label"]
+            self.own.update(dict.fromkeys(entry["rows"], entry["label"]))
         elif entry["do"] == "undo" and entry["was"] is not None:
             for row, label in zip(entry["rows"], entry["was"], strict=True):
                 if label is None:
@@ -535,34 +444,31 @@ class Answers:
 
     def _remember(self, entry: dict[str, Any]) -> None:
         """Everything that an entry changes besides labels."""
+        do, back = entry["do"], []
         if "answer" in entry:
             self._seen.add(entry["answer"])
-        if entry["do"] == "label":
-            self._add_class(entry["label"])
-            for row in entry["rows"]:
-                self.skipped.pop(row, None)
-        elif entry["do"] == "skip":
+        if do in ("label", "class"):
+            name = entry["label" if do == "label" else "name"]
+            if name not in self.keys:  # its own name where that is a free digit, or the first
+                free = [key for key in DIGITS if key not in self.keys.values()]
+                own_key = name in free or name == "0"
+                self.keys[name] = name if own_key else next(iter(free), None)
+        if do == "rename":
+            old, to = entry["name"], entry["label"]
+            self.keys = {to if name == old else name: key for name, key in self.keys.items()}
+            for step in self._steps:  # what a step back restores has the new name too
+                if "was" in step:
+                    step["was"] = [to if label == old else label for label in step["was"]]
+                if step.get("label") == old:
+                    step["label"] = to
+        elif do == "skip":
             self.skipped |= dict.fromkeys(entry["rows"])
-        elif entry["do"] == "class":
-            self._add_class(entry["name"])
-        elif entry["do"] == "rename":
-            self._rename_class(entry["name"], entry["label"])
-        elif entry["do"] == "undo" and self._steps:
+        elif do == "label":
+            back = entry["rows"]
+        elif do == "undo" and self._steps:
             step = self._steps.pop()
-            if step["do"] == "skip":
-                for row in step["rows"]:
-                    self.skipped.pop(row, None)
-        if entry["do"] in ("label", "skip"):
+            back = step["rows"] if step["do"] == "skip" else []
+        for row in back:
+            self.skipped.pop(row, None)
+        if do in ("label", "skip"):
             self._steps = [*self._steps[1 - REMEMBERED :], entry]
-
-    def _add_class(self, name: str) -> None:
-        if name not in self.keys:
-            self.keys[name] = free_key(name, self.keys.values())
-
-    def _rename_class(self, name: str, to: str) -> None:
-        self.keys = {to if each == name else each: key for each, key in self.keys.items()}
-        for step in self._steps:  # what a step back restores has the new name too
-            if "was" in step:
-                step["was"] = [to if label == name else label for label in step["was"]]
-            if step.get("label") == name:
-                step["label"] = to

@@ -29,12 +29,7 @@ MOST_ANSWER_LETTERS = 100
 
 
 class Page:
-    """The page of a session.
-
-    Parameters
-    ----------
-    session : Session
-    """
+    """The page of a session."""
 
     def __init__(self, session: Session) -> None:
         self.session, self.cards = session, Cards(session)
@@ -66,10 +61,19 @@ class Page:
         }
         routes = [Route(path, answer, methods=["GET"]) for path, answer in get.items()]
         routes += [Route(path, _posted(answer), methods=["POST"]) for path, answer in post.items()]
-        mounted = Mount("/static", _Static(directory=STATIC))
+
+        async def refused(request: Request, error: Exception) -> Response:
+            return _error(
+                400 if isinstance(error, (ParameterError, LabelError)) else 500, str(error)
+            )
+
+        async def unexpected(request: Request, error: Exception) -> Response:
+            text = f"unexpected {type(error).__name__}; see the terminal of biglp label."
+            return _error(500, text)
+
         return Starlette(
-            routes=[*routes, mounted],
-            exception_handlers={BigLPError: _told, OSError: _told, Exception: _unexpected},
+            routes=[*routes, Mount("/static", _Static(directory=STATIC))],
+            exception_handlers={BigLPError: refused, OSError: refused, Exception: unexpected},
         )
 
     def index(self, request: Request) -> Response:
@@ -93,59 +97,58 @@ class Page:
     def image(self, request: Request) -> Response:
         """The picture of a row."""
         row = self.session.check_row(request.path_params["row"])
-        found = self.session.view.image(row)
-        if found is None:
+        image = self.session.view.image(row)
+        if image is None:
             return _error(404, f"row {row:,} has no picture.")
-        what, kind = found
+        content, kind = image
         headers = {"cache-control": "private, max-age=3600"}
-        if isinstance(what, Path):
-            return FileResponse(what, media_type=kind, headers=headers)
-        return Response(what, media_type=kind, headers=headers)
+        if isinstance(content, Path):
+            return FileResponse(content, media_type=kind, headers=headers)
+        return Response(content, media_type=kind, headers=headers)
 
     def map_points(self, request: Request) -> Response:
-        """Places of the points of the map."""
+        """Positions of the points of the map."""
         points = self.session.map.points
-        places = np.empty((0, 2)) if points is None else points.places
-        return _octets(places.astype("<f4"), len(places), {"x-points": str(len(places))})
+        positions = np.empty((0, 2)) if points is None else points.positions
+        return _octets(positions.astype("<f4"), {"x-points": str(len(positions))})
 
     def map_rows(self, request: Request) -> Response:
         """Row numbers of the points."""
         points = self.session.map.points
-        rows = np.empty(0) if points is None else points.rows
-        return _octets(rows.astype("<i8"), len(rows))
+        return _octets((np.empty(0) if points is None else points.rows).astype("<i8"))
 
     def map_colours(self, request: Request) -> Response:
-        """Class and doubt of each point."""
+        """Class and uncertainty of each point."""
         points, version = self.session.map.points, self.session.version
-        fit, classes = self.session.loop.fit, list(self.session.answers.classes)
+        fit, classes = self.session.loop.fit, self.session.answers.classes
         colours = np.empty((0, 2), np.uint8) if points is None else points.colours(fit, classes)
-        return _octets(colours, len(colours), {"x-version": str(version)})
+        return _octets(colours, {"x-version": str(version)})
 
     def map_labelled(self, request: Request) -> Response:
         """Points that have a label, and their classes."""
         points, answers = self.session.map.points, self.session.answers
         if points is None:
             return JSONResponse({"points": [], "classes": []})
-        labels, places = answers.labelled(), {name: i for i, name in enumerate(answers.classes)}
+        labels, codes = answers.labelled(), {name: i for i, name in enumerate(answers.classes)}
         numbers = points.numbers_of(np.fromiter(labels, dtype=np.int64, count=len(labels)))
-        found = [
-            (int(number), places[label])
-            for number, label in zip(numbers, labels.values(), strict=True)
-            if number >= 0 and label in places
+        shown = [
+            (number, codes[label])
+            for number, label in zip(numbers.tolist(), labels.values(), strict=True)
+            if number >= 0 and label in codes
         ]
         return JSONResponse(
-            {"points": [number for number, _ in found], "classes": [key for _, key in found]}
+            {"points": [number for number, _ in shown], "classes": [code for _, code in shown]}
         )
 
     def doubts(self, request: Request) -> Response:
         """Given labels in doubt."""
         fit, answers, view = self.session.loop.fit, self.session.answers, self.session.view
-        found = [] if fit is None else fit.doubts
+        doubts = [] if fit is None else fit.doubts
         # What has been corrected since is in doubt no more.
-        found = [each for each in found if answers.label_of(each["row"]) == each["label"]]
+        doubts = [doubt for doubt in doubts if answers.label_of(doubt["row"]) == doubt["label"]]
         named = view.id_column is not None
-        ids = view.keys([each["row"] for each in found]) if named else [None] * len(found)
-        rows = [{**each, "id": key} for each, key in zip(found, ids, strict=True)]
+        ids = view.keys([doubt["row"] for doubt in doubts]) if named else [None] * len(doubts)
+        rows = [{**doubt, "id": key} for doubt, key in zip(doubts, ids, strict=True)]
         return JSONResponse({"rows": rows})
 
     def export(self, request: Request) -> Response:
@@ -160,7 +163,7 @@ class Page:
             raise ParameterError(f"format={kind!r} is not known; use one of csv, jsonl.")
         if kind == "jsonl":
             objects = [dict(zip(columns, line, strict=True)) for line in lines]
-            text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects)
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in objects)
             media = "application/x-ndjson"
         else:
             file = io.StringIO(newline="")
@@ -212,28 +215,27 @@ class Page:
 
     async def events(self, request: Request) -> Response:
         """A line for every change, and a sign of life in between."""
-        return StreamingResponse(
-            self._changes(), media_type="text/event-stream", headers={"cache-control": "no-store"}
-        )
-
-    async def _changes(self) -> AsyncIterator[str]:
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
             loop.call_soon_threadsafe(news.set)
 
-        unlisten = self.session.listen(tell)
-        try:
-            while not self.closing.is_set():
-                news.clear()
-                told = {"version": self.session.version, "server": self.session.id}
-                yield f"data: {json.dumps(told)}\n\n"
-                try:
-                    await asyncio.wait_for(news.wait(), HEARTBEAT)
-                except TimeoutError:
-                    yield ": here\n\n"
-        finally:
-            unlisten()
+        async def changes() -> AsyncIterator[str]:
+            unlisten = self.session.listen(tell)
+            try:
+                while not self.closing.is_set():
+                    news.clear()
+                    state = {"version": self.session.version, "server": self.session.id}
+                    yield f"data: {json.dumps(state)}\n\n"
+                    try:
+                        await asyncio.wait_for(news.wait(), HEARTBEAT)
+                    except TimeoutError:
+                        yield ": here\n\n"
+            finally:
+                unlisten()
+
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(changes(), media_type="text/event-stream", headers=headers)
 
 
 class _Static(StaticFiles):
@@ -260,10 +262,10 @@ def _posted(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     return respond
 
 
-def _octets(array: np.ndarray, n: int, headers: dict[str, str] | None = None) -> Response:
+def _octets(array: np.ndarray, headers: dict[str, str] | None = None) -> Response:
     """Numbers as they lie in memory."""
     kind = "application/octet-stream"
-    return Response(array.tobytes() if n else b"", media_type=kind, headers=headers)
+    return Response(array.tobytes(), media_type=kind, headers=headers)
 
 
 def _uuid(given: dict[str, Any]) -> str:
@@ -275,11 +277,3 @@ def _uuid(given: dict[str, Any]) -> str:
 
 def _error(status: int, message: str) -> Response:
     return JSONResponse({"error": message}, status_code=status)
-
-
-async def _told(request: Request, error: Exception) -> Response:
-    return _error(400 if isinstance(error, (ParameterError, LabelError)) else 500, str(error))
-
-
-async def _unexpected(request: Request, error: Exception) -> Response:
-    return _error(500, f"unexpected {type(error).__name__}; see the terminal of biglp label.")

@@ -26,7 +26,7 @@ from biglp._fit.update import with_only
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs
-from biglp._learn.base import HeldOut, LearnResult, Problem
+from biglp._learn.base import LearnResult, Problem
 from biglp._output import ArraySink
 from biglp._rows import PreparedRows, Source
 from biglp._rows.source import sample_indices
@@ -79,16 +79,7 @@ def draw_pool(n_rows: int, size: int, labelled: np.ndarray, seed: int) -> np.nda
 class PoolSource(Source):
     """Some rows of another source, held in memory; a few more can be added at the end.
 
-    Parameters
-    ----------
-    whole : Source
-    rows : ndarray of shape (p,)
-        Row numbers in ``whole``, increasing.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (p,)
-        Row number in ``whole`` of each row of the pool.
+    ``rows``, (p,), are their numbers in ``whole``, increasing but for those that were added.
     """
 
     def __init__(self, whole: Source, rows: np.ndarray) -> None:
@@ -98,8 +89,17 @@ class PoolSource(Source):
         self.encoding, self.words_from = whole.encoding, whole.words_from
         self.feature_names = whole.feature_names
         self.n_rows = len(rows)
-        self._parts = [fetch(whole, rows)]
-        self._places: dict[int, int] | None = None
+        starts = range(0, len(rows), FETCHED_AT_ONCE)
+        pieces = (whole.take(rows[start : start + FETCHED_AT_ONCE]) for start in starts)
+        if whole.is_sparse:
+            stored = _stacked(list(pieces))
+        else:
+            stored = np.empty((len(rows), whole.n_features), dtype=whole.dtype)
+            for start, piece in zip(starts, pieces, strict=True):  # never a second copy of them
+                stored[start : start + len(piece)] = piece
+        whole.check_unchanged()
+        self._parts: list[Any] = [stored]
+        self._positions: dict[int, int] | None = None
 
     def extended(self, rows: np.ndarray) -> PoolSource:
         """The same pool with more rows; those it has are shared."""
@@ -109,14 +109,14 @@ class PoolSource(Source):
         more._parts = [*self._parts, self.whole.take(np.sort(rows))[np.argsort(np.argsort(rows))]]
         self.whole.check_unchanged()
         more.n_rows = len(more.rows)
-        more._places = None
+        more._positions = None
         return more
 
-    def places_of(self, rows: Iterable[int]) -> np.ndarray:
-        """Places in the pool of rows of the whole; -1 for those that are not in it."""
-        if self._places is None:
-            self._places = dict(zip(self.rows.tolist(), range(self.n_rows), strict=True))
-        return np.array([self._places.get(row, -1) for row in rows], dtype=np.int64)
+    def positions_of(self, rows: Iterable[int]) -> np.ndarray:
+        """Positions in the pool of rows of the whole; -1 for those that are not in it."""
+        if self._positions is None:
+            self._positions = dict(zip(self.rows.tolist(), range(self.n_rows), strict=True))
+        return np.array([self._positions.get(row, -1) for row in rows], dtype=np.int64)
 
     def read(self, start: int, stop: int) -> Rows:
         """Return rows; they never reach over from one part to the next."""
@@ -133,25 +133,12 @@ class PoolSource(Source):
             return self._parts[0][indices]
         starts = np.cumsum([0, *(part.shape[0] for part in self._parts)])
         cuts = np.searchsorted(indices, starts)  # increasing
-        found = [
-            part[indices[cuts[place] : cuts[place + 1]] - starts[place]]
-            for place, part in enumerate(self._parts)
-        ]
-        return _stacked(found)
-
-
-def fetch(source: Source, rows: np.ndarray) -> Any:
-    """Rows of a source in memory, fetched a few at a time."""
-    starts = range(0, len(rows), FETCHED_AT_ONCE)
-    parts = (source.take(rows[start : start + FETCHED_AT_ONCE]) for start in starts)
-    if source.is_sparse:
-        found = _stacked(list(parts))
-    else:
-        found = np.empty((len(rows), source.n_features), dtype=source.dtype)
-        for start, part in zip(starts, parts, strict=True):  # never a second copy of all of them
-            found[start : start + len(part)] = part
-    source.check_unchanged()
-    return found
+        return _stacked(
+            [
+                part[indices[cuts[number] : cuts[number + 1]] - starts[number]]
+                for number, part in enumerate(self._parts)
+            ]
+        )
 
 
 def _stacked(parts: list[Any]) -> Any:
@@ -161,6 +148,7 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------
+# The model: the graph of the pool, and a fit for each few labels.
 
 
 FIRST_ROWS = 20
@@ -177,71 +165,36 @@ LEAST_WRONG = 0.1
 
 @dataclass(frozen=True)
 class Fit:
-    """What is thought of the pool with some labels.
-
-    Attributes
-    ----------
-    version : int
-        Of the labels.
-    n_labels : int
-    classes : list of str
-    graph : Graph
-    learnt : LearnResult
-    probabilities : ndarray of shape (p, c)
-        Of each row of the pool.
-    suggested : ndarray of shape (s,)
-        Rows to label next, as numbers of the whole data.
-    doubts : list of dict
-        Given labels that the rest contradicts, the most doubtful first.
-    seconds : float
-        What it took.
-    labels : Labels
-        As the pool numbers its rows.
-    stale : sequence of Block
-        Blocks whose probabilities are those of an earlier fit.
-    """
+    """What is thought of the p rows of the pool with some labels, of this version."""
 
     version: int
     n_labels: int
     classes: list[str]
     graph: Graph
     learnt: LearnResult
-    probabilities: np.ndarray
-    suggested: np.ndarray
-    doubts: list[dict[str, Any]]
+    probabilities: np.ndarray  # (p, c)
+    suggested: np.ndarray  # (s,) rows to label next, as numbers of the whole data
+    doubts: list[dict[str, Any]]  # given labels that the rest contradicts, the most doubtful first
     seconds: float
-    labels: Labels
-    stale: Sequence[Block] = ()
+    labels: Labels  # as the pool numbers its rows
+    stale: Sequence[Block] = ()  # blocks whose probabilities are those of an earlier fit
 
     @property
     def estimate(self) -> dict[str, Any] | None:
         """Estimated accuracy, where it is known."""
-        found: dict[str, Any] | None = self.learnt.report.get("estimated_accuracy")
-        return found
+        estimate: dict[str, Any] | None = self.learnt.report.get("estimated_accuracy")
+        return estimate
 
-    def shares_of(self, rows: Any) -> np.ndarray:
+    def probabilities_of(self, rows: Any) -> np.ndarray:
         """Class probabilities of any rows, as they are stored.  (b, m) → (b, c)."""
-        source = self.graph.source
-        prepared = to_numpy(source.prepared(rows))
+        prepared = to_numpy(self.graph.source.prepared(rows))
         features = self.graph.features.of_rows(prepared)
         needed = prepared if self.learnt.answer.needs_rows else None
         return np.asarray(to_numpy(self.learnt.answer.outputs(features, needed)[0]))
 
 
 class Learner:
-    """Learns from labels of rows of a pool.
-
-    Parameters
-    ----------
-    engine : Engine
-    settings : Settings
-    pool : PoolSource
-
-    Attributes
-    ----------
-    pool : PoolSource
-    graph : Graph
-    """
+    """Learns from labels of rows of a pool, which grows by labelled rows that are not in it."""
 
     graph: Graph
 
@@ -266,7 +219,7 @@ class Learner:
         """Sum over the pool, which every fit starts from."""
         pipeline = Pipeline(self._engine, self._settings)
         self._problem = pipeline.problem([self.graph], self._no_labels())
-        self._spectrum = pool_spectrum(self.graph, self.seed)
+        self._spectrum = pool_spectrum(self.graph)
 
     def _no_labels(self) -> Labels:
         """Labels of no row; two classes, because the sums want some."""
@@ -274,41 +227,76 @@ class Learner:
         return Labels(np.arange(2), nothing, nothing, self.pool.n_rows)
 
     def fit(self, given: Mapping[int, str], version: int, before: Fit | None = None) -> Fit:
-        """Learn from labels of at least two classes.
+        """Learn from labels, of at least two classes, by rows of the whole data.
 
-        Parameters
-        ----------
-        given : mapping of int to str
-            Labels by rows of the whole data.
-        version : int
-            Of the labels.
-        before : Fit, optional
-            The last fit: what it says is kept of rows that are not asked at once.
+        What the fit ``before`` says is kept of rows that are not asked at once.
         """
         began = time.perf_counter()
-        self._take_in(given)
+        # Labelled rows that are not in the pool come to its end, as a block of their own.
+        rows = np.fromiter(given, dtype=np.int64, count=len(given))
+        missing = rows[self.pool.positions_of(rows) < 0]
+        if len(missing):
+            first = self.pool.n_rows
+            self.pool = self.pool.extended(missing)
+            rows_before = self.graph.source
+            source = PreparedRows(
+                self.pool, rows_before.dtype, rows_before.chain, rows_before.device
+            )
+            block = Block(source, len(self.graph.blocks), first, self.pool.n_rows)
+            self.graph = replace(self.graph, source=source, blocks=[*self.graph.blocks, block])
         if self._problem is None:
             self.sum()
         assert self._problem is not None
-        places = self.pool.places_of(given)
-        order = np.argsort(places)
-        order = order[places[order] >= 0]
+
+        positions = self.pool.positions_of(given)
+        order = np.argsort(positions)
+        order = order[positions[order] >= 0]
         values = np.array(list(given.values()))[order]
-        labels = labels_from_pairs(places[order], values, self.pool.n_rows)
-        problem = with_only(self._problem.with_graphs([self.graph]), labels)
-        learnt = learn(problem)
-        said, stale = self._said(learnt, labels, before)
-        pool = Pool(self.graph, learnt.answer, labels, said=said, spectrum=self._spectrum)
+        labels = labels_from_pairs(positions[order], values, self.pool.n_rows)
+        classes = labels.classes.tolist()
+        learnt = learn(with_only(self._problem.with_graphs([self.graph]), labels))
+
+        # Of a large pool a part is asked, a different one each time.
+        blocks, stale, known = self.graph.blocks, list[Block](), None
+        if (
+            before is not None
+            and self.pool.n_rows > WHOLE_ROWS
+            and before.classes == classes
+            and len(before.probabilities) == self.pool.n_rows
+        ):
+            self._rounds += 1
+            known = before.probabilities
+            stale = [block for block in blocks if (block.index + self._rounds) % PARTS]
+            blocks = [block for block in blocks if not (block.index + self._rounds) % PARTS]
+        sink = _sink(labels, known)
+        replace(self.graph, blocks=blocks).answer(learnt.answer, sink, labels)
+        pool = Pool(
+            self.graph, learnt.answer, labels, predicted=sink.probabilities, spectrum=self._spectrum
+        )
         chosen = suggest_rows(pool, SUGGESTED, self.seed).rows
+
+        doubts = []
+        if learnt.held_out is not None:  # of labels that were held out: nothing is fitted for it
+            held_out = labels.take(np.searchsorted(labels.rows, learnt.held_out.rows))
+            doubtful = find_doubts(held_out, learnt.held_out.shares).listed(held_out, LEAST_WRONG)
+            doubts = [
+                {
+                    "row": int(self.pool.rows[doubtful.rows[index]]),
+                    "label": str(doubtful.labels[index]),
+                    "suggested": str(doubtful.suggested_labels[index]),
+                    "probability": round(float(doubtful.wrong[index]), 4),
+                }
+                for index in range(min(len(doubtful), DOUBTS))
+            ]
         return Fit(
             version=version,
             n_labels=len(given),
-            classes=labels.classes.tolist(),
+            classes=classes,
             graph=self.graph,
             learnt=learnt,
-            probabilities=said,
+            probabilities=sink.probabilities,
             suggested=self.pool.rows[chosen],
-            doubts=self._doubts(labels, learnt.held_out),
+            doubts=doubts,
             seconds=time.perf_counter() - began,
             labels=labels,
             stale=stale,
@@ -316,63 +304,15 @@ class Learner:
 
     def complete(self, fit: Fit) -> Fit:
         """The same fit with what it says of more rows, a few blocks of those that are left."""
-        sink = self._sink(fit.labels, fit.probabilities)
+        sink = _sink(fit.labels, fit.probabilities)
         part = replace(fit.graph, blocks=fit.stale[:BLOCKS_AT_ONCE])
         part.answer(fit.learnt.answer, sink, fit.labels)
         return replace(fit, probabilities=sink.probabilities, stale=fit.stale[BLOCKS_AT_ONCE:])
 
-    def _said(
-        self, learnt: LearnResult, labels: Labels, before: Fit | None
-    ) -> tuple[np.ndarray, Sequence[Block]]:
-        """Class probabilities of the pool's rows, and blocks of which they are not the latest."""
-        blocks, stale = self.graph.blocks, list[Block]()
-        known = None
-        if (
-            before is not None
-            and self.pool.n_rows > WHOLE_ROWS
-            and before.classes == labels.classes.tolist()
-            and len(before.probabilities) == self.pool.n_rows
-        ):
-            self._rounds += 1
-            known = before.probabilities
-            stale = [block for block in blocks if (block.index + self._rounds) % PARTS]
-            blocks = [block for block in blocks if not (block.index + self._rounds) % PARTS]
-        sink = self._sink(labels, known)
-        replace(self.graph, blocks=blocks).answer(learnt.answer, sink, labels)
-        return sink.probabilities, stale
 
-    def _sink(self, labels: Labels, known: np.ndarray | None) -> ArraySink:
-        """Room for probabilities, with those that are known."""
-        sink = ArraySink(labels.classes, labels.n_rows, np.dtype(np.float32))
-        if known is not None:
-            sink.probabilities[:] = known
-        return sink
-
-    def _doubts(self, labels: Labels, held_out: HeldOut | None) -> list[dict[str, Any]]:
-        """Given labels in doubt, of those that were held out; nothing is fitted for it."""
-        if held_out is None:
-            return []
-        part = labels.take(np.searchsorted(labels.rows, held_out.rows))
-        found = find_doubts(part, held_out.shares).listed(part, LEAST_WRONG)
-        return [
-            {
-                "row": int(self.pool.rows[found.rows[place]]),
-                "label": str(found.labels[place]),
-                "suggested": str(found.suggested_labels[place]),
-                "probability": round(float(found.wrong[place]), 4),
-            }
-            for place in range(min(len(found), DOUBTS))
-        ]
-
-    def _take_in(self, given: Mapping[int, str]) -> None:
-        """Add labelled rows that are not in the pool."""
-        rows = np.fromiter(given, dtype=np.int64, count=len(given))
-        missing = rows[self.pool.places_of(rows) < 0]
-        if not len(missing):
-            return
-        start = self.pool.n_rows
-        self.pool = self.pool.extended(missing)
-        before = self.graph.source
-        source = PreparedRows(self.pool, before.dtype, before.chain, before.device)
-        block = Block(source, len(self.graph.blocks), start, self.pool.n_rows)
-        self.graph = replace(self.graph, source=source, blocks=[*self.graph.blocks, block])
+def _sink(labels: Labels, known: np.ndarray | None) -> ArraySink:
+    """Room for probabilities, with those that are known."""
+    sink = ArraySink(labels.classes, labels.n_rows, np.dtype(np.float32))
+    if known is not None:
+        sink.probabilities[:] = known
+    return sink

@@ -1,7 +1,7 @@
-"""The map: a place for each of up to a million rows, coloured by what is thought of them.
+"""The map: a position for each of up to a million rows, coloured by what is thought of them.
 
-Places are leading directions of the pool's graph (:mod:`biglp._fit.map`). Rows of the pool come
-first and have colours of their own. The others are placed after them, in the background; each has
+Positions are leading directions of the pool's graph (:mod:`biglp._fit.map`). Rows of the pool come
+first and have colours of their own. The others come after them, in the background; each has
 the colour of the pool's rows at its nearest landmark, so that no fit has to look at all of them.
 """
 
@@ -16,9 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, to_numpy
-from biglp._fit.choose_rows import doubt
+from biglp._fit.choose_rows import uncertainty
 from biglp._fit.map import RowMap
-from biglp._graph.graph import Graph
 from biglp._labelling.learner import Fit, Learner
 from biglp._rows.source import sample_indices
 
@@ -33,69 +32,51 @@ UNKNOWN = 255
 
 @dataclass(frozen=True)
 class Points:
-    """Rows on the map.
+    """Rows on the map: those of the pool first, in its order, then others."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (m,)
-        Row numbers; those of the pool come first, in its order.
-    places : ndarray of shape (m, 2)
-        Between -1 and 1.
-    landmarks : ndarray of shape (m,)
-        The landmark that each is nearest to.
-    n_pool : int
-    """
-
-    rows: np.ndarray
-    places: np.ndarray
-    landmarks: np.ndarray
+    rows: np.ndarray  # (m,)
+    positions: np.ndarray  # (m, 2), between -1 and 1
+    landmarks: np.ndarray  # (m,), the nearest of each
     n_pool: int
 
     def colours(self, fit: Fit | None, classes: list[str]) -> np.ndarray:
-        """Class and doubt of each point.  (m, 2) of bytes."""
-        found = np.full((len(self.rows), 2), UNKNOWN, dtype=np.uint8)
+        """Class and uncertainty of each point.  (m, 2) of bytes."""
+        colours = np.full((len(self.rows), 2), UNKNOWN, dtype=np.uint8)
         if fit is None:
-            return found
-        keys = np.array([_key(classes, name) for name in fit.classes], dtype=np.uint8)
-        shares = fit.probabilities[: self.n_pool]
-        found[: self.n_pool] = _coloured(shares, keys)
+            return colours
+        keys = [classes.index(name) if name in classes else UNKNOWN for name in fit.classes]
+        codes = np.minimum(keys, UNKNOWN).astype(np.uint8)
+
+        def coloured(probabilities: np.ndarray) -> np.ndarray:
+            doubts = np.clip(np.rint(255.0 * uncertainty(probabilities)), 0, 255)
+            return np.column_stack([codes[probabilities.argmax(axis=1)], doubts.astype(np.uint8)])
+
+        n_pool, landmarks = self.n_pool, self.landmarks[: self.n_pool]
+        probabilities = fit.probabilities[:n_pool]
+        colours[:n_pool] = coloured(probabilities)
         n_landmarks = int(self.landmarks.max(initial=0)) + 1
         members = sparse.csr_array(
-            (
-                np.ones(self.n_pool, dtype=np.float32),
-                (self.landmarks[: self.n_pool], np.arange(self.n_pool)),
-            ),
-            shape=(n_landmarks, self.n_pool),
+            (np.ones(n_pool, dtype=np.float32), (landmarks, np.arange(n_pool))),
+            shape=(n_landmarks, n_pool),
         )
-        sums = members @ shares
-        counts = np.bincount(self.landmarks[: self.n_pool], minlength=n_landmarks)
-        means = _coloured(sums / np.maximum(counts, 1)[:, None], keys)
+        counts = np.bincount(landmarks, minlength=n_landmarks)
+        means = coloured((members @ probabilities) / np.maximum(counts, 1)[:, None])
         means[counts == 0] = UNKNOWN
-        found[self.n_pool :] = means[self.landmarks[self.n_pool :]]
-        return found
+        colours[n_pool:] = means[self.landmarks[n_pool:]]
+        return colours
 
     def numbers_of(self, rows: np.ndarray) -> np.ndarray:
         """Numbers of the points of some rows; -1 for those that are not on the map."""
         order = np.argsort(self.rows, kind="stable")
-        places = np.searchsorted(self.rows, rows, sorter=order)
-        numbers = order[np.minimum(places, len(order) - 1)]
+        indices = np.searchsorted(self.rows, rows, sorter=order)
+        numbers = order[np.minimum(indices, len(order) - 1)]
         return np.where(self.rows[numbers] == rows, numbers, -1)
 
 
 class MapMaker:
-    """Places rows in a thread of its own.
+    """Places rows in a thread of its own, and calls ``changed`` when there are more ``points``.
 
-    Parameters
-    ----------
-    learner : Learner
-    changed : callable
-        Called when there are more points.
-    fitting : callable
-        Whether a fit runs, which the map waits for.
-
-    Attributes
-    ----------
-    points : Points or None
+    It waits while a fit runs, which ``fitting`` says.
     """
 
     def __init__(
@@ -125,28 +106,26 @@ class MapMaker:
 
     def _place(self) -> None:
         seed, pool, whole = self._learner.seed, self._pool, self._pool.whole
-        row_map = RowMap.of(self._graph, seed)
-        found = self._placed(row_map, pool.rows)
-        if found is None:
+        row_map = RowMap.of(self._graph)
+        placed = self._placed(row_map, pool.rows)
+        if placed is None:
             return
-        places, landmarks = found
-        low, high = places.min(axis=0), places.max(axis=0)
+        positions, landmarks = placed
+        low, high = positions.min(axis=0), positions.max(axis=0)
         middle, scale = (low + high) / 2, max(float((high - low).max()) / 2, 1e-12)
-        first = ((places - middle) / scale).astype(np.float32)
+        first = ((positions - middle) / scale).astype(np.float32)
         self.points = Points(pool.rows, first, landmarks, len(pool.rows))
         self._changed()
         others = np.setdiff1d(sample_indices(whole.n_rows, MAP_ROWS, seed), pool.rows)
         others = others[sample_indices(len(others), MAP_ROWS - len(pool.rows), seed)]
-        if not len(others):
+        placed = self._placed(row_map, others) if len(others) else None
+        if placed is None:
             return
-        found = self._placed(row_map, others)
-        if found is None:
-            return
-        more = np.clip((found[0] - middle) / scale, -1.0, 1.0).astype(np.float32)
+        more = np.clip((placed[0] - middle) / scale, -1.0, 1.0).astype(np.float32)
         self.points = Points(
             np.concatenate([pool.rows, others]),
             np.concatenate([first, more]),
-            np.concatenate([landmarks, found[1]]),
+            np.concatenate([landmarks, placed[1]]),
             len(pool.rows),
         )
         self._changed()
@@ -154,28 +133,23 @@ class MapMaker:
     def _placed(self, row_map: RowMap, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Places and nearest landmarks of rows; None when the server ends meanwhile."""
         whole, graph = self._pool.whole, self._graph
-        places = np.empty((len(rows), 2), dtype=np.float32)
+        positions = np.empty((len(rows), 2), dtype=np.float32)
         landmarks = np.empty(len(rows), dtype=np.int32)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             while self._fitting() and not self._end.wait(WAIT_SECONDS):
                 pass
             if self._end.is_set():
                 return None
-            part = slice(start, start + ROWS_AT_ONCE)
-            features = features_of(graph, whole.take(rows[part]))
-            places[part] = row_map.places(features)
-            landmarks[part] = largest(features)
+            piece = slice(start, start + ROWS_AT_ONCE)
+            features = graph.features.of_rows(graph.source.prepared(whole.take(rows[piece])))
+            positions[piece] = row_map.places(features)
+            landmarks[piece] = _largest(features)
         whole.check_unchanged()
-        return places, landmarks
+        return positions, landmarks
 
 
-def features_of(graph: Graph, rows: Array) -> Array:
-    """Features of rows as they are stored."""
-    return graph.features.of_rows(graph.source.prepared(rows))
-
-
-def largest(features: Array) -> np.ndarray:
-    """Column of the largest feature of each row."""
+def _largest(features: Array) -> np.ndarray:
+    """Column of the largest feature of each row.  (b, r) → (b,)."""
     features = to_numpy(features)
     if not sparse.issparse(features):
         return np.asarray(features).argmax(axis=1)
@@ -185,13 +159,3 @@ def largest(features: Array) -> np.ndarray:
         return np.asarray(features.argmax(axis=1)).reshape(-1)
     best = features.data.reshape(-1, width).argmax(axis=1)
     return np.asarray(features.indices.reshape(-1, width)[np.arange(len(best)), best])
-
-
-def _coloured(shares: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    doubts = np.clip(np.rint(255.0 * doubt(shares)), 0, 255)
-    return np.column_stack([keys[shares.argmax(axis=1)], doubts.astype(np.uint8)])
-
-
-def _key(classes: list[str], name: str) -> int:
-    place = classes.index(name) if name in classes else UNKNOWN
-    return min(place, UNKNOWN)

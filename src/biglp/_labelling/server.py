@@ -14,12 +14,21 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 from biglp._core.errors import BigLPWarning, MissingExtraError, ParameterError
+
+try:
+    import uvicorn
+    from starlette.datastructures import MutableHeaders
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, RedirectResponse, Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ImportError as error:
+    raise MissingExtraError(
+        "biglp label needs Starlette and uvicorn, which are not installed; install them with: "
+        'pip install "biglp[label]"'
+    ) from error
+
+from biglp._labelling.app import Page
 from biglp._labelling.session import Session, Wanted
 
 # --------------------------------------------------------------------------------------------------
@@ -55,14 +64,8 @@ class Guard:
     """Lets requests through to an application, or refuses them.
 
     Starlette's TrustedHostMiddleware looks past the port, and at the first of several Host headers:
-    a page of another port of this machine would be let in.
-
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    hosts : sequence of str
-        What the Host header may say, with the port.
+    a page of another port of this machine would be let in. ``hosts`` are what the Host header may
+    say, with the port.
     """
 
     def __init__(self, app: ASGIApp, token: str, hosts: tuple[str, ...]) -> None:
@@ -95,7 +98,7 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return PlainTextResponse("This server answers to its own address only.", 403)
         origins = headers.getlist("origin")
-        is_foreign = not all(map(self._own, origins))
+        is_foreign = not all(map(self._is_own, origins))
         if is_foreign or "cross-site" in headers.getlist("sec-fetch-site"):
             return PlainTextResponse("This request came from another page.", 403)
         given = request.query_params.get("token")
@@ -114,17 +117,12 @@ class Guard:
                 return PlainTextResponse("This request is too large.", 413)
         return None
 
-    def _own(self, origin: str) -> bool:
+    def _is_own(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")
         return scheme in ("http", "https") and host.lower() in self.hosts
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
-
-
-def _is_private(path: Path) -> bool:
-    """Whether others are kept out; Windows has no such bits, and a folder of the user's does it."""
-    return not hasattr(os, "getuid") or not path.stat().st_mode & 0o077
 
 
 def kept_token(labels: Path) -> str:
@@ -135,7 +133,9 @@ def kept_token(labels: Path) -> str:
     path = labels.with_name(f".{labels.name}.token")
     try:
         token = path.read_text(encoding="ascii").strip()
-        if len(token) >= 32 and _is_private(path):
+        # Windows has no such bits, and a folder of the user's keeps others out.
+        private = not hasattr(os, "getuid") or not path.stat().st_mode & 0o077
+        if len(token) >= 32 and private:
             return token
         path.unlink()
     except (OSError, UnicodeDecodeError):
@@ -158,59 +158,43 @@ SWITCH_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens.
-
-    Attributes
-    ----------
-    host : str
-    port : int
-        0 is any that is free.
-    i_know : bool
-        Whether other machines may reach it.
-    """
+    """Where the server listens."""
 
     host: str = "127.0.0.1"
-    port: int = 0
-    i_know: bool = False
+    port: int = 0  # any that is free
+    i_know: bool = False  # whether other machines may reach it
 
     def check(self) -> None:
         """Refuse an address that other machines reach, unless that is meant."""
-        if self.i_know or self.is_loopback:
-            return
-        raise ParameterError(
-            f"host={self.host!r} can be reached from other machines, and what the page shows "
-            "crosses the network unencrypted. Use 127.0.0.1 with a tunnel (ssh -L) or a reverse "
-            "proxy, as docs/label.md shows, or add --i-know."
-        )
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
         try:
-            return ip_address(self.host.strip("[]")).is_loopback
+            loopback = self.host == "localhost" or ip_address(self.host.strip("[]")).is_loopback
         except ValueError:
-            return False
+            loopback = False
+        if not self.i_know and not loopback:
+            raise ParameterError(
+                f"host={self.host!r} can be reached from other machines, and what the page shows "
+                "crosses the network unencrypted. Use 127.0.0.1 with a tunnel (ssh -L) or a "
+                "reverse proxy, as docs/label.md shows, or add --i-know."
+            )
 
     def listen(self) -> socket.socket:
         """Open the port."""
         host = self.host.strip("[]")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
+        listening = socket.socket(family, socket.SOCK_STREAM)
         # On Windows SO_REUSEADDR would let any other program take the port over.
         alone = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-        found.setsockopt(socket.SOL_SOCKET, alone, 1)
+        listening.setsockopt(socket.SOL_SOCKET, alone, 1)
         try:
-            found.bind((host, self.port))
+            listening.bind((host, self.port))
         except OSError as error:
-            found.close()
+            listening.close()
             raise ParameterError(
                 f"port={self.port} of {self.host} cannot be used: {error.strerror}. Give another "
                 "--port, or none for any that is free."
             ) from error
-        found.listen(128)
-        return found
+        listening.listen(128)
+        return listening
 
 
 def serve(
@@ -218,84 +202,50 @@ def serve(
 ) -> int:
     """Serve the page until the process is asked to end; return how many labels there are then.
 
-    Parameters
-    ----------
-    wanted : Wanted
-    address : Address
-    began : callable
-        Told the URL when the page can be opened.
-    allowed : tuple of str
-        Further hosts that the page may be asked under, for a reverse proxy.
+    ``began`` is told the URL when the page can be opened; ``allowed`` are further hosts that the
+    page may be asked under, for a reverse proxy.
     """
-    uvicorn = _uvicorn()
     address.check()
     with address.listen() as listening:
         session = Session(wanted)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BigLPWarning)  # the page says what there is to say
-                _run(uvicorn, session, listening, began, (address.host, *allowed))
+            page, token = Page(session), kept_token(wanted.path)
+            port, host = listening.getsockname()[1], address.host
+            hosts = (*(f"{name}:{port}" for name in (*NAMES, host)), *allowed)
+
+            class Server(uvicorn.Server):
+                """Ends streams of events before it waits for requests to end."""
+
+                async def startup(self, sockets: Any = None) -> None:
+                    await super().startup(sockets)
+                    session.start()
+                    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+                    began(f"http://{shown}:{port}/?token={token}")
+
+                async def shutdown(self, sockets: Any = None) -> None:
+                    page.closing.set()
+                    session.changed()
+                    await super().shutdown(sockets)
+
+            config = uvicorn.Config(
+                Guard(page.app(), token, hosts),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                ws="none",
+                timeout_graceful_shutdown=3,
+            )
+            interval = sys.getswitchinterval()
+            sys.setswitchinterval(SWITCH_SECONDS)
+            try:
+                with warnings.catch_warnings():  # the page says what there is to say
+                    warnings.simplefilter("ignore", BigLPWarning)
+                    Server(config).run(sockets=[listening])
+            finally:
+                sys.setswitchinterval(interval)
         except KeyboardInterrupt:  # how a server is ended: every answer is on disk
             pass
         finally:
             session.close()
     return len(session.answers.own)
-
-
-def _run(
-    uvicorn: Any,
-    session: Session,
-    listening: socket.socket,
-    began: Callable[[str], None],
-    names: tuple[str, ...],
-) -> None:
-    # Both need starlette.
-    from biglp._labelling.app import Page
-
-    port = listening.getsockname()[1]
-    token = kept_token(session.wanted.path)
-    page = Page(session)
-    hosts = [f"{name}:{port}" for name in (*NAMES, names[0])] + list(names[1:])
-    guard = Guard(page.app(), token, tuple(hosts))
-
-    class Server(uvicorn.Server):
-        """Ends streams of events before it waits for requests to end."""
-
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            session.start()
-            shown = "127.0.0.1" if names[0] in ("0.0.0.0", "::") else names[0]
-            began(f"http://{shown}:{port}/?token={token}")
-
-        async def shutdown(self, sockets: Any = None) -> None:
-            page.closing.set()
-            session.changed()
-            await super().shutdown(sockets)
-
-    config = uvicorn.Config(
-        guard,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=3,
-    )
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    try:
-        Server(config).run(sockets=[listening])
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def _uvicorn() -> Any:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtraError(
-            "biglp label needs Starlette and uvicorn, which are not installed; install them with: "
-            'pip install "biglp[label]"'
-        ) from error
-    return uvicorn

@@ -40,32 +40,14 @@ WHY_SKIPPED = "You skipped this row; nothing else is left."
 
 
 class Loop:
-    """Builds the graph, then fits whenever labels have changed.
-
-    Parameters
-    ----------
-    learner : Learner
-    answers : Answers
-    changed : callable
-        Called when there is something new.
-
-    Attributes
-    ----------
-    fit : Fit or None
-        The last fit.
-    state : {"none", "fitting", "ready"}
-    history : list of dict
-        Estimated accuracy over the number of labels.
-    problem : str or None
-        What went wrong in the last fit.
-    """
+    """Builds the graph, then fits whenever labels have changed, and calls ``changed`` after it."""
 
     def __init__(self, learner: Learner, answers: Answers, changed: Callable[[], None]) -> None:
         self.learner, self._answers, self._changed = learner, answers, changed
-        self.fit: Fit | None = None
-        self.state = "none"
-        self.history: list[dict[str, float]] = []
-        self.problem: str | None = None
+        self.fit: Fit | None = None  # the last
+        self.state = "none"  # or "fitting", "ready"
+        self.history: list[dict[str, float]] = []  # estimated accuracy over the number of labels
+        self.problem: str | None = None  # what went wrong in the last fit
         self.graph: Graph | None = None
         self.after_graph: list[Callable[[], None]] = []
         self._first: np.ndarray | None = None
@@ -93,7 +75,7 @@ class Loop:
         """Take over the new name of a class at once; the model is the same."""
         fit = self.fit
         if fit is not None:
-            classes = [to if each == name else each for each in fit.classes]
+            classes = [to if label == name else label for label in fit.classes]
             self.fit = replace(fit, classes=classes)
         self.wake()
 
@@ -146,9 +128,13 @@ class Loop:
             return
         self.state = "fitting"
         self._changed()
-        self.fit = self.learner.fit(labels, version, self.fit)
-        self.graph, self.problem = self.fit.graph, None
-        self._note(self.fit)
+        self.fit = fit = self.learner.fit(labels, version, self.fit)
+        self.graph, self.problem = fit.graph, None
+        if fit.estimate is not None:  # of several fits with as many labels, the last
+            low, high = fit.estimate["interval"]
+            point = {"labels": fit.n_labels, "accuracy": fit.estimate["accuracy"]}
+            earlier = [item for item in self.history if item["labels"] < fit.n_labels]
+            self.history = [*earlier, {**point, "low": low, "high": high}]
         self.state = "ready" if self._answers.version == version else "fitting"
         self._changed()
         if self.state == "fitting":
@@ -162,15 +148,6 @@ class Loop:
             if not fit.stale:
                 self.fit = fit
                 self._changed()
-
-    def _note(self, fit: Fit) -> None:
-        """Keep the estimate over the number of labels; of several of a number, the last."""
-        if fit.estimate is None:
-            return
-        low, high = fit.estimate["interval"]
-        point = {"labels": fit.n_labels, "accuracy": fit.estimate["accuracy"]}
-        kept = [each for each in self.history if each["labels"] < fit.n_labels]
-        self.history = [*kept, {**point, "low": low, "high": high}]
 
     def _failed(self, error: Exception) -> None:
         known = isinstance(error, BigLPError)
@@ -190,16 +167,15 @@ class StoppedError(Exception):
 
 
 @dataclass
-class _Counted(Task):
+class _Sweep(Task):
     """A sweep whose rows are counted."""
 
-    progress: FinishProgress | None = None
+    show: Callable[[str, int, int], None] = lambda label, done, total: None
     done: int = 0
 
     def advance(self, rows: int) -> None:
         self.done += rows
-        assert self.progress is not None
-        self.progress.show(self.label, self.done, self.n_rows)
+        self.show(self.label, self.done, self.n_rows)
 
 
 class FinishProgress(Progress):
@@ -211,7 +187,7 @@ class FinishProgress(Progress):
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a sweep."""
         self.show(label, 0, n_rows)
-        return _Counted(label, n_rows, self)
+        return _Sweep(label, n_rows, self.show)
 
     def start_bytes(self, label: str, n_bytes: int) -> Task:
         """Begin a download."""
@@ -219,14 +195,7 @@ class FinishProgress(Progress):
 
 
 class Finishing:
-    """Runs a fit once it is asked for; again when it is asked for again.
-
-    Parameters
-    ----------
-    job : FitJob
-    changed : callable
-        Called when there is something new.
-    """
+    """Runs a fit once it is asked for, again when it is asked for again; then calls ``changed``."""
 
     def __init__(self, job: FitJob, changed: Callable[[], None]) -> None:
         self._job, self._changed = job, changed
@@ -237,15 +206,8 @@ class Finishing:
 
     def state(self) -> dict[str, Any]:
         """How far it is."""
-        empty: dict[str, Any] = {
-            "step": None,
-            "done": 0,
-            "total": 0,
-            "folder": None,
-            "files": [],
-            "message": None,
-        }
-        return {**empty, **self._state}
+        empty = dict.fromkeys(("step", "folder", "message"))
+        return {**empty, "done": 0, "total": 0, "files": [], **self._state}
 
     def start(self) -> None:
         """Begin, unless it has begun."""
@@ -302,15 +264,8 @@ MOST_ROWS_AT_ONCE = 100_000
 class Wanted:
     """What a session is about.
 
-    Attributes
-    ----------
-    job : FitJob
-        Rows, labels and method, as for the fit at the end; the last file of labels is the one that
-        answers are written to.
-    show : tuple of str
-    images : Path or None
-    shape : str or None
-    classes : tuple of str
+    ``job`` has rows, labels and method as for the fit at the end; the last file of labels is the
+    one that answers are written to.
     """
 
     job: FitJob
@@ -333,12 +288,8 @@ class Wanted:
 class Session:
     """What the page asks of the server.
 
-    Attributes
-    ----------
-    id : str
-        Another one after a restart.
-    version : int
-        Grows with every change that the page may want to show.
+    ``id`` is another one after a restart; ``version`` grows with every change that the page may
+    want to show.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -357,15 +308,15 @@ class Session:
         job.settings()  # parameters before files: they are the quicker to refuse
         classes = [class_name(name) for name in wanted.classes]
         self.memory = parse_memory(job.memory_given)
-        beside = replace(job, labels=job.labels[:-1]).label_input
-        reading = {**job.reading, **beside.not_features, "cache": wanted.cache}
-        self.source: Source = as_source(beside.files, **reading)
+        label_input = replace(job, labels=job.labels[:-1]).label_input
+        reading = {**job.reading, **label_input.not_features, "cache": wanted.cache}
+        self.source: Source = as_source(label_input.files, **reading)
         known = Known()
         if job.labels[:-1] or job.label_column is not None:
-            merged = beside.pairs(self.source.n_rows)[0]
-            known = Known(merged.rows, merged.values)
+            labels = label_input.pairs(self.source.n_rows)[0]
+            known = Known(labels.rows, labels.values)
         self.view: View = make_view(
-            self.source, beside, show=wanted.show, images=wanted.images, shape=wanted.shape
+            self.source, label_input, show=wanted.show, images=wanted.images, shape=wanted.shape
         )
         file = LabelsFile(wanted.path, job.id_column or "row", self.view.keys)
         own = self._rows_of(file.read(torn=journal.pending is not None))
@@ -393,18 +344,18 @@ class Session:
 
     def _rows_of(self, lines: list[tuple[str, str]]) -> dict[int, str]:
         """Labels of the file of answers, by row."""
-        path, n_rows = self.wanted.path, self.source.n_rows
+        path, n_rows, own = self.wanted.path, self.source.n_rows, dict[int, str]()
         if self.view.id_column is not None:
-            places = rows_of_ids(self.view, [key for key, _ in lines])
-            lost = next((key for key, _ in lines if key not in places), None)
-            if lost is not None:
-                raise LabelError(
-                    f"{path} has a label for {lost!r}, which is no entry of column "
-                    f"{self.view.id_column!r} of the rows; give another file (--labels), or the "
-                    "rows that these labels belong to."
-                )
-            return {row: label for key, label in lines for row in places[key]}
-        found = {}
+            rows_of = self.view.rows_of_ids([key for key, _ in lines])
+            for key, label in lines:
+                if key not in rows_of:
+                    raise LabelError(
+                        f"{path} has a label for {key!r}, which is no entry of column "
+                        f"{self.view.id_column!r} of the rows; give another file (--labels), or "
+                        "the rows that these labels belong to."
+                    )
+                own.update(dict.fromkeys(rows_of[key], label))
+            return own
         for key, label in lines:
             row = int(key) if key.isascii() and key.isdigit() else -1
             if not 0 <= row < n_rows:
@@ -412,8 +363,8 @@ class Session:
                     f"{path} has a label for row {key!r}, but the rows are 0 to {n_rows - 1:,}; "
                     "give another file (--labels), or the rows that these labels belong to."
                 )
-            found[row] = label
-        return found
+            own[row] = label
+        return own
 
     def start(self) -> None:
         """Begin to look at the rows."""
@@ -483,20 +434,3 @@ class Session:
                 f"{row!r} is no row; rows are numbered 0 to {self.source.n_rows - 1:,}."
             )
         return row
-
-
-def rows_of_ids(view: View, ids: Sequence[str]) -> dict[str, list[int]]:
-    """Rows of some IDs, found in one pass over the column."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = view.beside.ids
-    assert column is not None
-    found: dict[str, list[int]] = {}
-    wanted, start = pa.array(list(dict.fromkeys(ids)), pa.string()), 0
-    for piece in column.pieces() if ids else ():
-        texts = pc.cast(piece, pa.string())
-        for place in np.flatnonzero(pc.is_in(texts, value_set=wanted).to_numpy(False)):
-            found.setdefault(texts[int(place)].as_py(), []).append(start + int(place))
-        start += len(piece)
-    return found

@@ -14,13 +14,8 @@ from scipy import sparse
 from biglp._core.errors import ParameterError
 from biglp._labels.reading import LabelInput
 from biglp._report.charts import png
-from biglp._report.rows import LOOKED_AT
-from biglp._report.rows import Pictures as SquarePictures
+from biglp._report.rows import LOOKED_AT, Pictures
 from biglp._rows import Source
-
-# --------------------------------------------------------------------------------------------------
-# What people see of a row: a picture, text, or its values.
-
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif")
 """Pictures that a browser shows and that hold no script, as SVG may."""
@@ -30,11 +25,7 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"
 class ImageShape:
     """Size of pictures whose pixels are the features.
 
-    Attributes
-    ----------
-    height, width, channels : int
-    planar : bool
-        Whether colours come one after the other, and not pixel by pixel.
+    ``planar``: colours come one after the other, and not pixel by pixel.
     """
 
     height: int
@@ -69,18 +60,18 @@ class ImageShape:
         """The shape of square pictures, where the rows look like such; None where they do not."""
         some = source.read(0, min(source.n_rows, LOOKED_AT))
         rows = some.toarray() if sparse.issparse(some) else np.asarray(some)
-        found = SquarePictures.of(rows)
-        if found is None:
+        square = Pictures.from_rows(rows)
+        if square is None:
             return None
-        planar = found.planar and found.channels > 1
-        return cls(found.side, found.side, found.channels, planar)
+        planar = square.planar and square.channels > 1
+        return cls(square.side, square.side, square.channels, planar)
 
     def facts(self) -> dict[str, int]:
         """The size, for the page."""
         return {"height": self.height, "width": self.width, "channels": self.channels}
 
 
-def pixels(row: Any, shape: ImageShape) -> bytes:
+def pixel_image(row: Any, shape: ImageShape) -> bytes:
     """A PNG file of a row of pixels.
 
     Values up to 1 are shares of full brightness, others are bytes; of values that can be neither
@@ -100,22 +91,14 @@ def pixels(row: Any, shape: ImageShape) -> bytes:
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """Files of pictures below one folder.
+class PictureFiles:
+    """Files of pictures below one folder, whose paths are in a column."""
 
-    Attributes
-    ----------
-    folder : Path
-        Resolved: what is not below it is not shown, wherever a link leads.
-    column : str
-        Column of their paths.
-    """
-
-    folder: Path
+    folder: Path  # resolved: what is not below it is not shown, wherever a link leads
     column: str
 
     @classmethod
-    def find(cls, folder: Path, some: dict[str, Sequence[Any]]) -> Pictures:
+    def find(cls, folder: Path, some: dict[str, Sequence[Any]]) -> PictureFiles:
         """Find the column that holds paths below a folder, by its first values."""
         if not folder.is_dir():
             raise ParameterError(
@@ -164,9 +147,6 @@ def readable(value: Any) -> str:
     return str(value)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 FIRST_ROWS = 100
 """First rows of a table, by which columns are recognised."""
 TEXT_LETTERS, TEXT_WORDS = 40, 5
@@ -180,65 +160,71 @@ SHORT = 200
 
 @dataclass
 class View:
-    """What is shown of rows.
+    """What is shown of rows: of a ``kind``, "image", "text" or "table".
 
-    Attributes
-    ----------
-    source : Source
-    beside : LabelInput
-        Says where columns and IDs are.
-    kind : {"image", "text", "table"}
-    shape : ImageShape or None
-    pictures : Pictures or None
-    texts, show, columns : tuples of str
-        Columns that are read, that are shown beside, and whose values are shown.
-    row_bytes : float
-        What the columns of a row take in memory.
+    ``label_input`` says where columns and IDs are; ``texts`` are read, ``show`` is shown beside, of
+    ``columns`` the values are shown, and ``row_bytes`` is what these take in memory.
     """
 
     source: Source
-    beside: LabelInput
+    label_input: LabelInput
     kind: str
     shape: ImageShape | None = None
-    pictures: Pictures | None = None
+    pictures: PictureFiles | None = None
     texts: tuple[str, ...] = ()
     show: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     row_bytes: float = 0.0
-    _held: Any = field(default=None, repr=False)
-    _places: dict[int, int] = field(default_factory=dict, repr=False)
+    _stored: Any = field(default=None, repr=False)
+    _positions: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
     def id_column(self) -> str | None:
         """Column of the rows' IDs."""
-        return self.beside.id_column
+        return self.label_input.id_column
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """All columns that are looked at."""
-        found = [self.id_column, *self.texts, *self.show, *self.columns]
-        found.append(None if self.pictures is None else self.pictures.column)
-        return tuple(dict.fromkeys(name for name in found if name is not None))
+        names = [self.id_column, *self.texts, *self.show, *self.columns]
+        names.append(None if self.pictures is None else self.pictures.column)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def hold(self, rows: np.ndarray) -> None:
         """Keep the columns of some rows in memory."""
         if self.wanted:
-            self._held = self.beside.beside.table(self.wanted, rows)
-            self._places = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+            self._stored = self.label_input.side_table.table(self.wanted, rows)
+            self._positions = dict(zip(rows.tolist(), range(len(rows)), strict=True))
 
     def entries(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Columns of rows, by name."""
         if not self.wanted:
             return [{} for _ in rows]
-        if all(row in self._places for row in rows):
-            return self._held.take([self._places[row] for row in rows]).to_pylist()
-        return self.beside.beside.table(self.wanted, np.asarray(rows)).to_pylist()
+        if all(row in self._positions for row in rows):
+            return self._stored.take([self._positions[row] for row in rows]).to_pylist()
+        return self.label_input.side_table.table(self.wanted, np.asarray(rows)).to_pylist()
 
     def keys(self, rows: Sequence[int]) -> list[str]:
         """What a file of labels calls rows: their IDs, or their numbers."""
         if self.id_column is None or not rows:
             return [str(row) for row in rows]
         return [str(entry[self.id_column]) for entry in self.entries(rows)]
+
+    def rows_of_ids(self, ids: Sequence[str]) -> dict[str, list[int]]:
+        """Rows of some IDs, in one pass over the column."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = self.label_input.ids
+        assert column is not None
+        rows: dict[str, list[int]] = {}
+        wanted, start = pa.array(list(dict.fromkeys(ids)), pa.string()), 0
+        for piece in column.pieces() if ids else ():
+            texts = pc.cast(piece, pa.string())
+            for index in np.flatnonzero(pc.is_in(texts, value_set=wanted).to_numpy(False)):
+                rows.setdefault(texts[int(index)].as_py(), []).append(start + int(index))
+            start += len(piece)
+        return rows
 
     def content(self, row: int, entry: dict[str, Any], most: int | None = None) -> dict[str, Any]:
         """What is shown large."""
@@ -258,7 +244,7 @@ class View:
             return None if path is None else (path, image_type(path))
         if self.shape is None:
             return None
-        return pixels(self.source.read(row, row + 1), self.shape), "image/png"
+        return pixel_image(self.source.read(row, row + 1), self.shape), "image/png"
 
     def values(self, row: int, entry: dict[str, Any]) -> list[tuple[str, Any]]:
         """Names and values of a row; those of a table, or its first features."""
@@ -275,7 +261,7 @@ class View:
         """Names of the first features."""
         n = min(self.source.n_features, MOST_VALUES)
         names = self.source.feature_names
-        return list(names[:n]) if names else [f"feature {place}" for place in range(n)]
+        return list(names[:n]) if names else [f"feature {number}" for number in range(n)]
 
     def numbers(self, pool: Source) -> tuple[list[str], np.ndarray]:
         """Columns of numbers of the pool's rows, for the means of classes.  (p, q), NaN allowed."""
@@ -285,32 +271,28 @@ class View:
             parts = pool.read(0, pool.n_rows)[:, : len(self.feature_names)]
             dense = parts.toarray() if sparse.issparse(parts) else np.asarray(parts)
             return self.feature_names, dense.astype(np.float32)
-        names, found = [], []
-        for name in self.columns:
-            numbers = _as_numbers(self._held.column(name))
-            if numbers is not None:
-                names.append(name)
-                found.append(numbers)
-        empty = np.empty((self._held.num_rows, 0), np.float32)
-        return names, np.column_stack(found) if found else empty
+        columns = {name: _as_numbers(self._stored.column(name)) for name in self.columns}
+        numeric = {name: column for name, column in columns.items() if column is not None}
+        empty = np.empty((self._stored.num_rows, 0), np.float32)
+        return list(numeric), np.column_stack([*numeric.values()]) if numeric else empty
 
 
 def make_view(
     source: Source,
-    beside: LabelInput,
+    label_input: LabelInput,
     *,
     show: Sequence[str] = (),
     images: Path | None = None,
     shape: str | None = None,
 ) -> View:
-    """Find out what rows look like.
+    """Find out what rows look like."""
 
-    Raises
-    ------
-    ParameterError
-        When an option names what is not there.
-    """
-    if beside.table_files is None:
+    def image_shape() -> ImageShape | None:
+        return (
+            ImageShape.parse(shape, source.n_features) if shape else ImageShape.recognised(source)
+        )
+
+    if label_input.table_files is None:
         if show or images is not None:
             option = "show" if show else "images"
             given = show[0] if show else str(images)
@@ -318,44 +300,37 @@ def make_view(
                 f"{option}={given!r} means nothing for rows without named columns; "
                 "leave it out, or give a table beside the rows (--metadata FILE)."
             )
-        found = (
-            ImageShape.parse(shape, source.n_features) if shape else ImageShape.recognised(source)
-        )
-        return View(source, beside, "table" if found is None else "image", found)
-    table = beside.beside
+        pixels = image_shape()
+        return View(source, label_input, "table" if pixels is None else "image", pixels)
+    table = label_input.side_table
     table.check("show", *show)
-    not_shown = {beside.id_column, beside.label_column, beside.weight_column}
+    not_shown = {label_input.id_column, label_input.label_column, label_input.weight_column}
     names = [name for name in table.names if name not in not_shown]
     some = table.table(names, np.arange(min(source.n_rows, FIRST_ROWS)))
-    texts = tuple(beside.reading.get("text") or _text_columns(some))
+    texts = tuple(label_input.reading.get("text") or _text_columns(some))
     columns = tuple(name for name in names if name not in texts)[:MOST_VALUES]
-    view = View(source, beside, "text", texts=texts, show=tuple(show), columns=columns)
+    view = View(source, label_input, "text", texts=texts, show=tuple(show), columns=columns)
     view.row_bytes = ENTRY_BYTES + some.nbytes / max(some.num_rows, 1)
     if images is not None:
-        found_in = Pictures.find(images, some.to_pydict())
-        columns = tuple(name for name in columns if name != found_in.column)
-        return replace(view, kind="image", pictures=found_in, columns=columns)
-    if shape is not None or beside.metadata is not None:
-        found = (
-            ImageShape.parse(shape, source.n_features) if shape else ImageShape.recognised(source)
-        )
-        if found is not None:
-            return replace(view, kind="image", shape=found, columns=())
+        files = PictureFiles.find(images, some.to_pydict())
+        columns = tuple(name for name in columns if name != files.column)
+        return replace(view, kind="image", pictures=files, columns=columns)
+    if shape is not None or label_input.metadata is not None:
+        pixels = image_shape()
+        if pixels is not None:
+            return replace(view, kind="image", shape=pixels, columns=())
     return view if texts else replace(view, kind="table")
 
 
 def _text_columns(some: Any) -> list[str]:
     """Columns of sentences."""
-    found = []
+    columns = []
     for name in some.column_names:
         values = [value for value in some.column(name).to_pylist() if isinstance(value, str)]
-        if not values:
-            continue
-        letters = sum(map(len, values)) / len(values)
-        words = sum(len(value.split()) for value in values) / len(values)
-        if letters >= TEXT_LETTERS and words >= TEXT_WORDS:
-            found.append(name)
-    return found
+        letters, words = sum(map(len, values)), sum(len(value.split()) for value in values)
+        if values and letters >= TEXT_LETTERS * len(values) and words >= TEXT_WORDS * len(values):
+            columns.append(name)
+    return columns
 
 
 def _as_numbers(column: Any) -> np.ndarray | None:

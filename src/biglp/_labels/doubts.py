@@ -37,24 +37,78 @@ PROBABLY = 0.5
 """Probability above which a label is called probably wrong."""
 
 
+def find_doubts(labels: Labels, probabilities: np.ndarray) -> LabelDoubts:
+    """Judge labels by the class probabilities of their rows without them, (l, c), NaN if unknown.
+
+    Of rows with NaN nothing is thought.
+    """
+    from scipy.optimize import minimize  # slow to load, and scoring new rows does without
+
+    known = np.flatnonzero(np.isfinite(probabilities).all(axis=1))
+    labels, probabilities = labels.take(known), np.asarray(probabilities[known], dtype=np.float64)
+    index, codes = np.arange(len(known)), labels.codes
+    logs = np.log(np.maximum(probabilities, LEAST_CHANCE))
+    logs -= logs.max(axis=1, keepdims=True)
+    others = max(probabilities.shape[1] - 1, 1)
+    highest = others / (others + 1.0)  # a label of weight near 0 is a class drawn by lot
+    weights = np.ones(len(logs)) if labels.weights is None else labels.weights
+    prior = np.array([WRONG_BEFORE, LOOKED_AT_BEFORE - WRONG_BEFORE])
+
+    def of_given(values: np.ndarray) -> np.ndarray:
+        """Σ_j y_ij·v_ij.  (l,)."""
+        if labels.distribution is None:
+            return np.asarray(values[index, codes])
+        return np.einsum("lc,lc->l", labels.distribution, values)
+
+    def chances(rate: float, log_sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Agreement q, its slope by log β, and ε_i.  (l,) each."""
+        sharpness = np.exp(log_sharpness)
+        sharp = sharpness * logs
+        np.exp(sharp, out=sharp)
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        agreement = of_given(sharp)
+        sharp *= logs
+        slope = sharpness * (of_given(sharp) - agreement * sharp.sum(axis=1))
+        return agreement, slope, np.minimum(rate**weights, highest)
+
+    def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
+        rate, log_sharpness = unknown
+        agreement, slope, rates = chances(rate, log_sharpness)
+        label = (1.0 - rates) * agreement + rates * (1.0 - agreement) / others
+        value = SHARPNESS_PULL * log_sharpness**2 - np.log(label).sum()
+        value -= prior @ np.log([rate, 1.0 - rate])
+        grown = np.where(rates < highest, weights * rates / rate, 0.0)
+        by_rate = -(grown * ((1.0 - agreement) / others - agreement) / label).sum()
+        by_rate -= prior @ [1.0 / rate, -1.0 / (1.0 - rate)]
+        by_sharpness = 2.0 * SHARPNESS_PULL * log_sharpness
+        by_sharpness -= (slope * (1.0 - rates - rates / others) / label).sum()
+        return float(value), np.array([by_rate, by_sharpness])
+
+    first = np.array([WRONG_BEFORE / LOOKED_AT_BEFORE, 0.0])
+    best = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[RATES, SHARPNESS]).x
+    agreement, _, rates = chances(*best)
+    wrong = rates * (1.0 - agreement) / others
+    probability = probabilities[index, codes]
+    probabilities[index, codes] = -1.0
+    suggested = probabilities.argmax(axis=1)
+    return LabelDoubts(
+        rows=labels.rows,
+        codes=codes,
+        suggested=suggested,
+        probability=probability,
+        suggested_probability=probabilities[index, suggested],
+        wrong=wrong / ((1.0 - rates) * agreement + wrong),
+        error_rate=float(best[0]),
+    )
+
+
 @dataclass(frozen=True)
 class LabelDoubts:
-    """What is thought of the labels that could be looked at.
+    """What is thought of the l labels that could be looked at; rows increase.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (l,)
-        Row numbers, increasing.
-    codes : ndarray of shape (l,)
-        Class given; the likeliest of a distribution.
-    suggested : ndarray of shape (l,)
-        Likeliest other class.
-    probability, suggested_probability : ndarrays of shape (l,)
-        Probabilities of the two without the row's own label.
-    wrong : ndarray of shape (l,)
-        Probability that the label is wrong.
-    error_rate : float
-        Share ε of all labels that seems to be wrong.
+    ``codes`` are the classes given (of a distribution the likeliest), ``suggested`` the likeliest
+    others, with the probabilities of both without the row's own label; ``wrong`` is the probability
+    that the label is wrong, and ``error_rate`` is ε.
     """
 
     rows: np.ndarray
@@ -138,79 +192,3 @@ class DoubtfulLabels:
             "suggested_probability": self.suggested_probability,
             "wrong": self.wrong,
         }
-
-
-def find_doubts(labels: Labels, shares: np.ndarray) -> LabelDoubts:
-    """Judge labels by what is said of their rows without them.
-
-    Parameters
-    ----------
-    labels : Labels
-    shares : ndarray of shape (l, c)
-        Class probabilities of the labelled rows without their own labels; NaN where nothing is
-        said, and nothing is thought then.
-    """
-    known = np.flatnonzero(np.isfinite(shares).all(axis=1))
-    labels, shares = labels.take(known), np.asarray(shares[known], dtype=np.float64)
-    places, codes = np.arange(len(known)), labels.codes
-    probability = shares[places, codes]
-    rate, wrong = _noise(shares, labels)
-    shares[places, codes] = -1.0
-    suggested = shares.argmax(axis=1)
-    return LabelDoubts(
-        rows=labels.rows,
-        codes=codes,
-        suggested=suggested,
-        probability=probability,
-        suggested_probability=shares[places, suggested],
-        wrong=wrong,
-        error_rate=rate,
-    )
-
-
-def _noise(shares: np.ndarray, labels: Labels) -> tuple[float, np.ndarray]:
-    """The share ε of wrong labels, and the probability of each label that it is wrong."""
-    from scipy.optimize import minimize  # slow to load, and scoring new rows does without
-
-    logs = np.log(np.maximum(shares, LEAST_CHANCE))
-    logs -= logs.max(axis=1, keepdims=True)
-    others = max(shares.shape[1] - 1, 1)
-    highest = others / (others + 1.0)  # a label of weight near 0 is a class drawn by lot
-    weights = np.ones(len(logs)) if labels.weights is None else labels.weights
-    prior = np.array([WRONG_BEFORE, LOOKED_AT_BEFORE - WRONG_BEFORE])
-
-    def of_given(values: np.ndarray) -> np.ndarray:
-        """Σ_j y_ij·v_ij."""
-        if labels.distribution is None:
-            return np.asarray(values[np.arange(len(values)), labels.codes])
-        return np.einsum("lc,lc->l", labels.distribution, values)
-
-    def chances(rate: float, log_sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Agreement q, its slope by log β, and ε_i."""
-        sharpness = np.exp(log_sharpness)
-        sharp = sharpness * logs
-        np.exp(sharp, out=sharp)
-        sharp /= sharp.sum(axis=1, keepdims=True)
-        agreement = of_given(sharp)
-        sharp *= logs
-        slope = sharpness * (of_given(sharp) - agreement * sharp.sum(axis=1))
-        return agreement, slope, np.minimum(rate**weights, highest)
-
-    def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
-        rate, log_sharpness = unknown
-        agreement, slope, rates = chances(rate, log_sharpness)
-        label = (1.0 - rates) * agreement + rates * (1.0 - agreement) / others
-        value = SHARPNESS_PULL * log_sharpness**2 - np.log(label).sum()
-        value -= prior @ np.log([rate, 1.0 - rate])
-        grown = np.where(rates < highest, weights * rates / rate, 0.0)
-        by_rate = -(grown * ((1.0 - agreement) / others - agreement) / label).sum()
-        by_rate -= prior @ [1.0 / rate, -1.0 / (1.0 - rate)]
-        by_sharpness = 2.0 * SHARPNESS_PULL * log_sharpness
-        by_sharpness -= (slope * (1.0 - rates - rates / others) / label).sum()
-        return float(value), np.array([by_rate, by_sharpness])
-
-    first = np.array([WRONG_BEFORE / LOOKED_AT_BEFORE, 0.0])
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[RATES, SHARPNESS])
-    agreement, _, rates = chances(*found.x)
-    wrong = rates * (1.0 - agreement) / others
-    return float(found.x[0]), wrong / ((1.0 - rates) * agreement + wrong)

@@ -29,15 +29,9 @@ SHOWN = 5
 
 
 class Joined(NamedTuple):
-    """Labels by row, as :meth:`LabelCodes.labelled` gives them, and what did not go well.
+    """Rows, increasing, codes of their labels, (l,) each, and weights or None.
 
-    Attributes
-    ----------
-    rows, codes : ndarrays of shape (l,)
-        Rows, increasing, and the codes of their labels.
-    weights : ndarray or None
-    unknown, repeated : list
-        IDs of labels that no row has, and IDs that several rows have.
+    ``unknown`` are IDs of labels that no row has, ``repeated`` IDs that several rows have.
     """
 
     rows: np.ndarray
@@ -48,89 +42,62 @@ class Joined(NamedTuple):
 
 
 def join_ids(codes: LabelCodes, row_ids: RowColumn, memory: int | None = None) -> Joined:
-    """Find the rows of labels by their IDs.
-
-    Every row that has an ID gets its labels.
-
-    Parameters
-    ----------
-    codes : LabelCodes
-        The labels, with their IDs.
-    row_ids : RowColumn
-        The IDs of the rows.
-    memory : int, optional
-        Budget of the process: of less, fewer IDs are looked up at once.
-
-    Raises
-    ------
-    LabelError
-        When no row has any of the IDs.
-    """
+    """Find the rows of labels by their IDs; every row that has an ID gets its labels."""
     as_numbers = _are_numbers(row_ids)
     given = pa.chunked_array([_comparable(part, as_numbers) for part in codes.ids])
     shown = pa.chunked_array([part.cast(pa.string()) for part in codes.ids])
     encoded = given.dictionary_encode().combine_chunks()
-    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    of_label = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     distinct = encoded.dictionary
-    rows, found = _look_up(_chunks(row_ids, as_numbers, looked_up_bytes(memory)), distinct)
+    # Rows that have one of the IDs, and which.
+    found_rows, found_ids, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
+    share = LOOKED_UP_BYTES if memory is None else max(memory // LOOKED_UP_SHARE, LEAST_LOOKED_UP)
+    for chunk in _chunks(row_ids, as_numbers, min(LOOKED_UP_BYTES, share)):
+        looked_up = pc.index_in(chunk, value_set=distinct, skip_nulls=True)
+        indices = np.concatenate([part.fill_null(-1).to_numpy() for part in looked_up.chunks])
+        known = np.flatnonzero(indices >= 0)
+        found_rows.append(start + known)
+        found_ids.append(indices[known])
+        start += len(indices)
+    rows, of_row = np.concatenate(found_rows), np.concatenate(found_ids)
     pa.default_memory_pool().release_unused()  # the fit wants it
-    times = np.bincount(found, minlength=len(distinct))
-    without = (places < 0) | (times[places] == 0)
-    unknown = _first(shown, np.flatnonzero(without))
-    if not len(rows) and len(places):
+    times = np.bincount(of_row, minlength=len(distinct))
+    lost = np.flatnonzero((of_label < 0) | (times[of_label] == 0))
+    unknown = pc.unique(shown.take(pa.array(lost))).to_pylist()
+    if not len(rows) and len(of_label):
+        row_examples = next(iter(row_ids.pieces()))[:SHOWN].to_pylist()
         raise LabelError(
             f"none of the {len(distinct):,} IDs in {codes.name} ({some(unknown, SHOWN)}) is in "
             f"column {row_ids.name!r} of {row_ids.table.name} ("
-            f"{some(_some_ids(row_ids), SHOWN)}); name the column that holds these IDs with "
+            f"{some(row_examples, SHOWN)}); name the column that holds these IDs with "
             "id_column= (--id-column)."
         )
     # The labels of each ID lie together, so that a row takes a slice of them.
-    order = np.argsort(places, kind="stable")
-    starts = np.searchsorted(places[order], np.arange(len(distinct) + 1))
-    sizes = np.diff(starts)[found]
-    label = np.repeat(starts[found] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    order = np.argsort(of_label, kind="stable")
+    starts = np.searchsorted(of_label[order], np.arange(len(distinct) + 1))
+    sizes = np.diff(starts)[of_row]
+    label = np.repeat(starts[of_row] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
     chosen, weights = order[label], codes.weights
-    repeated = distinct.take(pa.array(np.flatnonzero(times > 1))).to_pylist()
     return Joined(
         np.repeat(rows, sizes),
         codes.codes[chosen],
         None if weights is None else weights[chosen],
         unknown,
-        repeated,
+        repeated=distinct.take(pa.array(np.flatnonzero(times > 1))).to_pylist(),
     )
-
-
-def looked_up_bytes(memory: int | None) -> int:
-    """How many bytes of IDs are looked up at once within a budget."""
-    if memory is None:
-        return LOOKED_UP_BYTES
-    return min(LOOKED_UP_BYTES, max(memory // LOOKED_UP_SHARE, LEAST_LOOKED_UP))
-
-
-def _look_up(chunks: Iterator[Any], distinct: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Rows, increasing, that have one of some IDs, and the place of it."""
-    rows, places, start = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
-    for ids in chunks:
-        found = pc.index_in(ids, value_set=distinct, skip_nulls=True)
-        at = np.concatenate([chunk.fill_null(-1).to_numpy() for chunk in found.chunks])
-        known = np.flatnonzero(at >= 0)
-        rows.append(start + known)
-        places.append(at[known])
-        start += len(at)
-    return np.concatenate(rows), np.concatenate(places)
 
 
 def _chunks(row_ids: RowColumn, as_numbers: bool, most: int) -> Iterator[Any]:
     """The rows' IDs, about so many bytes at a time."""
-    kept, size = [], 0
+    pieces, size = [], 0
     for piece in row_ids.pieces():
-        kept.append(_comparable(piece, as_numbers))
-        size += kept[-1].nbytes
+        pieces.append(_comparable(piece, as_numbers))
+        size += pieces[-1].nbytes
         if size >= most:
-            yield pa.chunked_array(kept)
-            kept, size = [], 0
-    if kept:
-        yield pa.chunked_array(kept)
+            yield pa.chunked_array(pieces)
+            pieces, size = [], 0
+    if pieces:
+        yield pa.chunked_array(pieces)
 
 
 def _are_numbers(row_ids: RowColumn) -> bool:
@@ -163,12 +130,3 @@ def _comparable(ids: Any, as_numbers: bool) -> Any:
         plain = pc.replace_substring_regex(ids, r"\.0*$", "")
         ids = pc.if_else(pc.match_substring_regex(plain, r"^[+-]?\d{1,18}$"), plain, None)
     return ids.cast(pa.int64(), safe=False)
-
-
-def _first(shown: Any, places: np.ndarray) -> list[Any]:
-    """IDs at some places, each once, in the order they came."""
-    return list(pc.unique(shown.take(pa.array(places))).to_pylist())
-
-
-def _some_ids(row_ids: RowColumn) -> list[Any]:
-    return list(next(iter(row_ids.pieces()))[:SHOWN].to_pylist())

@@ -28,17 +28,7 @@ from biglp._labels.values import (
 
 
 class OwnLabels(NamedTuple):
-    """The labels of a block's rows.
-
-    Attributes
-    ----------
-    rows : ndarray of shape (l,)
-        Labelled rows, counted from the block's first.
-    shares : ndarray of shape (l, c)
-        Their label distributions; each row adds up to 1.
-    weights : ndarray of shape (l,)
-        How much each label counts.
-    """
+    """Labelled rows of a block, counted from its first, (l,), with distributions, (l, c)."""
 
     rows: np.ndarray
     shares: np.ndarray
@@ -47,30 +37,18 @@ class OwnLabels(NamedTuple):
 
 @dataclass(frozen=True)
 class Labels:
-    """The labelled rows of a data set.
+    """The l labelled rows of a data set, and its c classes.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (c,)
-        The distinct labels, sorted.
-    rows : ndarray of shape (l,)
-        Indices of the labelled rows, increasing.
-    codes : ndarray of shape (l,)
-        Position in ``classes`` of each labelled row's label; the likeliest of a distribution.
-    n_rows : int
-        Number of rows, labelled or not.
-    weights : ndarray of shape (l,), optional
-        Confidence of each label, above 0; 1 by default. A label of weight 2 is a label twice.
-    distribution : ndarray of shape (l, c), optional
-        Label distributions, adding up to 1; by default all is on ``codes``.
+    A label of weight 2 is a label twice; without ``weights`` all weigh 1. ``codes`` are positions
+    in ``classes``, of a label distribution the likeliest; without ``distribution`` all is on them.
     """
 
-    classes: np.ndarray
-    rows: np.ndarray
-    codes: np.ndarray
-    n_rows: int
-    weights: np.ndarray | None = None
-    distribution: np.ndarray | None = None
+    classes: np.ndarray  # (c,), sorted
+    rows: np.ndarray  # (l,), increasing
+    codes: np.ndarray  # (l,)
+    n_rows: int  # labelled or not
+    weights: np.ndarray | None = None  # (l,), above 0
+    distribution: np.ndarray | None = None  # (l, c), adding up to 1
 
     @property
     def n_classes(self) -> int:
@@ -103,7 +81,7 @@ class Labels:
         return self.targets_within(0, self.n_rows)[1]
 
     def own(self, start: int, stop: int) -> OwnLabels:
-        """Return all that is known about the labelled rows between two rows."""
+        """All that is known about the labelled rows between two rows."""
         first, last = np.searchsorted(self.rows, [start, stop])
         shares, weights = self.distribution, self.weights
         return OwnLabels(
@@ -122,7 +100,7 @@ class Labels:
         return np.eye(self.n_classes)[codes]
 
     def take(self, chosen: np.ndarray) -> Labels:
-        """Some of the labelled rows, by their place among them, increasing."""
+        """Some of the labelled rows, by their index among them, increasing."""
         return replace(
             self,
             rows=self.rows[chosen],
@@ -135,27 +113,27 @@ class Labels:
 def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any = None) -> Labels:
     """Find the classes and the labelled rows in ``y``.
 
-    Parameters
-    ----------
-    y : array of shape (n_rows,) or (n_rows, c)
-        Labels, or label distributions (also as a sparse matrix).
-    n_rows : int
-        Rows that there must be labels for.
-    sample_weight : array of shape (n_rows,), optional
-        Weights; those of unlabelled rows are not looked at.
-    classes : array of shape (c,), optional
-        What the columns of label distributions stand for; 0 to c − 1 by default.
-
-    Raises
-    ------
-    LabelError
-        When ``y`` has another length than X, holds no label, or labels of one class only.
+    ``y`` holds labels, (n_rows,), or label distributions, (n_rows, c), also as a sparse matrix;
+    their columns stand for ``classes``, 0 to c - 1 by default. Weights of unlabelled rows are not
+    looked at.
     """
     if n_columns(y) > 1:
-        labels = _from_distributions(y, n_rows, classes)
+        names = class_names(classes, n_columns(y))
+        rows, shares = read_distributions(y, n_rows)
+        if not len(rows):
+            raise _no_labels(n_rows)
+        labels = Labels(names, rows, shares.argmax(axis=1), n_rows)
+        if not ((shares == 0) | (shares == 1)).all():  # else hard labels, written as a table
+            labels = replace(labels, distribution=shares)
         if sample_weight is not None:
             labels = weighted(labels, given_weights(sample_weight, labels.rows, n_rows))
-        _refuse_empty_classes(labels)
+        empty = labels.classes[labels.counts == 0].tolist()
+        if empty:
+            raise LabelError(
+                f"y gives class {empty[0]!r} no share in any of the {len(labels.rows):,} labelled "
+                f"rows ({len(empty)} of {labels.n_classes} classes have none), so nothing is known "
+                "about it; label a row of it, or leave its column out of y."
+            )
         return labels
     if classes is not None:
         raise ParameterError(
@@ -163,8 +141,17 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
             "a row, which names its class; leave classes out."
         )
     tensor = device_tensor(y)
-    if tensor is not None:
-        rows, values = _known_on_device(tensor, n_rows)
+    if tensor is not None:  # on a GPU: only the labels that are known leave it
+        if tuple(tensor.shape) != (n_rows,):
+            raise LabelError(
+                f"y has shape {tuple(tensor.shape)} but X has {n_rows:,} rows; give one label a "
+                "row, with -1 or NaN where the label is unknown."
+            )
+        # NaN is not equal to itself.
+        on_device = ((tensor != -1) & (tensor == tensor)).nonzero()[:, 0]
+        values, rows = to_numpy(tensor[on_device]), to_numpy(on_device)
+        whole = values.astype(np.int64) if values.dtype.kind == "f" else values
+        values = whole if (whole == values).all() else values
         weights = None if sample_weight is None else given_weights(sample_weight, rows, n_rows)
         return labels_from_pairs(rows, values, n_rows, weights)
     values = as_column(y)
@@ -178,7 +165,7 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
     if sample_weight is not None:
         weights = given_weights(sample_weight, rows, n_rows)
         rows, weights = rows[weights > 0], weights[weights > 0]
-    labels = weighted(_labels(rows, values[rows], n_rows), weights)
+    labels = weighted(_coded(rows, values[rows], n_rows), weights)
     if labels.n_classes < 2:
         hint = " A label of -1 counts as unlabelled: call that class something else." * bool(
             np.isin(values[unlabelled(values)].astype(str), ["-1", "-1.0"]).any()
@@ -190,96 +177,41 @@ def encode_labels(y: Any, n_rows: int, sample_weight: Any = None, classes: Any =
 def labels_from_pairs(
     rows: np.ndarray, values: np.ndarray, n_rows: int, weights: np.ndarray | None = None
 ) -> Labels:
-    """Find the classes of rows whose labels are known.
+    """Find the classes of rows, (l,), increasing, whose labels, (l,), are known.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (l,)
-        Labelled rows, increasing.
-    values : ndarray of shape (l,)
-        Their labels, none of which means "no label".
-    n_rows : int
-        Number of rows, labelled or not.
-    weights : ndarray of shape (l,), optional
-        Their weights. With weights a row may occur several times: equal labels add their weights
-        up, and different ones make a label distribution.
-
-    Raises
-    ------
-    LabelError
-        When there is no label, or labels of one class only.
+    With weights, (l,), a row may occur several times: equal labels add their weights up, and
+    different ones make a label distribution.
     """
     if weights is not None:
         check_weights(weights, rows)
         rows, values, weights = rows[weights > 0], values[weights > 0], weights[weights > 0]
-    labels = _labels(rows, values, n_rows)
+    labels = _coded(rows, values, n_rows)
     if labels.n_classes < 2:
         raise _one_class(labels)
-    if weights is None:
-        return labels
-    return weighted(labels, weights) if (np.diff(rows) > 0).all() else _gathered(labels, weights)
-
-
-def _known_on_device(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labelled rows and their labels, of labels on a GPU: only these leave it."""
-    if tuple(y.shape) != (n_rows,):
-        raise LabelError(
-            f"y has shape {tuple(y.shape)} but X has {n_rows:,} rows; give one label a row, with "
-            "-1 or NaN where the label is unknown."
-        )
-    known = (y != -1) & (y == y)  # NaN is not equal to itself
-    rows = known.nonzero()[:, 0]
-    values = to_numpy(y[rows])
-    whole = values.astype(np.int64) if values.dtype.kind == "f" else values
-    return to_numpy(rows), whole if (whole == values).all() else values
+    if weights is None or (np.diff(rows) > 0).all():
+        return weighted(labels, weights)
+    distinct, indices = np.unique(labels.rows, return_inverse=True)
+    sums = np.zeros((len(distinct), labels.n_classes))
+    np.add.at(sums, (indices, labels.codes), weights)
+    totals = sums.sum(axis=1)
+    soft = bool(((sums > 0).sum(axis=1) > 1).any())
+    distribution = sums / totals[:, None] if soft else None
+    labels = Labels(labels.classes, distinct, sums.argmax(axis=1), n_rows, None, distribution)
+    # Shares such as 0.3 + 0.7 are meant to weigh 1, and do but for rounding.
+    return weighted(labels, np.where(np.abs(totals - 1.0) < 1e-9, 1.0, totals))
 
 
 def weighted(labels: Labels, weights: np.ndarray | None) -> Labels:
     """Give labels weights; a weight of zero takes a label away, and weights of 1 are none."""
     if weights is None or (weights == 1.0).all():
         return labels
-    kept = np.flatnonzero(weights > 0)
-    if not len(kept):
+    known = np.flatnonzero(weights > 0)
+    if not len(known):
         raise _no_labels(labels.n_rows)
-    return replace(labels.take(kept), weights=weights[kept])
+    return replace(labels.take(known), weights=weights[known])
 
 
-def _gathered(labels: Labels, weights: np.ndarray) -> Labels:
-    """Bring the labels of rows that occur several times together."""
-    rows, places = np.unique(labels.rows, return_inverse=True)
-    sums = np.zeros((len(rows), labels.n_classes))
-    np.add.at(sums, (places, labels.codes), weights)
-    totals = sums.sum(axis=1)
-    codes = sums.argmax(axis=1)
-    soft = bool(((sums > 0).sum(axis=1) > 1).any())
-    distribution = sums / totals[:, None] if soft else None
-    found = Labels(labels.classes, rows, codes, labels.n_rows, distribution=distribution)
-    # Shares such as 0.3 + 0.7 are meant to weigh 1, and do but for rounding.
-    return weighted(found, np.where(np.abs(totals - 1.0) < 1e-9, 1.0, totals))
-
-
-def _from_distributions(y: Any, n_rows: int, classes: Any) -> Labels:
-    names = class_names(classes, n_columns(y))
-    rows, shares = read_distributions(y, n_rows)
-    if not len(rows):
-        raise _no_labels(n_rows)
-    codes = shares.argmax(axis=1)
-    if ((shares == 0) | (shares == 1)).all():  # hard labels, written as a table
-        return Labels(names, rows, codes, n_rows)
-    return Labels(names, rows, codes, n_rows, distribution=shares)
-
-
-def _refuse_empty_classes(labels: Labels) -> None:
-    empty = labels.classes[labels.counts == 0].tolist()
-    if empty:
-        raise LabelError(
-            f"y gives class {empty[0]!r} no share in any of the {len(labels.rows):,} labelled rows "
-            f"({len(empty)} of {labels.n_classes} classes have none), so nothing is known about "
-            "it; label a row of it, or leave its column out of y."
-        )
-
-
-def _labels(rows: np.ndarray, values: np.ndarray, n_rows: int) -> Labels:
+def _coded(rows: np.ndarray, values: np.ndarray, n_rows: int) -> Labels:
     if len(rows) == 0:
         raise _no_labels(n_rows)
     classes, codes = distinct_labels(values)
@@ -313,8 +245,42 @@ NEARLY_ALL = 0.95
 """Share of all rows from which on a label is suspected to mean "no label"."""
 FEWEST_ROWS = 50
 """Rows below which nearly all of them are too few to suspect anything."""
-
 MOST_SHOWN = 5
+
+
+def suspicions(labels: Labels, *, names: bool = True) -> list[LabelWarning]:
+    """Classes that may stand for "no label", by their sizes and, if so wanted, their names."""
+    warnings, counts, n_rows = list[str](), labels.rows_each.tolist(), labels.n_rows
+    classes = labels.classes.tolist()
+    for name, count in zip(classes, counts, strict=True):
+        if names and looks_unlabelled(name):
+            warnings.append(
+                f"{count:,} of {n_rows:,} rows have the label {name!r}, which usually "
+                "means that there is none, and is taken as a class here. If these rows have no "
+                f"label, give --unlabelled {_quoted(name)} (in Python None or -1 for them); if "
+                "it is a class, --unlabelled -1 says so."
+            )
+    largest = max(range(len(counts)), key=counts.__getitem__)
+    name, share = classes[largest], counts[largest] / n_rows
+    if n_rows >= FEWEST_ROWS and share > NEARLY_ALL and not looks_unlabelled(name):
+        warnings.append(
+            f"{share:.1%} of all {n_rows:,} rows have the label {name!r}. If it means "
+            f"that a row has no label, give --unlabelled {_quoted(name)} (in Python None or "
+            "-1 for them)."
+        )
+    alike: dict[str, list[str]] = {}
+    for name in classes:
+        if isinstance(name, str):
+            alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    several = [spellings for spellings in alike.values() if len(spellings) > 1]
+    if several:
+        shown = "; ".join(", ".join(map(repr, spellings)) for spellings in several[:MOST_SHOWN])
+        more = f" and {len(several) - MOST_SHOWN} more" if len(several) > MOST_SHOWN else ""
+        warnings.append(
+            f"classes that differ in capital letters or blanks only are taken as different ones: "
+            f"{shown}{more}. If they mean the same, write them alike."
+        )
+    return list(map(LabelWarning, warnings))
 
 
 def looks_unlabelled(value: Any) -> bool:
@@ -323,65 +289,6 @@ def looks_unlabelled(value: Any) -> bool:
         return False
     plain = value.strip().casefold().strip("<>()[]{}\"'")
     return " ".join(plain.replace("_", " ").split()) in LOOKS_UNLABELLED
-
-
-def suspicions(labels: Labels, *, names: bool = True) -> list[LabelWarning]:
-    """Classes that may stand for "no label", by their names (as asked) and sizes."""
-    found = []
-    counts = labels.rows_each
-    for name, count in zip(labels.classes.tolist(), counts.tolist(), strict=True):
-        if names and looks_unlabelled(name):
-            found.append(
-                LabelWarning(
-                    f"{count:,} of {labels.n_rows:,} rows have the label {name!r}, which usually "
-                    "means that there is none, and is taken as a class here. If these rows have no "
-                    f"label, give --unlabelled {_quoted(name)} (in Python None or -1 for them); if "
-                    "it is a class, --unlabelled -1 says so."
-                )
-            )
-    largest = int(counts.argmax())
-    share = counts[largest] / labels.n_rows
-    name = labels.classes.tolist()[largest]
-    if labels.n_rows >= FEWEST_ROWS and share > NEARLY_ALL and not looks_unlabelled(name):
-        found.append(
-            LabelWarning(
-                f"{share:.1%} of all {labels.n_rows:,} rows have the label {name!r}. If it means "
-                f"that a row has no label, give --unlabelled {_quoted(name)} (in Python None or "
-                "-1 for them)."
-            )
-        )
-    return found + _spellings(labels)
-
-
-def _spellings(labels: Labels) -> list[LabelWarning]:
-    """Classes that may be one, written in several ways."""
-    alike: dict[str, list[str]] = {}
-    for name in labels.classes.tolist():
-        if isinstance(name, str):
-            alike.setdefault(" ".join(name.casefold().split()), []).append(name)
-    several = [names for names in alike.values() if len(names) > 1]
-    if not several:
-        return []
-    shown = "; ".join(", ".join(map(repr, names)) for names in several[:MOST_SHOWN])
-    more = f" and {len(several) - MOST_SHOWN} more" if len(several) > MOST_SHOWN else ""
-    return [
-        LabelWarning(
-            f"classes that differ in capital letters or blanks only are taken as different ones: "
-            f"{shown}{more}. If they mean the same, write them alike."
-        )
-    ]
-
-
-def nothing_to_label(labels: Labels) -> list[LabelWarning]:
-    """Say that every row has a label, where that is so."""
-    if len(labels.rows) < labels.n_rows:
-        return []
-    return [
-        LabelWarning(
-            f"every one of the {labels.n_rows:,} rows has a label, so there is none to find one "
-            "for. If one of the labels means that a row has none, name it with --unlabelled VALUE."
-        )
-    ]
 
 
 def _quoted(value: Any) -> str:
@@ -394,90 +301,61 @@ def _quoted(value: Any) -> str:
 
 
 def merged_labels(labels: Labels, rows: Any, values: Any) -> tuple[Labels, Labels | None]:
-    """Join new labels to old ones.
+    """Join labels (q,) of rows (q,) to those that are known; -1, None, NaN or "" takes one away.
 
-    Parameters
-    ----------
-    labels : Labels
-        What is known.
-    rows : array of shape (q,)
-        Row numbers, counted from 0.
-    values : array of shape (q,)
-        Their labels; -1, None, NaN or "" takes a row's label away.
-
-    Returns
-    -------
-    merged : Labels
-    added : Labels or None
-        The rows that had no label before; None when an earlier label changed or went.
+    Also returns the rows that had no label before; None when an earlier label changed or went.
     """
     if labels.distribution is not None:
         raise ParameterError(
             "update_labels takes one label a row, but this model was fitted on label "
             "distributions; fit it again with all labels."
         )
-    places = checked_rows(rows, labels.n_rows)
-    given = _column(values)
-    if len(given) != len(places):
+    indices, given = _row_numbers(rows, labels.n_rows), np.atleast_1d(label_array(values))
+    if given.ndim != 1:
+        raise LabelError(f"labels must be one-dimensional; got shape {given.shape}.")
+    if len(given) != len(indices):
         raise LabelError(
-            f"{len(given):,} labels were given for {len(places):,} rows; give one label a row."
+            f"{len(given):,} labels were given for {len(indices):,} rows; give one label a row."
         )
-    order = np.argsort(places, kind="stable")
-    places, given = places[order], given[order]
-    known, position = _known(labels, places)
-    kept = np.ones(len(labels.rows), dtype=bool)
-    kept[position[known]] = False  # what is said now replaces what was said before
+    order = np.argsort(indices, kind="stable")
+    indices, given = indices[order], given[order]
+    stays = ~np.isin(labels.rows, indices)  # what is said now replaces what was said before
     named = ~unlabelled(given)
-    all_rows = np.concatenate([labels.rows[kept], places[named]])
-    all_values = _joined(labels.classes[labels.codes[kept]], given[named])
+    all_rows = np.concatenate([labels.rows[stays], indices[named]])
+    all_values = _joined(labels.classes[labels.codes[stays]], given[named])
     order = np.argsort(all_rows, kind="stable")
     merged = labels_from_pairs(all_rows[order], all_values[order], labels.n_rows)
     if labels.weights is not None:  # new labels count once
-        weights = np.concatenate([labels.weights[kept], np.ones(int(named.sum()))])
+        weights = np.concatenate([labels.weights[stays], np.ones(int(named.sum()))])
         merged = replace(merged, weights=weights[order])
-    if not kept.all() and not _only_repeats(labels, merged):
+    if not stays.all() and not _only_repeats(labels, merged):
         return merged, None
     fresh = ~np.isin(merged.rows, labels.rows, assume_unique=True)
     return merged, merged.take(np.flatnonzero(fresh))
 
 
-def checked_rows(rows: Any, n_rows: int) -> np.ndarray:
-    """Row numbers as int64.
-
-    Raises
-    ------
-    ParameterError
-        When they are not distinct whole numbers from 0 to ``n_rows`` - 1.
-    """
-    places = np.atleast_1d(np.asarray(rows))
-    if places.size == 0:
+def _row_numbers(rows: Any, n_rows: int) -> np.ndarray:
+    """Row numbers as int64; refused unless distinct whole numbers from 0 to ``n_rows`` - 1."""
+    numbers = np.atleast_1d(np.asarray(rows))
+    if numbers.size == 0:
         return np.empty(0, dtype=np.int64)
-    if places.ndim != 1 or places.dtype.kind not in "iu":
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise ParameterError(
             f"rows must be row numbers, one-dimensional and whole; got an array of "
-            f"{places.dtype} with shape {places.shape}."
+            f"{numbers.dtype} with shape {numbers.shape}."
         )
-    if int(places.min()) < 0 or int(places.max()) >= n_rows:
-        wrong = places[(places < 0) | (places >= n_rows)][0]
+    if int(numbers.min()) < 0 or int(numbers.max()) >= n_rows:
+        wrong = numbers[(numbers < 0) | (numbers >= n_rows)][0]
         raise ParameterError(
             f"rows holds {wrong:,}, but the training rows are numbered 0 to {n_rows - 1:,}."
         )
-    places = places.astype(np.int64)
-    distinct, counts = np.unique(places, return_counts=True)
-    if len(distinct) < len(places):
+    numbers = numbers.astype(np.int64)
+    distinct, counts = np.unique(numbers, return_counts=True)
+    if len(distinct) < len(numbers):
         raise ParameterError(
             f"rows holds row {distinct[counts > 1][0]:,} more than once; give each row once."
         )
-    return places
-
-
-def _known(labels: Labels, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Tell which rows have a label already, and where it is."""
-    position = np.searchsorted(labels.rows, places)
-    inside = position < len(labels.rows)
-    known = inside.copy()
-    known[inside] = labels.rows[position[inside]] == places[inside]
-    return known, position
+    return numbers
 
 
 def _only_repeats(before: Labels, after: Labels) -> bool:
@@ -485,17 +363,10 @@ def _only_repeats(before: Labels, after: Labels) -> bool:
     where = np.searchsorted(after.rows, before.rows)
     if (where >= len(after.rows)).any() or (after.rows[where] != before.rows).any():
         return False
-    then, now = before.classes[before.codes], after.classes[after.codes[where]]
+    same = before.classes[before.codes] == after.classes[after.codes[where]]
     if before.weights is not None and after.weights is not None:
-        return bool(np.all(then == now) and np.all(before.weights == after.weights[where]))
-    return bool(np.all(then == now))
-
-
-def _column(values: Any) -> np.ndarray:
-    given = np.atleast_1d(label_array(values))
-    if given.ndim != 1:
-        raise LabelError(f"labels must be one-dimensional; got shape {given.shape}.")
-    return given
+        return bool(np.all(same) and np.all(before.weights == after.weights[where]))
+    return bool(np.all(same))
 
 
 def _joined(known: np.ndarray, given: np.ndarray) -> np.ndarray:

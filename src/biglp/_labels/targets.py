@@ -20,28 +20,17 @@ LARGEST = 1e150
 
 @dataclass(frozen=True)
 class Targets:
-    """The rows of a data set whose targets are known.
+    """The l rows of a data set whose q targets are known.
 
-    Attributes
-    ----------
-    rows : ndarray of shape (l,)
-        Their indices, increasing.
-    values : ndarray of shape (l, q)
-        Their targets, in units of their spread around their mean.
-    weights : ndarray of shape (l,)
-        How much each counts; above 0.
-    n_rows : int
-        Number of rows, known or not.
-    mean, spread : ndarrays of shape (q,)
-        Weighted mean and standard deviation of each target over all known rows.
+    ``values`` are in units of the weighted ``spread`` of all known rows around their ``mean``.
     """
 
-    rows: np.ndarray
-    values: np.ndarray
-    weights: np.ndarray
-    n_rows: int
-    mean: np.ndarray
-    spread: np.ndarray
+    rows: np.ndarray  # (l,), increasing
+    values: np.ndarray  # (l, q)
+    weights: np.ndarray  # (l,), above 0
+    n_rows: int  # known or not
+    mean: np.ndarray  # (q,)
+    spread: np.ndarray  # (q,)
 
     @property
     def classes(self) -> np.ndarray:
@@ -73,7 +62,7 @@ class Targets:
         return part.rows - start, part.columns
 
     def take(self, chosen: np.ndarray) -> Targets:
-        """Some of the known rows, by their place among them, increasing."""
+        """Some of the known rows, by their index among them, increasing."""
         return replace(
             self,
             rows=self.rows[chosen],
@@ -83,23 +72,28 @@ class Targets:
 
 
 def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Targets:
-    """Find the rows whose targets are known.
-
-    Parameters
-    ----------
-    y : array of shape (n_rows,) or (n_rows, q)
-        Numbers, NaN where unknown.
-    n_rows : int
-        Rows that there must be targets for.
-    sample_weight : array of shape (n_rows,), optional
-        Weights; those of unlabelled rows are not looked at.
-
-    Raises
-    ------
-    LabelError
-        When ``y`` is no table of numbers for all rows, or all of it is unknown.
-    """
-    table = _as_table(y)
+    """Find the rows whose targets, (n_rows,) or (n_rows, q), are numbers and not NaN."""
+    if y is None:
+        raise LabelError(
+            "fit requires y to be passed, but the target y is None; give one number a row, NaN "
+            "where it is unknown."
+        )
+    table = np.asarray(on_host(y, "y"))
+    if table.dtype.kind == "c":
+        raise LabelError("Complex data not supported as targets; use real numbers.")
+    try:
+        table = table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise LabelError(
+            f"y holds {table.dtype} that are no numbers ({error}); regression needs numbers, NaN "
+            "where unknown. For classes use LowRankLabelPropagation."
+        ) from None
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise LabelError(
+            f"y must have one column, or one for each target; got shape {table.shape}."
+        )
     if len(table) != n_rows:
         raise LabelError(
             f"y has {len(table):,} rows but X has {n_rows:,} rows; give one target (or one row of "
@@ -136,28 +130,3 @@ def encode_targets(y: Any, n_rows: int, sample_weight: Any = None) -> Targets:
     spread = np.where(spread > 0, spread, 1.0)
     values = (values / unit - mean) / spread
     return Targets(rows, values, weights, n_rows, mean * unit, spread * unit)
-
-
-def _as_table(y: Any) -> np.ndarray:
-    if y is None:
-        raise LabelError(
-            "fit requires y to be passed, but the target y is None; give one number a row, NaN "
-            "where it is unknown."
-        )
-    values = np.asarray(on_host(y, "y"))
-    if values.dtype.kind == "c":
-        raise LabelError("Complex data not supported as targets; use real numbers.")
-    try:
-        values = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise LabelError(
-            f"y holds {values.dtype} that are no numbers ({error}); regression needs numbers, NaN "
-            "where unknown. For classes use LowRankLabelPropagation."
-        ) from None
-    if values.ndim == 1:
-        return values[:, None]
-    if values.ndim != 2 or values.shape[1] == 0:
-        raise LabelError(
-            f"y must have one column, or one for each target; got shape {values.shape}."
-        )
-    return values

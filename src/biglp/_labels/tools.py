@@ -1,4 +1,4 @@
-"""Labels in JSON: what labelling tools export, and lines of ``{"row": …, "label": …}``.
+"""Labels in JSON, to and from labelling tools.
 
 =====================  ========================================================================
 Label Studio, JSON     tasks with ``data`` and ``annotations``, each with a ``result``
@@ -9,7 +9,8 @@ lines                  one object a line, also what ``biglp suggest --format jso
 =====================  ========================================================================
 
 Which of them an object is shows in its keys. Rows are known by their number (``row``) or ID, where
-``biglp suggest`` put them or the user did. Answers of several people are votes.
+``biglp suggest`` put them or the user did: each task carries both, so that what a tool exports is a
+file of labels. Answers of several people are votes.
 """
 
 from __future__ import annotations
@@ -37,16 +38,9 @@ MINIMAL = ("annotation_id", "annotator", "lead_time")
 
 
 class Entry(NamedTuple):
-    """What a tool says of one row.
+    """What a tool says of one row: a label for each vote, and how many answers do not count.
 
-    Attributes
-    ----------
-    about : list of dict
-        Where its row number or ID may be found, the likeliest place first.
-    answers : list of str
-        A label for each vote.
-    skipped : int
-        Answers that do not count.
+    Its number or ID is in one of ``about``, the likeliest first.
     """
 
     about: list[Mapping[str, Any]]
@@ -64,17 +58,14 @@ class ExportsFormat(Format):
         self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
     ) -> Iterator[LabelPiece]:
         """Yield the answers of the first file."""
-        labels: list[str] = []
-        rows: list[Any] = []
-        ids: list[Any] = []
-        skipped = 0
-        for entry in objects(files[0]):
-            found = read_entry(entry, columns.label, files[0])
-            skipped += found.skipped
-            labels += found.answers
-            row, key = _known_by(found.about, columns.id)
-            rows += [row] * len(found.answers)
-            ids += [key] * len(found.answers)
+        labels, rows, ids, skipped = list[str](), list[Any](), list[Any](), 0
+        for item in _objects(files[0]):
+            entry = _read_entry(item, columns.label, files[0])
+            skipped += entry.skipped
+            labels += entry.answers
+            row, key = _row_and_id(entry.about, columns.id)
+            rows += [row] * len(entry.answers)
+            ids += [key] * len(entry.answers)
         if not labels:
             raise LabelError(
                 f"{files[0]} holds no answer ({skipped:,} entries without one); it must be "
@@ -100,49 +91,42 @@ class ExportsFormat(Format):
         yield LabelPiece(labels, rows=numbers, text=True, skipped=skipped)
 
 
-def objects(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list in JSON, or of lines of JSON."""
+EXPORTS = ExportsFormat()
+
+
+def _objects(path: str) -> list[dict[str, Any]]:
+    """The objects of a list in JSON, or of lines of JSON."""
     with open_text(path) as file:
         text = file.read().decode("utf-8-sig", errors="replace")
-    found: Any
+    objects: Any
     try:
-        found = [json.loads(line) for line in text.splitlines() if line.strip()]
-        if len(found) == 1 and isinstance(found[0], list):
-            found = found[0]
+        objects = [json.loads(line) for line in text.splitlines() if line.strip()]
+        if len(objects) == 1 and isinstance(objects[0], list):
+            objects = objects[0]
     except ValueError:
         try:
-            found = json.loads(text)
+            objects = json.loads(text)
         except ValueError as error:
             raise LabelError(
                 f"{path} cannot be read as JSON: {error}. Give an export of Label Studio (JSON or "
                 "JSON-MIN) or Argilla (records), or lines such as "
                 '{"row": 7, "label": "cat"}.'
             ) from error
-    found = [found] if isinstance(found, dict) else found
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    objects = [objects] if isinstance(objects, dict) else objects
+    if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
         raise LabelError(f"{path} must hold a list of objects, as labelling tools export it.")
-    yield from found
+    return objects
 
 
-def read_entry(entry: dict[str, Any], wanted: str | None, path: str) -> Entry:
-    """Read one object of any of the formats.
-
-    Parameters
-    ----------
-    entry : dict
-    wanted : str or None
-        The control (Label Studio) or question (Argilla) that holds the labels; found by its name,
-        or being the only one, by default.
-    path : str
-        What messages call the file.
-    """
+def _read_entry(item: dict[str, Any], wanted: str | None, path: str) -> Entry:
+    """Read an object of any tool; ``wanted`` is the control or question that holds the labels."""
     for key in ("annotations", "completions"):
-        if isinstance(entry.get(key), list):
-            return _label_studio(entry, entry[key], wanted, path)
-    if "responses" in entry or any(name.endswith(".responses") for name in entry):
-        return _argilla(entry, wanted, path)
-    plain = dict(entry)
-    if any(name in entry for name in MINIMAL):
+        if isinstance(item.get(key), list):
+            return _label_studio(item, item[key], wanted, path)
+    if "responses" in item or any(name.endswith(".responses") for name in item):
+        return _argilla(item, wanted, path)
+    plain = dict(item)
+    if any(name in item for name in MINIMAL):
         plain.pop("id", None)  # the tool's own
     label = next((name for name in (wanted, *LABEL_NAMES) if name in plain), None)
     answers = [] if label is None else _texts(plain[label], path)
@@ -160,11 +144,11 @@ def _label_studio(
             for item in result
             if isinstance(item.get("value"), dict) and "choices" in item["value"]
         }
-        found = _texts(choices[_chosen(list(choices), wanted, path)], path) if choices else []
-        answers += found
-        skipped += not found
-    about = task.get("data") if isinstance(task.get("data"), dict) else {}
-    return Entry([about or {}, task.get("meta") or {}], answers, skipped or int(not annotations))
+        texts = _texts(choices[_chosen(list(choices), wanted, path)], path) if choices else []
+        answers += texts
+        skipped += not texts
+    data = task.get("data") if isinstance(task.get("data"), dict) else {}
+    return Entry([data or {}, task.get("meta") or {}], answers, skipped or int(not annotations))
 
 
 def _argilla(record: dict[str, Any], wanted: str | None, path: str) -> Entry:
@@ -186,17 +170,17 @@ def _argilla(record: dict[str, Any], wanted: str | None, path: str) -> Entry:
     answers, skipped = list[str](), int(not questions)
     if questions:
         for value, status in questions[_chosen(list(questions), wanted, path)]:
-            found = _texts(value, path) if status in ANSWERED else []
-            answers += found
-            skipped += not found
+            texts = _texts(value, path) if status in ANSWERED else []
+            answers += texts
+            skipped += not texts
     own = {"id": record.get("external_id") or record.get("id")}
     flat = {name: record[name] for name in record if name not in ("id", "external_id")}
-    places = [record.get("metadata") or {}, record.get("fields") or {}, flat, own]
-    return Entry(places, answers, skipped)
+    about = [record.get("metadata") or {}, record.get("fields") or {}, flat, own]
+    return Entry(about, answers, skipped)
 
 
 def _chosen(names: list[str], wanted: str | None, path: str) -> str:
-    """The control, question or field that holds the labels."""
+    """The control or question that holds the labels."""
     if wanted in names:
         return str(wanted)
     named = [name for name in names if name.lower() in LABEL_NAMES]
@@ -213,9 +197,9 @@ def _texts(value: Any, path: str) -> list[str]:
     if isinstance(value, dict):
         value = value.get("choices", value.get("value"))
     values = value if isinstance(value, list) else [value]
-    found = [item.get("choices") if isinstance(item, dict) else item for item in values]
-    flat = [one for item in found for one in (item if isinstance(item, list) else [item])]
-    texts = [str(one) for one in flat if one is not None and str(one) != ""]
+    choices = [item.get("choices") if isinstance(item, dict) else item for item in values]
+    flat = [name for item in choices for name in (item if isinstance(item, list) else [item])]
+    texts = [str(name) for name in flat if name is not None and str(name) != ""]
     if len(set(texts)) > 1:
         raise LabelError(
             f"{path} has an answer that names several classes: {some(list(dict.fromkeys(texts)))}. "
@@ -225,28 +209,20 @@ def _texts(value: Any, path: str) -> list[str]:
     return texts
 
 
-def _known_by(about: list[Mapping[str, Any]], id_column: str | None) -> tuple[int | None, Any]:
+def _row_and_id(about: list[Mapping[str, Any]], id_column: str | None) -> tuple[int | None, Any]:
     """Row number and ID of an entry, as far as it says them."""
-    row = next((place["row"] for place in about if place.get("row") is not None), None)
-    key = None
-    if id_column is not None:
-        names = (id_column, "id", "external_id")
-        keys = (place[name] for place in about for name in names if place.get(name) is not None)
-        key = next(keys, None)
+    row = next((fields["row"] for fields in about if fields.get("row") is not None), None)
+    names = () if id_column is None else (id_column, "id", "external_id")
+    keys = (fields[name] for fields in about for name in names if fields.get(name) is not None)
+    key = next(keys, None)
     try:
         return (None if row is None else int(row)), key
     except (TypeError, ValueError):
         return None, key
 
 
-EXPORTS = ExportsFormat()
-
-
 # --------------------------------------------------------------------------------------------------
-# Suggestions as files: a table, lines of JSON, or tasks of a labelling tool.
-#
-# The tools' own fields, as their documentation has them. Each task carries its row number and ID,
-# so that what the tool exports is a file of labels (:mod:`biglp._labels.tools`).
+# Suggestions as files: a table, lines of JSON, or tasks, in the fields of the tools' documentation.
 
 
 CONTROL, SHOWN = "label", "text"
@@ -256,18 +232,10 @@ AGENT = f"biglp {__version__}"
 
 @dataclass(frozen=True)
 class Tasks:
-    """Rows to label.
+    """Rows to label, a dict each: ``row``, the ID, and what people want to see.
 
-    Attributes
-    ----------
-    lines : list of dict
-        ``row``, and where there is a model ``current_label``, ``confidence`` and ``doubt``; the ID,
-        and what people want to see.
-    columns : sequence of str
-        All of these, in order.
-    shown : sequence of str
-        Columns that people want to see.
-    id_column : str or None
+    Where there is a model they have ``current_label``, ``confidence`` and ``doubt`` as well.
+    ``columns`` are all of these in order, ``shown`` those that people want to see.
     """
 
     lines: list[dict[str, Any]]
@@ -292,7 +260,7 @@ def as_lines(tasks: Tasks) -> str:
 
 def for_label_studio(tasks: Tasks) -> str:
     """Tasks with predictions: https://labelstud.io/guide/predictions."""
-    found = []
+    made = []
     for line in tasks.lines:
         task: dict[str, Any] = {"data": {name: line[name] for name in line if name != "label"}}
         if "current_label" in line:
@@ -302,38 +270,36 @@ def for_label_studio(tasks: Tasks) -> str:
                 "type": "choices",
                 "value": {"choices": [str(line["current_label"])]},
             }
-            said = {"model_version": AGENT, "score": line["confidence"], "result": [choice]}
-            task["predictions"] = [said]
-        found.append(task)
-    return _json(found, indent=1) + "\n"
+            task["predictions"] = [
+                {"model_version": AGENT, "score": line["confidence"], "result": [choice]}
+            ]
+        made.append(task)
+    return _json(made, indent=1) + "\n"
 
 
 def for_argilla(tasks: Tasks) -> str:
     """Records as ``Dataset.records.from_json`` takes them: https://docs.argilla.io."""
-    found = []
+    records = []
     for line in tasks.lines:
         key = str(line["row"] if tasks.id_column is None else line[tasks.id_column])
-        texts = {name: str(line[name]) for name in tasks.shown} or {"row": str(line["row"])}
-        about = {name: line[name] for name in line if name not in ("label", *tasks.shown)}
-        suggestions = {}
-        if "current_label" in line:
-            suggestions[CONTROL] = {
-                "value": str(line["current_label"]),
-                "score": line["confidence"],
-                "agent": AGENT,
-            }
-        found.append(
+        suggestion = "current_label" in line and {
+            "value": str(line["current_label"]),
+            "score": line["confidence"],
+            "agent": AGENT,
+        }
+        records.append(
             {
                 "id": key,
                 "external_id": key,
-                "fields": texts,
-                "metadata": about,
-                "suggestions": suggestions,
+                "fields": {name: str(line[name]) for name in tasks.shown}
+                or {"row": str(line["row"])},
+                "metadata": {n: line[n] for n in line if n not in ("label", *tasks.shown)},
+                "suggestions": {CONTROL: suggestion} if suggestion else {},
                 "responses": {},
                 "vectors": {},
             }
         )
-    return _json(found, indent=1) + "\n"
+    return _json(records, indent=1) + "\n"
 
 
 TASK_FORMATS: dict[str, Callable[[Tasks], str]] = {

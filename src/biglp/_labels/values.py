@@ -10,24 +10,31 @@ from scipy import sparse
 from biglp._core.arrays import on_host
 from biglp._core.errors import LabelError, ParameterError
 
-# --------------------------------------------------------------------------------------------------
-# Labels of any library as one NumPy array that keeps their type.
-#
-# NumPy has no missing integer, so a column of integers of which some are missing becomes
-# floating-point numbers on its way from most libraries. Here integers stay integers, with -1, which
-# means "no label", where one is missing.
+PIECE_ROWS = 1 << 16
+"""Rows of a table of label distributions that are looked at together."""
+MOST_WEIGHT = 1e12
+"""Heaviest label: its square, times the number of rows, must remain a number like others."""
 
 
 def label_array(y: Any) -> np.ndarray:
-    """Labels as an array: integers, truth values, text or objects.
+    """Labels of any library as one array that keeps their type.
 
-    Floating-point numbers stay as they are unless some are NaN and the others are whole: those
-    were integers before some of them went missing.
+    NumPy has no missing integer, so a column of integers of which some are missing becomes
+    floating-point numbers on its way from most libraries. Here they are integers again, with -1,
+    which means "no label", where one is missing; other floating-point numbers stay as they are.
     """
-    values = _whole_column(y)
-    if values is not None:
-        return values
-    if isinstance(y, np.ma.MaskedArray):  # DuckDB's fetchnumpy; NumPy would forget the mask
+    # A column of integers with gaps, from a library that knows them.
+    library, dtype = type(y).__module__.partition(".")[0], getattr(y, "dtype", None)
+    if library == "pandas" and not isinstance(dtype, np.dtype):
+        if getattr(dtype, "kind", None) in ("i", "u") and y.isna().any():
+            return np.asarray(y.to_numpy(dtype=np.int64, na_value=-1))
+    elif library == "polars" and dtype is not None and hasattr(dtype, "is_integer"):
+        if dtype.is_integer() and y.null_count():
+            return np.asarray(y.cast(int).fill_null(-1).to_numpy())
+    elif library == "pyarrow" and str(getattr(y, "type", "")).startswith(("int", "uint")):
+        if y.null_count:
+            return np.asarray(y.cast("int64").fill_null(-1))
+    elif isinstance(y, np.ma.MaskedArray):  # DuckDB's fetchnumpy; NumPy would forget the mask
         masked, y = np.ma.getmaskarray(y), np.array(y.data, dtype=object)
         y[masked] = None
     plain = on_host(y, "y")
@@ -35,7 +42,9 @@ def label_array(y: Any) -> np.ndarray:
     if values.dtype.kind in "US" and not hasattr(plain, "dtype"):
         return np.asarray(y, dtype=object)  # a list of text and NaN or -1 would all become text
     if values.dtype.kind == "O":
-        values = _numbers_with_gaps(values)
+        kinds = {type(value) for value in values.ravel()}
+        if type(None) in kinds and kinds <= {float, np.float64, np.float32, type(None)}:
+            values = values.astype(np.float64)
     absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(0, dtype=bool)
     if absent.any() and (values[~absent] == np.floor(values[~absent])).all():
         with np.errstate(invalid="ignore"):
@@ -45,42 +54,8 @@ def label_array(y: Any) -> np.ndarray:
     return values
 
 
-def _whole_column(y: Any) -> np.ndarray | None:
-    """A column of integers with gaps, from a library that knows them; None for any other."""
-    library = type(y).__module__.partition(".")[0]
-    dtype: Any = getattr(y, "dtype", None)
-    if library == "pandas" and not isinstance(dtype, np.dtype):
-        whole = getattr(dtype, "kind", None) in ("i", "u") and y.isna().any()
-        return np.asarray(y.to_numpy(dtype=np.int64, na_value=-1)) if whole else None
-    if library == "polars" and hasattr(dtype, "is_integer"):
-        whole = dtype.is_integer() and y.null_count()
-        return np.asarray(y.cast(int).fill_null(-1).to_numpy()) if whole else None
-    if library == "pyarrow" and str(getattr(y, "type", "")).startswith(("int", "uint")):
-        return np.asarray(y.cast("int64").fill_null(-1)) if y.null_count else None
-    return None
-
-
-def _numbers_with_gaps(values: np.ndarray) -> np.ndarray:
-    """Objects that are floating-point numbers and None as numbers and NaN; others as they are."""
-    kinds = {type(value) for value in values.ravel()}
-    if kinds - {float, np.float64, np.float32, type(None)} or type(None) not in kinds:
-        return values
-    return values.astype(np.float64)
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-PIECE_ROWS = 1 << 16
-"""Rows of a table of label distributions that are looked at together."""
-
-
-MOST_WEIGHT = 1e12
-"""Heaviest label: its square, times the number of rows, must remain a number like others."""
-
-
 def unlabelled(values: np.ndarray) -> np.ndarray:
-    """Tell which entries mean "no label"."""
+    """Tell which entries mean "no label".  (n,) → (n,) of bool."""
     kind = values.dtype.kind
     if kind == "b":
         return np.zeros(len(values), dtype=bool)
@@ -90,9 +65,18 @@ def unlabelled(values: np.ndarray) -> np.ndarray:
         return np.asarray(np.isnan(values) | (values == -1))
     if kind in "US":
         return np.isin(values, np.array(["", "-1"], dtype=values.dtype.kind))
-    return np.fromiter(
-        (_means_unlabelled(value) for value in values), dtype=bool, count=len(values)
-    )
+    return np.fromiter(map(_means_unlabelled, values), dtype=bool, count=len(values))
+
+
+def _means_unlabelled(value: Any) -> bool:
+    if value is None or value is False or value is True:
+        return value is None
+    if isinstance(value, str):
+        return value in ("", "-1")
+    try:
+        return bool(value != value) or bool(value == -1)
+    except TypeError:  # pandas.NA refuses to be compared
+        return True
 
 
 def n_columns(y: Any) -> int:
@@ -149,8 +133,8 @@ def distinct_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         distinct.sort()
     except TypeError:
         distinct.sort(key=lambda value: (type(value).__name__, str(value)))
-    place = {value: code for code, value in enumerate(distinct)}
-    codes = np.fromiter((place[value] for value in plain), dtype=np.int64, count=len(labels))
+    code_of = {value: code for code, value in enumerate(distinct)}
+    codes = np.fromiter((code_of[value] for value in plain), dtype=np.int64, count=len(labels))
     return _narrow(distinct), codes
 
 
@@ -162,74 +146,6 @@ def _narrow(values: list[Any]) -> np.ndarray:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
-
-
-def _means_unlabelled(value: Any) -> bool:
-    if value is None or value is False or value is True:
-        return value is None
-    if isinstance(value, str):
-        return value in ("", "-1")
-    try:
-        return bool(value != value) or bool(value == -1)
-    except TypeError:  # pandas.NA refuses to be compared
-        return True
-
-
-def read_distributions(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a table that hold a label distribution, and these, adding up to 1."""
-    table = y.tocsr() if sparse.issparse(y) else np.asarray(on_host(y, "y"))
-    if table.shape[0] != n_rows:
-        raise LabelError(
-            f"y has {table.shape[0]:,} rows of label distributions but X has {n_rows:,} rows; give "
-            "one distribution a row, with zeros or NaN where the label is unknown."
-        )
-    if table.dtype.kind not in "biuf":
-        try:
-            table = table.astype(np.float64)
-        except (TypeError, ValueError):
-            raise LabelError(
-                f"y has shape {table.shape} and holds {table.dtype}; a table is taken as label "
-                "distributions, which are numbers of 0 or more. Give one label a row otherwise."
-            ) from None
-    rows, parts = [np.empty(0, dtype=np.int64)], [np.empty((0, table.shape[1]))]
-    for start in range(0, n_rows, PIECE_ROWS):  # never a second table of all rows
-        piece = table[start : start + PIECE_ROWS]
-        found = _known_distributions(piece, start)
-        known = piece[found]
-        rows.append(start + found)
-        parts.append(np.asarray(known.toarray() if sparse.issparse(known) else known, np.float64))
-    known_rows, shares = np.concatenate(rows), np.concatenate(parts)
-    sums = shares.sum(axis=1, keepdims=True)
-    # Zeros and ones alone are classes or tags: a table of shares or votes has other numbers too.
-    if (sums > 1).any() and ((shares == 0) | (shares == 1)).all():
-        several = np.flatnonzero(sums > 1)
-        raise LabelError(
-            f"y holds zeros and ones only, and {len(several):,} of {len(known_rows):,} labelled "
-            f"rows have several ones, such as row {known_rows[several[0]]:,}. Give one class a "
-            "row; divide each row by its sum for a distribution; several tags a row are not "
-            "supported yet."
-        )
-    return known_rows, shares / sums
-
-
-def _known_distributions(piece: Any, start: int) -> np.ndarray:
-    """Rows of a piece of a table that hold a label distribution."""
-    if sparse.issparse(piece):
-        piece = piece.copy()
-        piece.eliminate_zeros()
-        used = np.flatnonzero(np.diff(piece.indptr))
-        return used[_known_distributions(piece[used].toarray(), start)] if len(used) else used
-    absent = np.isnan(piece)
-    empty = absent.all(axis=1) | (piece == 0).all(axis=1)
-    bad = ~empty & (~np.isfinite(piece) | (piece < 0)).any(axis=1)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise LabelError(
-            f"y has no label distribution in row {start + first:,}: {piece[first].tolist()[:10]}. "
-            "Give numbers of 0 or more for each class, or zeros or NaN throughout where the label "
-            "is unknown."
-        )
-    return np.flatnonzero(~empty)
 
 
 def class_names(classes: Any, n_classes: int) -> np.ndarray:
@@ -247,8 +163,64 @@ def class_names(classes: Any, n_classes: int) -> np.ndarray:
     return values
 
 
+def read_distributions(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a table that hold a label distribution, (l,), and these, adding up to 1, (l, c)."""
+    table = y.tocsr() if sparse.issparse(y) else np.asarray(on_host(y, "y"))
+    if table.shape[0] != n_rows:
+        raise LabelError(
+            f"y has {table.shape[0]:,} rows of label distributions but X has {n_rows:,} rows; give "
+            "one distribution a row, with zeros or NaN where the label is unknown."
+        )
+    if table.dtype.kind not in "biuf":
+        try:
+            table = table.astype(np.float64)
+        except (TypeError, ValueError):
+            raise LabelError(
+                f"y has shape {table.shape} and holds {table.dtype}; a table is taken as label "
+                "distributions, which are numbers of 0 or more. Give one label a row otherwise."
+            ) from None
+    rows, parts = [np.empty(0, dtype=np.int64)], [np.empty((0, table.shape[1]))]
+    for start in range(0, n_rows, PIECE_ROWS):  # never a second table of all rows
+        piece = table[start : start + PIECE_ROWS]
+        indices = _distribution_rows(piece, start)
+        known = piece[indices]
+        rows.append(start + indices)
+        parts.append(np.asarray(known.toarray() if sparse.issparse(known) else known, np.float64))
+    known_rows, shares = np.concatenate(rows), np.concatenate(parts)
+    sums = shares.sum(axis=1, keepdims=True)
+    # Zeros and ones alone are classes or tags: a table of shares or votes has other numbers too.
+    if (sums > 1).any() and ((shares == 0) | (shares == 1)).all():
+        several = np.flatnonzero(sums > 1)
+        raise LabelError(
+            f"y holds zeros and ones only, and {len(several):,} of {len(known_rows):,} labelled "
+            f"rows have several ones, such as row {known_rows[several[0]]:,}. Give one class a "
+            "row; divide each row by its sum for a distribution; several tags a row are not "
+            "supported yet."
+        )
+    return known_rows, shares / sums
+
+
+def _distribution_rows(piece: Any, start: int) -> np.ndarray:
+    """Rows of a piece of a table that hold a label distribution."""
+    if sparse.issparse(piece):
+        piece = piece.copy()
+        piece.eliminate_zeros()
+        used = np.flatnonzero(np.diff(piece.indptr))
+        return used[_distribution_rows(piece[used].toarray(), start)] if len(used) else used
+    empty = np.isnan(piece).all(axis=1) | (piece == 0).all(axis=1)
+    bad = ~empty & (~np.isfinite(piece) | (piece < 0)).any(axis=1)
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise LabelError(
+            f"y has no label distribution in row {start + first:,}: {piece[first].tolist()[:10]}. "
+            "Give numbers of 0 or more for each class, or zeros or NaN throughout where the label "
+            "is unknown."
+        )
+    return np.flatnonzero(~empty)
+
+
 def given_weights(sample_weight: Any, rows: np.ndarray, n_rows: int) -> np.ndarray:
-    """Check weights and return those of the labelled rows."""
+    """Check weights and return those of the labelled rows.  (l,)."""
     sample_weight = on_host(sample_weight, "sample_weight")
     try:
         values = np.asarray(sample_weight, dtype=np.float64)

@@ -68,18 +68,10 @@ SHARE_DIGITS = 4
 
 @dataclass(frozen=True)
 class HeldOutLabels:
-    """What is said of labelled rows without their labels, and the truth.
+    """What is said of labelled rows without their labels, and the truth."""
 
-    Attributes
-    ----------
-    shares : ndarray of shape (l, c)
-        Class probabilities; rows of NaN are left out.
-    truth : ndarray of shape (l, c)
-        w·Y.
-    """
-
-    shares: np.ndarray
-    truth: np.ndarray
+    shares: np.ndarray  # (l, c): class probabilities; rows of NaN are left out
+    truth: np.ndarray  # (l, c): w·Y
 
     def known(self) -> HeldOutLabels:
         """Return those about which something is said."""
@@ -92,19 +84,10 @@ def estimate_accuracy(
 ) -> dict[str, Any] | None:
     """Estimate what share of the unlabelled rows is right.
 
-    Parameters
-    ----------
-    held_out : HeldOutLabels
-    sample : ndarray of shape (m, c)
-        Class probabilities of a random sample of unlabelled rows.
-    n_labelled : int
-
-    Returns
-    -------
-    estimate : dict or None
-        ``accuracy``, ``interval``, ``balanced_accuracy``, ``recall`` (of each class code; None
-        where no row seems to be of it), ``largest_class`` (its code), ``base_rate``,
-        ``next_labels``; None when no row is unlabelled, or hardly a label could be held out.
+    ``sample``: (m, c): class probabilities of a random sample of unlabelled rows; ``estimate``:
+    ``accuracy``, ``interval``, ``balanced_accuracy``, ``recall`` (of each class code; None where
+    no row seems to be of it), ``largest_class`` (its code), ``base_rate``, ``next_labels``; None
+    when no row is unlabelled, or hardly a label could be held out.
     """
     held_out, sample = held_out.known(), np.asarray(sample, dtype=np.float64)
     n_known = len(held_out.shares)
@@ -131,26 +114,28 @@ def estimate_accuracy(
 
 def next_labels(accuracy: float, n_labelled: int) -> dict[str, Any]:
     """What the next labels are likely to add to the accuracy, and between what limits."""
-    kept = n_labelled / (n_labelled + NEXT)
-    low, middle, high = ((1.0 - accuracy) * (1.0 - kept**power) for power in LEARNING)
+    ratio = n_labelled / (n_labelled + NEXT)
+    low, middle, high = ((1.0 - accuracy) * (1.0 - ratio**power) for power in LEARNING)
     return {"labels": NEXT, "gain": _figure(middle), "range": [_figure(low), _figure(high)]}
 
 
 def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, float]:
     """Return g and log b."""
-    said, weights = held_out.shares, held_out.truth.sum(axis=1)
-    truth, n_known = held_out.truth / weights[:, None], len(said)
-    gap = _logit(sample.max(axis=1).mean()) - _logit(said.max(axis=1).mean())
+    predicted, weights = held_out.shares, held_out.truth.sum(axis=1)
+    truth, n_known = held_out.truth / weights[:, None], len(predicted)
+    means = np.array([sample.max(axis=1).mean(), predicted.max(axis=1).mean()])
+    of_sample, of_held_out = logit(np.clip(means, *LIMITS)).tolist()
+    gap = of_sample - of_held_out
     given = weights @ truth / weights.sum()
     ratios = np.minimum(sample.mean(axis=0) / np.maximum(given, TINY), MOST_COUNTED)
     adjusted = weights * (truth @ ratios)
     # Where no row is called what the labels say, the labels count as they are.
     weights = adjusted if adjusted.sum() > 0 else weights
     weights = weights / weights.sum()
-    found = np.take_along_axis(truth, said.argmax(axis=1)[:, None], axis=1)[:, 0]
+    hits = np.take_along_axis(truth, predicted.argmax(axis=1)[:, None], axis=1)[:, 0]
     # Half a label is added to either side: a dozen labels that were all found are no proof.
-    right = (n_known * (weights @ found) + 0.5) / (n_known + 1.0)
-    logs = np.log(np.maximum(said, TINY))
+    right = (n_known * (weights @ hits) + 0.5) / (n_known + 1.0)
+    logs = np.log(np.maximum(predicted, TINY))
     logs -= logs.max(axis=1, keepdims=True)
     low, high = -SHARPEST, SHARPEST
     for _ in range(HALVINGS):
@@ -183,10 +168,6 @@ def _recall(shares: np.ndarray) -> np.ndarray:
     right = np.bincount(called, shares.max(axis=1), minlength=shares.shape[1])
     totals = shares.sum(axis=0)
     return np.where(totals > TINY, right / np.maximum(totals, TINY), np.nan)
-
-
-def _logit(share: float) -> float:
-    return float(logit(np.clip(share, *LIMITS)))
 
 
 def _figure(share: float) -> float:
@@ -229,18 +210,9 @@ RIDGE = 1e-3
 def unseen_share(labelled: Rows, weights: np.ndarray, sample: Rows, seed: int) -> float | None:
     """Largest share of rows that lie on the far side of nearly all labels.
 
-    Parameters
-    ----------
-    labelled, sample : arrays or CSR matrices of shape (l, m) and (b, m)
-        Labelled rows, and a random sample of all rows.
-    weights : ndarray of shape (l,)
-        How much each label counts: rows of its class for each label of it.
-    seed : int
-
-    Returns
-    -------
-    share : float or None
-        None where labels are too few to tell.
+    ``labelled, sample``: (l, m) and (b, m): labelled rows, and a random sample of all rows;
+    ``weights``: (l,): how much each label counts: rows of its class for each label of it;
+    ``share``: none where labels are too few to tell.
     """
     if labelled.shape[0] < FEWEST:
         return None
@@ -274,14 +246,14 @@ def _leading_directions(sample: Rows, centre: np.ndarray, seed: int) -> np.ndarr
 
 def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Share of the usual values, in order, that are smaller; equal ones count half.  (l, q)."""
-    found = np.empty(values.shape)
+    ranks = np.empty(values.shape)
     for ordered, column, places in zip(
-        np.ascontiguousarray(usual.T), values.T, found.T, strict=True
+        np.ascontiguousarray(usual.T), values.T, ranks.T, strict=True
     ):
         order = np.argsort(column)  # a search for values in order goes on where the last one ended
         column = column[order]
         places[order] = ordered.searchsorted(column) + ordered.searchsorted(column, "right")
-    return found / (2.0 * len(usual))
+    return ranks / (2.0 * len(usual))
 
 
 def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.ndarray:
@@ -289,13 +261,13 @@ def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.nd
     half = np.random.default_rng(seed).permutation(len(chosen)) % 2
     spread = usual.T @ usual / len(usual) - np.outer(usual.mean(axis=0), usual.mean(axis=0))
     spread += RIDGE * np.eye(len(spread))
-    found = np.empty(len(chosen))
+    ranks = np.empty(len(chosen))
     for side in (0, 1):
         difference = chosen[half != side].mean(axis=0) - usual.mean(axis=0)
         direction = np.linalg.solve(spread, difference)[:, None]
         ordered = np.sort(usual @ direction, axis=0)
-        found[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
-    return found
+        ranks[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
+    return ranks
 
 
 def _beyond(ranks: np.ndarray, weights: np.ndarray) -> float:
@@ -323,18 +295,10 @@ DIGITS = 4
 def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str, Any]:
     """Compare confidence with what was right.
 
-    Parameters
-    ----------
-    labels : Labels or Targets
-    held_out : HeldOut or None
-        What is said of labelled rows without their own labels.
-
-    Returns
-    -------
-    facts : dict
-        For the report: ``reliability``, a list of groups, the least sure first, each with its
-        number of ``labels``, their mean ``confidence`` and the share that was found (``right``);
-        None where too few labels were held out. Empty where the method holds none out.
+    ``held_out``: what is said of labelled rows without their own labels; ``facts``: for the
+    report: ``reliability``, a list of groups, the least sure first, each with its number of
+    ``labels``, their mean ``confidence`` and the share that was found (``right``); None where too
+    few labels were held out. Empty where the method holds none out.
     """
     if held_out is None or not isinstance(labels, Labels):
         return {}
@@ -347,7 +311,7 @@ def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str,
     right = shares.argmax(axis=1) == codes
     order = np.lexsort((held_out.rows[known], confidence.round(DIGITS)))
     groups = np.array_split(order, min(len(order) // LEAST_IN_GROUP, MOST_GROUPS))
-    found = [
+    lines = [
         {
             "labels": len(group),
             "confidence": round(float(confidence[group].mean()), DIGITS),
@@ -355,4 +319,4 @@ def reliability(labels: Labels | Targets, held_out: HeldOut | None) -> dict[str,
         }
         for group in groups
     ]
-    return {"reliability": found}
+    return {"reliability": lines}

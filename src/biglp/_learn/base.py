@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.balance import given_prior
-from biglp._algebra.leave_one_out import LabelledRows
-from biglp._algebra.spreading import iterate
+from biglp._algebra.spreading import LabelledRows, iterate
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System
 from biglp._compiled import largest_column
@@ -23,7 +22,6 @@ from biglp._core.size import Cost, Size
 from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
-from biglp._rows.source import sample_rows
 
 FEW_CLASSES = 16
 """Classes up to which a card counts each by itself faster than all at once."""
@@ -32,20 +30,20 @@ SAMPLE = 2000
 AnyLabels = TypeVar("AnyLabels", Labels, Targets)
 
 
+def part_of_labels(labels: AnyLabels, most: int, seed: int) -> AnyLabels:
+    """The labels, or a random part of them; smaller parts are parts of the larger ones."""
+    if len(labels.rows) <= most:
+        return labels
+    order = np.random.default_rng(seed).permutation(len(labels.rows))
+    return labels.take(np.sort(order[:most]))
+
+
 @dataclass(frozen=True)
 class View:
-    """One view of the rows, such as the columns of a table or an embedding of its texts.
+    """One view of the rows, such as the columns of a table or an embedding of its texts."""
 
-    Attributes
-    ----------
-    graph : Graph
-        Over the prepared rows of the view.
-    sums : GramSums
-        Over all of them, for the labels of the problem.
-    """
-
-    graph: Graph
-    sums: GramSums
+    graph: Graph  # over the prepared rows of the view
+    sums: GramSums  # over all of them, for the labels of the problem
 
     def mixed_features(self, rows: np.ndarray) -> Any:
         """Mixed, normalised features of chosen rows, by their numbers.  (l,) → (l, r)."""
@@ -54,14 +52,7 @@ class View:
 
 @dataclass(frozen=True)
 class Problem(Generic[AnyLabels]):
-    """Graphs with labels on them: what a method learns from.
-
-    Attributes
-    ----------
-    views : tuple of View
-    labels : Labels or Targets
-    settings : AnswerSettings
-    """
+    """Graphs with labels on them: what a method learns from."""
 
     views: tuple[View, ...]
     labels: AnyLabels
@@ -86,7 +77,7 @@ class Problem(Generic[AnyLabels]):
     @cached_property
     def sample_rows(self) -> Rows:
         """A random sample of all rows, prepared.  (b, m)."""
-        return sample_rows(self.graph.source, SAMPLE, self.settings.seed)
+        return self.graph.sample_rows(SAMPLE)
 
     @cached_property
     def sample_features(self) -> Any:
@@ -94,12 +85,8 @@ class Problem(Generic[AnyLabels]):
         return self.graph.features.of_rows(self.sample_rows)
 
     def part_of_labels(self, most: int) -> AnyLabels:
-        """The labels, or a random part of them."""
-        labels = self.labels
-        if len(labels.rows) <= most:
-            return labels
-        rng = np.random.default_rng(self.settings.seed)
-        return labels.take(np.sort(rng.choice(len(labels.rows), most, replace=False)))
+        """The labels, or a random part of them; smaller parts are parts of the larger ones."""
+        return part_of_labels(self.labels, most, self.settings.seed)
 
     def labelled(self, part: Labels) -> LabelledRows:
         """Mixed, normalised features of labelled rows, for leave-one-out."""
@@ -129,18 +116,10 @@ class Problem(Generic[AnyLabels]):
 
 
 class Predictor(ABC):
-    """Turns a block of rows into what is written about them.
+    """Turns a block of rows into what is written about them."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in model files.
-    needs_rows : bool
-        Whether it looks at prepared rows beside their features.
-    """
-
-    kind: ClassVar[str]
-    needs_rows: bool = False
+    kind: ClassVar[str]  # its name in model files
+    needs_rows: bool = False  # whether it looks at prepared rows beside their features
 
     def expect(self, n_rows: int) -> None:  # noqa: B027  most have nothing to prepare
         """Be told how many rows will be asked about."""
@@ -151,20 +130,9 @@ class Predictor(ABC):
     ) -> tuple[Array, int]:
         """What is said of a block of rows.
 
-        Parameters
-        ----------
-        features : array of shape (b, p)
-            Normalised features.
-        rows : array or CSR matrix of shape (b, m)
-            Prepared rows, where they are needed.
-        own : OwnLabels, optional
-            The labels of the block's rows, where these are training rows.
-
-        Returns
-        -------
-        outputs : array of shape (b, c)
-        n_unreached : int
-            Rows that no label reaches.
+        ``features``: (b, p): normalised features; ``rows``: (b, m): prepared rows, where they are
+        needed; ``own``: the labels of the block's rows, where these are training rows;
+        ``outputs``: (b, c); ``n_unreached``: rows that no label reaches.
         """
 
     def finish(self, outputs: Array) -> Array:
@@ -175,14 +143,14 @@ class Predictor(ABC):
         """Rows of each class code that occurs, where answers are class probabilities."""
         called, n_classes = largest_column(answers), answers.shape[1]
         if is_torch(called) and n_classes <= FEW_CLASSES:  # all rows add to one of a few places
-            found = np.array([int((called == code).sum()) for code in range(n_classes)])
+            counted = np.array([int((called == code).sum()) for code in range(n_classes)])
         elif n_classes == 2:  # other threads go on meanwhile, as they do not beside a bincount
             n_second = int(np.count_nonzero(called))
-            found = np.array([len(called) - n_second, n_second])
+            counted = np.array([len(called) - n_second, n_second])
         else:
-            found = to_numpy(namespace(answers).bincount(called))
-        codes = np.flatnonzero(found)
-        return dict(zip(codes.tolist(), found[codes].tolist(), strict=True))
+            counted = to_numpy(namespace(answers).bincount(called))
+        codes = np.flatnonzero(counted)
+        return dict(zip(codes.tolist(), counted[codes].tolist(), strict=True))
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
@@ -196,50 +164,28 @@ class Predictor(ABC):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What is said of labelled rows without their own labels.
+    """What is said of labelled rows without their own labels."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (l,)
-        Row numbers, increasing: the labelled rows, or a random part of many.
-    shares : ndarray of shape (l, c)
-        Class probabilities; NaN where a row was its class's only one, or nothing could be held out.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (l,): row numbers, increasing: the labelled rows, or a random part of many
+    # (l, c): class probabilities; NaN where a row was its class's only one, or nothing could be
+    # held out
     shares: np.ndarray
 
 
 @dataclass(frozen=True)
 class LearnResult:
-    """The answer that was learnt, and what was found on the way.
-
-    Attributes
-    ----------
-    answer : Predictor
-    report : dict
-        What was chosen.
-    n_iter : int
-        Iterations of the solver.
-    held_out : HeldOut or None
-        None where the method holds no labels out.
-    """
+    """The answer that was learnt, and what was found on the way."""
 
     answer: Predictor
-    report: dict[str, Any]
-    n_iter: int = 1
-    held_out: HeldOut | None = None
+    report: dict[str, Any]  # what was chosen
+    n_iter: int = 1  # iterations of the solver
+    held_out: HeldOut | None = None  # none where the method holds no labels out
 
 
 class Method(ABC):
-    """A way to learn an answer.
+    """A way to learn an answer."""
 
-    Attributes
-    ----------
-    unreached : str
-        What rows that no label reaches got, and what to do, for a warning.
-    """
-
+    # What rows that no label reaches got, and what to do, for a warning
     unreached: ClassVar[str] = (
         "they got the class prior. Label some of them, or rows near them: suggest() (biglp suggest)"
         " names rows that are worth a label."

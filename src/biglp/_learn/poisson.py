@@ -9,14 +9,14 @@ import numpy as np
 
 from biglp._algebra.balance import given_prior
 from biglp._algebra.own_graph import OwnGraphSystem
-from biglp._algebra.poisson import (
+from biglp._algebra.spreading import (
     SMALLEST_GAP,
     constant_mode,
     leave_one_out_poisson,
     mean_label,
     poisson_coefficients,
+    without_noise,
 )
-from biglp._algebra.spreading import solve, without_noise
 from biglp._algebra.systems import DENSE_RANK, Spectrum, is_sparse_rank
 from biglp._core.errors import ParameterError
 from biglp._core.settings import AnswerSettings
@@ -51,7 +51,11 @@ class PoissonMethod(Method):
         """Choose the prior, and solve."""
         if isinstance(problem.system, OwnGraphSystem):
             return _learn_on_graph(problem, problem.system)
-        spectrum, labels, settings = Spectrum.of(problem.sums), problem.labels, problem.settings
+        spectrum, labels, settings = (
+            Spectrum.from_sums(problem.sums),
+            problem.labels,
+            problem.settings,
+        )
         problem = _with_system(problem, spectrum)
         mode = constant_mode(spectrum, problem.graph.features.normalisation.column_sums)
         share = mean_label(labels.counts)
@@ -72,7 +76,7 @@ class PoissonMethod(Method):
         weights = balance_weights(settings, labels, share, power)
         coefficients = poisson_coefficients(spectrum, mode) * weights
         # Eigenvectors leave rounding errors where no label reaches; the solve leaves exact zeros.
-        reached = np.asarray(solve(spectrum.sums, 0.5, spectrum.radius) != 0)
+        reached = np.asarray(spectrum.solved(0.5) != 0)
         coefficients = np.where(reached.any(axis=1, keepdims=True), coefficients, 0.0)
         unmixed = problem.sums.unmix(coefficients)
         unmixed = without_noise(unmixed, spectrum.sums, 1.0 - SMALLEST_GAP)

@@ -23,39 +23,26 @@ from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
 from biglp._learn.base import LearnResult, Method, Predictor, Problem, centre_and_spread, to_float64
 from biglp._learn.spreading import ALPHAS
-from biglp._rows.source import sample_rows
 
 DEFAULT_ALPHA = 0.9
 MOST_LABELLED = 2000
 """Labelled rows that leave-one-out and ridge regression look at; the graph uses all."""
-STANDARD_SAMPLE = 2000
-"""Rows that tell the centre and the spread of each feature."""
 MEMBERS = ("graph", "ridge", "mean")
 
 
 @dataclass(frozen=True)
 class RegressionPredictor(Predictor):
-    """Values of any rows.
+    """Values of any rows."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, q + 1)
-        Features times this are the sums of labels and, last, of their weights.
-    slopes, intercepts : ndarrays of shape (m, q) and (q,)
-        Ridge regression on the prepared rows, in units of the spread.
-    limits : ndarray of shape (2, q)
-        Least and largest label; a mean of labels is between them.
-    weights : ndarray of shape (2, q)
-        Weights of the graph and of ridge regression; the rest is the mean's.
-    mean, spread : ndarrays of shape (q,)
-        Mean and spread of the labels.
-    """
-
+    # (p, q + 1): features times this are the sums of labels and, last, of their weights
     coefficients: np.ndarray
+    # (m, q) and (q,): ridge regression on the prepared rows, in units of the spread
     slopes: np.ndarray
     intercepts: np.ndarray
-    limits: np.ndarray
+    limits: np.ndarray  # (2, q): least and largest label; a mean of labels is between them
+    # (2, q): weights of the graph and of ridge regression; the rest is the mean's
     weights: np.ndarray
+    # (q,): mean and spread of the labels
     mean: np.ndarray
     spread: np.ndarray
 
@@ -71,11 +58,11 @@ class RegressionPredictor(Predictor):
         """Values of a block of rows in units of the spread, around the mean: see :meth:`finish`."""
         sums = features @ like(features, self.coefficients)
         unreached = ~(sums[:, -1] > FLOOR)
-        found = smoothed(sums, like(sums, self.limits)) * like(sums, self.weights[0])
+        values = smoothed(sums, like(sums, self.limits)) * like(sums, self.weights[0])
         if self.needs_rows:
             straight = rows @ like(rows, self.slopes) + like(sums, self.intercepts)
-            found += straight * like(sums, self.weights[1])
-        return found, int(unreached.sum())
+            values += straight * like(sums, self.weights[1])
+        return values, int(unreached.sum())
 
     def finish(self, outputs: Array) -> Array:
         """Bring values back to the units of the labels, in float64."""
@@ -113,12 +100,12 @@ class RegressionMethod(Method):
     @classmethod
     def learn(cls, problem: Problem[Targets]) -> LearnResult:
         """Choose α and the blend."""
-        graph, labels, seed = problem.graph, problem.labels, problem.settings.seed
+        graph, labels = problem.graph, problem.labels
         part = problem.part_of_labels(MOST_LABELLED)
         features = to_dense(problem.views[0].mixed_features(part.rows))
         alpha, by_graph, errors = _choose_alpha(problem, features, part)
-        sample = to_float64(to_numpy(sample_rows(graph.source, STANDARD_SAMPLE, seed)))
-        known = to_float64(to_numpy(graph.source.take(part.rows)))
+        sample = to_float64(to_numpy(problem.sample_rows))
+        known = to_float64(to_numpy(graph.take(part.rows)))
         ridge = fit_ridge(known, part.values, part.weights, centre_and_spread(sample)[1])
         opinions = np.stack([by_graph, ridge.held_out, held_out_mean(part.values, part.weights)])
         shares = blend(opinions, part.values, part.weights)
@@ -149,15 +136,18 @@ def _choose_alpha(
     alphas = ALPHAS if given is None else (given,)
     if given is None and len(part.rows) < MIN_HELD_OUT:
         alphas = (DEFAULT_ALPHA,)
-    found = {a: held_out_values(problem.system, features, part.columns, a) for a in alphas}
-    errors = [{"alpha": a, "error": _error(said, part).mean().item()} for a, said in found.items()]
+    held_out = {a: held_out_values(problem.system, features, part.columns, a) for a in alphas}
+    errors = [
+        {"alpha": a, "error": _error(predicted, part).mean().item()}
+        for a, predicted in held_out.items()
+    ]
     best = min(errors, key=lambda candidate: candidate["error"])["alpha"]
-    return best, found[best], errors
+    return best, held_out[best], errors
 
 
-def _error(said: np.ndarray, part: Targets) -> np.ndarray:
+def _error(predicted: np.ndarray, part: Targets) -> np.ndarray:
     """Root of the mean squared error of each target, in units of its spread.  (q,)."""
-    return np.sqrt(np.average((said - part.values) ** 2, axis=0, weights=part.weights))
+    return np.sqrt(np.average((predicted - part.values) ** 2, axis=0, weights=part.weights))
 
 
 def _report(opinions: np.ndarray, shares: np.ndarray, part: Targets) -> dict[str, Any]:
@@ -166,9 +156,9 @@ def _report(opinions: np.ndarray, shares: np.ndarray, part: Targets) -> dict[str
         {
             "member": name,
             "weight": share.tolist(),
-            "error": (part.spread * _error(said, part)).tolist(),
+            "error": (part.spread * _error(predicted, part)).tolist(),
         }
-        for name, share, said in zip(MEMBERS, shares, opinions, strict=True)
+        for name, share, predicted in zip(MEMBERS, shares, opinions, strict=True)
     ]
     return {
         "members": members,

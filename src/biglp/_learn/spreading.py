@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from biglp._algebra.balance import class_mass, given_prior, power_prior
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out
-from biglp._algebra.poisson import centred, mean_label
-from biglp._algebra.spreading import without_noise
+from biglp._algebra.spreading import LabelledRows, centred, leave_one_out, mean_label, without_noise
 from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
@@ -30,23 +28,14 @@ NO_WEIGHTS = ("none", "centre", "share")
 
 @dataclass(frozen=True)
 class SpreadingPredictor(Predictor):
-    """Class probabilities from scores of any sign.
+    """Class probabilities from scores of any sign."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, c)
-        C · diag(weights): features times this are the balanced scores of unlabelled rows.
-    own_label : ndarray of shape (c,)
-        What a labelled row's own label adds to its class: (1−α) · weights.
-    prior : ndarray of shape (c,)
-        Class probabilities of a row that nothing reaches.
-    own_shift : ndarray of shape (c,) or (1,)
-        What a labelled row's own label adds to all classes, where labels are centred.
-    """
-
+    # (p, c): c · diag(weights): features times this are the balanced scores of unlabelled rows
     coefficients: np.ndarray
+    # (c,): what a labelled row's own label adds to its class: (1−α) · weights
     own_label: np.ndarray
-    prior: np.ndarray
+    prior: np.ndarray  # (c,): class probabilities of a row that nothing reaches
+    # (c,) or (1,): what a labelled row's own label adds to all classes, where labels are centred
     own_shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     kind = "spreading"
@@ -200,7 +189,7 @@ def decide(problem: Problem[Labels], choice: Choice) -> tuple[SpreadingPredictor
     """Propagate with the chosen α and balance the classes; also return the iterations used."""
     settings, labels, alpha = problem.settings, problem.labels, choice.alpha
     coefficients, n_iter = problem.spread(alpha)
-    mass = class_mass(problem.sums.totals, coefficients, labels.counts, alpha)
+    mass = class_mass(labels.counts, problem.sums.totals @ coefficients, alpha)
     weights = balance_weights(settings, labels, mass, choice.prior_power)
     prior = power_prior(labels.counts, 1.0)
     if not isinstance(settings.class_balance, str):

@@ -8,7 +8,7 @@ get their final names when the run is committed; a run killed before leaves none
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,8 @@ def file_sink(
     ending = table_ending(path)
     if ending is None:
         return NpySink(path, n_rows, classes, outputs, top)
-    # The only parts that need pyarrow.
-    if TABLES[ending] == "parquet":
-        from biglp._output.table import ParquetSink
+    from biglp._output import table  # needs pyarrow
 
-        return ParquetSink(path, n_rows, classes, outputs, top)
-    from biglp._output.table import CsvSink, JsonLinesSink
-
-    kind = CsvSink if TABLES[ending] == "csv" else JsonLinesSink
-    return kind(path, n_rows, classes, outputs, top)
+    sinks: dict[str, Callable[..., FileSink]]
+    sinks = {"parquet": table.ParquetSink, "csv": table.CsvSink, "jsonl": table.JsonLinesSink}
+    return sinks[TABLES[ending]](path, n_rows, classes, outputs, top)

@@ -26,14 +26,7 @@ from biglp._output.sink import FileSink
 
 
 class NpySink(FileSink):
-    """Answers in a folder: ``labels.npy``, ``confidence.npy``, ``probabilities.npy``.
-
-    Parameters
-    ----------
-    folder : path
-    n_rows, classes, outputs, top
-        As for :class:`FileSink`.
-    """
+    """Answers in a folder: ``labels.npy``, ``confidence.npy``, ``probabilities.npy``."""
 
     def __init__(
         self,
@@ -55,11 +48,9 @@ class NpySink(FileSink):
 
     @property
     def names(self) -> list[str]:
-        """Names of the files that a commit leaves."""
         return [path.name for path in self.paths.values()]
 
     def resumable(self) -> bool:
-        """Whether all answers of an interrupted run are there, also if it was about to end."""
         for name, part in self.parts.items():
             if self.paths[name].exists() and not part.exists():
                 self.paths[name].rename(part)  # committing gives it back its name
@@ -93,7 +84,6 @@ class NpySink(FileSink):
                     done += write_at(self._handle(name), block[done:].data, position + done)
 
     def sync(self) -> None:
-        """Force what was written to disk, for a run that wants to resume from here."""
         for name in self.columns:
             with explained_writing(self.paths[name]):
                 os.fsync(self._handle(name))
@@ -138,7 +128,6 @@ class NpySink(FileSink):
         return {name: value for name, value in self.__dict__.items() if name not in private}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Open nothing yet."""
         self.__dict__.update(state)
         self._begin()
 

@@ -1,4 +1,4 @@
-"""What every sink offers, and what those that write files offer beside."""
+"""What every sink offers, what those that write files offer beside, and sinks in memory."""
 
 from __future__ import annotations
 
@@ -40,24 +40,16 @@ class RowIds(Protocol):
 
 
 class Sink(ABC):
-    """Takes answers block by block, in any order, from any thread.
-
-    Attributes
-    ----------
-    in_memory : bool
-        Whether the answers stay in the memory of this process, which other processes cannot write.
-    n_bytes : int
-        What they take of it.
-    takes_tensors : bool
-        Whether answers may come as they are on a device.
-    wants_places : bool
-        Whether answers are to have the places of the rows on a map in two more columns.
-    """
+    """Takes answers block by block, in any order, from any thread."""
 
     in_memory: bool = True
+    """Whether the answers stay in the memory of this process, which others cannot write."""
     n_bytes: int = 0
+    """What they take of it."""
     takes_tensors: ClassVar[bool] = False
+    """Whether answers may come as they are on a device."""
     wants_places: bool = False
+    """Whether answers are to have the places of the rows on a map in two more columns."""
 
     def cost(self, size: Size) -> Cost:
         """Answers that stay in memory."""
@@ -76,8 +68,7 @@ class NoSink(Sink):
 
     in_memory = False
 
-    def write(self, start: int, answers: np.ndarray) -> None:
-        """Drop."""
+    def write(self, start: int, answers: np.ndarray) -> None: ...
 
 
 def check_top(top: int | None, n_classes: int) -> None:
@@ -90,32 +81,17 @@ class FileSink(Sink):
     """Writes answers to files, also from other processes.
 
     Used as a context manager it opens on entry, commits on success and aborts on an error.
-
-    Attributes
-    ----------
-    columns : dict of str to (numpy.dtype, int)
-        Name, type and width of what is kept; a width of 0 is one number a row.
-    ids : RowIds or None
-        IDs of the rows, which a table has beside the answers; they are read when it is made.
-    more_columns : tuple of str
-        Further numbers that are given for each row.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows that there will be answers for.
-    classes : array of shape (c,)
-        Class of each code.
-    outputs : sequence of {"label", "confidence", "probabilities"}
-        What to keep.
-    top : int, optional
-        Keep the probabilities of the ``top`` likeliest classes of each row instead of all.
+    ``classes`` (c,) has the class of each code, ``outputs`` says what to keep, and ``top`` to keep
+    the probabilities of so many likeliest classes of each row instead of all.
     """
 
     in_memory = False
-    top: int | None
     ids: RowIds | None = None
+    """IDs of the rows, which a table has beside the answers; they are read when it is made."""
     more_columns: tuple[str, ...] = ()
+    """Further numbers that are given for each row."""
+    columns: dict[str, tuple[np.dtype[Any], int]]
+    """Type and width of what is kept; a width of 0 is one number a row."""
 
     def __init__(
         self,
@@ -135,19 +111,18 @@ class FileSink(Sink):
         self.outputs = tuple(name for name in OUTPUTS if name in outputs)
         self.top = top
         number, label = np.dtype(np.float32), self.classes.dtype
-        known = {
-            "label": {"label": (label, 0)},
-            "confidence": {"confidence": (number, 0)},
-            "probabilities": {"probabilities": (number, len(self.classes))},
-        }
-        if top is not None:
-            known["probabilities"] = {
-                "top_classes": (label, top),
-                "top_probabilities": (number, top),
-            }
-        self.columns = {
-            name: facts for output in self.outputs for name, facts in known[output].items()
-        } | dict.fromkeys(self.more_columns, (number, 0))
+        self.columns = {}
+        if "label" in outputs:
+            self.columns["label"] = (label, 0)
+        if "confidence" in outputs:
+            self.columns["confidence"] = (number, 0)
+        if "probabilities" in outputs:
+            self.columns |= (
+                {"probabilities": (number, len(self.classes))}
+                if top is None
+                else {"top_classes": (label, top), "top_probabilities": (number, top)}
+            )
+        self.columns |= dict.fromkeys(self.more_columns, (number, 0))
 
     @property
     @abstractmethod
@@ -161,14 +136,9 @@ class FileSink(Sink):
     def write(self, start: int, answers: Answers) -> None:
         """Take the answers of the rows from ``start`` on.
 
-        Parameters
-        ----------
-        start : int
-            First row.
-        answers : ndarray of shape (b, c) or mapping
-            Class probabilities, or columns: "label" (codes of classes) and "confidence", both of
-            shape (b,), and "probabilities", of shape (b, c). What is wanted and not given is
-            derived from the probabilities.
+        They are class probabilities (b, c), or columns: "label" (codes of classes) and
+        "confidence", both (b,), and "probabilities" (b, c), from which is derived what is wanted
+        and not given.
         """
         given = {"probabilities": answers} if isinstance(answers, np.ndarray) else dict(answers)
         columns = {name: self._column(name, given) for name in self.columns}
@@ -237,22 +207,14 @@ class FileSink(Sink):
         return np.take_along_axis(probabilities, best, axis=1)
 
 
-# --------------------------------------------------------------------------------------------------
-# Answers in memory, for the estimators: the computer's, or a device's where the rows are there.
+# Answers in memory, for the estimators: the computer's, or a device's where the rows are there ----
 
 
 class ArraySink(Sink):
-    """Answers kept in memory: the label and the probabilities of every row.
+    """The label (n,) and the probabilities (n, c) of every row, in memory.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (c,)
-        Labels that are numbers are kept where the probabilities are, others in an array.
-    n_rows : int
-    dtype : numpy.dtype
-        Type of the probabilities.
-    device : str
-        Where the rows are, and so the answers: "cpu" makes NumPy arrays, anything else tensors.
+    ``device`` is where the rows are, and so the answers: "cpu" makes NumPy arrays, anything else
+    tensors. Labels that are numbers are where the probabilities are, others in an array.
     """
 
     takes_tensors = True
@@ -277,7 +239,7 @@ class ArraySink(Sink):
 
 
 class ValuesSink(Sink):
-    """Values of regression kept in memory; ``device`` as of :class:`ArraySink`."""
+    """Values of regression (n, targets) in memory; ``device`` as of :class:`ArraySink`."""
 
     takes_tensors = True
 
@@ -294,8 +256,8 @@ def _room(shape: tuple[int, ...], dtype: np.dtype[Any], device: str) -> Array:
     """An array, or a tensor on a device where it has such numbers."""
     if device == "cpu" or _torch_type(dtype) is None:
         return np.empty(shape, dtype=dtype)
-    place = device.removeprefix("torch:")
-    return sys.modules["torch"].empty(shape, dtype=_torch_type(dtype), device=place)
+    device = device.removeprefix("torch:")
+    return sys.modules["torch"].empty(shape, dtype=_torch_type(dtype), device=device)
 
 
 def _torch_type(dtype: np.dtype[Any]) -> Any:

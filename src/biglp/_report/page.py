@@ -26,24 +26,55 @@ LONGEST = 300
 
 def report_html(content: Content) -> str:
     """A whole page."""
-    return _render("report.html.j2", view_of(content))
+    return _render("report.html.j2", _view(content))
 
 
 def short_html(content: Content) -> str:
     """The first part of it, for the cell of a notebook."""
-    return _render("short.html.j2", view_of(content, short=True))
+    return _render("short.html.j2", _view(content, short=True))
 
 
-def view_of(content: Content, *, short: bool = False) -> dict[str, Any]:
+def _render(template: str, view: Mapping[str, Any]) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # takes a while to load
+
+    environment = Environment(
+        loader=PackageLoader("biglp._report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["percent"] = percent
+    return environment.get_template(template).render(view)
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """A share in percent; a dash where it is not known."""
+    return "–" if share is None else f"{share:.{digits}%}"
+
+
+def _view(content: Content, *, short: bool = False) -> dict[str, Any]:
     """All that the templates show."""
     facts, settings = content.facts, content.settings
-    found = facts.get("found") or {}
-    sizes = np.array([found.get(name, 0) for name in content.classes])
-    colours = class_colours(sizes)
+    memory = facts.get("peak_memory")
+    figures = [
+        (facts.get("rows", settings.get("rows")), "rows", "{:,}"),
+        (facts.get("features"), "features", "{:,}"),
+        (facts.get("labelled_rows", settings.get("labelled_rows")), "labels given", "{:,}"),
+        (len(content.classes) or None, "classes", "{:,}"),
+        (facts.get("seconds"), "seconds", "{:,.3g}"),
+        (format_bytes(memory) if memory else None, "of memory", "{}"),
+    ]
+    sizes = facts.get("found") or {}
+    colours = class_colours(np.array([sizes.get(name, 0) for name in content.classes]))
     estimate = settings.get("estimated_accuracy")
     view: dict[str, Any] = {
         "title": content.title,
-        "figures": _figures(content),
+        "figures": [
+            {"value": text.format(value), "what": what}
+            for value, what, text in figures
+            if value is not None
+        ],
         "estimate": estimate,
         "interval": estimate and charts.interval(estimate),
         "about_estimate": words.about_estimate(settings),
@@ -67,6 +98,10 @@ def view_of(content: Content, *, short: bool = False) -> dict[str, Any]:
     if groups:
         view["reliability"] = charts.reliability(groups)
         view["about_reliability"] = words.about_reliability(groups)
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        for key, value in settings.items()
+    }
     return view | {
         "members": charts.members(settings),
         "shown": shown_rows(content, colours),
@@ -77,30 +112,11 @@ def view_of(content: Content, *, short: bool = False) -> dict[str, Any]:
         "command": facts.get("command"),
         "steps": facts.get("steps") or [],
         "versions": facts.get("versions") or {},
-        "settings": {key: _shortened(value) for key, value in settings.items()},
+        "settings": {
+            key: text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+            for key, text in texts.items()
+        },
     }
-
-
-def _figures(content: Content) -> list[dict[str, str]]:
-    """The first numbers that people ask for."""
-    facts, settings = content.facts, content.settings
-    rows = facts.get("rows", settings.get("rows"))
-    labels = facts.get("labelled_rows", settings.get("labelled_rows"))
-    found = [
-        (rows, "rows", "{:,}"),
-        (facts.get("features"), "features", "{:,}"),
-        (labels, "labels given", "{:,}"),
-        (len(content.classes) or None, "classes", "{:,}"),
-        (facts.get("seconds"), "seconds", "{:,.3g}"),
-    ]
-    figures = [
-        {"value": text.format(value), "what": what}
-        for value, what, text in found
-        if value is not None
-    ]
-    if facts.get("peak_memory"):
-        figures.append({"value": format_bytes(facts["peak_memory"]), "what": "of memory"})
-    return figures
 
 
 def _classes(content: Content, colours: list[str], most: int) -> dict[str, Any]:
@@ -123,36 +139,11 @@ def _classes(content: Content, colours: list[str], most: int) -> dict[str, Any]:
         for code in codes[:most]
         for name in [content.classes[code]]
     ]
-    largest = max((line["share"] for line in lines), default=0.0) or 1.0
     return {
         "lines": lines,
-        "largest": largest,
+        "largest": max((line["share"] for line in lines), default=0.0) or 1.0,
         "more": max(len(codes) - most, 0),
         "has_given": bool(given),
         "has_found": bool(found),
         "has_recall": bool(recall),
     }
-
-
-def percent(share: float | None, digits: int = 0) -> str:
-    """A share in percent; a dash where it is not known."""
-    return "–" if share is None else f"{share:.{digits}%}"
-
-
-def _shortened(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
-
-
-def _render(template: str, view: Mapping[str, Any]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # takes a while to load
-
-    environment = Environment(
-        loader=PackageLoader("biglp._report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["percent"] = percent
-    return environment.get_template(template).render(view)

@@ -36,62 +36,50 @@ USUAL_ERRORS = 2.0
 
 def story(settings: Mapping[str, Any]) -> list[str]:
     """Say what was done and chosen."""
-    told = []
+    sentences = []
     if "scaling" in settings:
         scaled = SCALINGS.get(settings["scaling"], f"Features were scaled ({settings['scaling']})")
         if "directions" in settings:
             scaled += f", and rows projected on {settings['directions']:,} leading directions"
-        told.append(f"{scaled}.")
+        sentences.append(f"{scaled}.")
     if "factor" in settings:
         try:
             words = GRAPHS.get(settings["factor"], LEARNT_GRAPH).format(**settings)
         except KeyError:  # of an earlier release
             words = f"labels spread over a graph ({settings['factor']})"
-        told.append(f"{words[0].upper()}{words[1:]}.")
-    return told + _committee(settings) + _alone(settings)
-
-
-def _committee(settings: Mapping[str, Any]) -> list[str]:
-    if "members" not in settings:
-        return []
-    together = "Several methods answered together, weighted by how well they find labels held out"
-    if settings.get("graph_share") is not None:
-        together += f"; the graph carries {settings['graph_share']:.0%} of the weight"
-    told = [f"{together}."]
-    if "held_out_error" in settings:
-        return told
-    found, alone = settings.get("held_out_accuracy"), settings.get("supervised_accuracy")
-    if found is None:
-        return [
-            *told,
-            "There are too few labels to hold some out, so that weights are the usual ones.",
-        ]
-    of = f"{found:.0%} of {settings['held_out_labels']:,} held-out labels were found"
-    if alone is None:
-        return [*told, f"{of}."]
-    helped = HELPED[settings.get("unlabelled_rows_helped")]
-    return [*told, f"{of}, {alone:.0%} without the graph: {helped}."]
-
-
-def _alone(settings: Mapping[str, Any]) -> list[str]:
-    """Of one method without a committee."""
-    told = []
-    if settings.get("alpha") is not None and "members" not in settings:
-        told.append(
+        sentences.append(f"{words[0].upper()}{words[1:]}.")
+    committee, measured = "members" in settings, "held_out_error" in settings
+    if committee:
+        words = "Several methods answered together, weighted by how well they find labels held out"
+        if settings.get("graph_share") is not None:
+            words += f"; the graph carries {settings['graph_share']:.0%} of the weight"
+        sentences.append(f"{words}.")
+    if committee and not measured:
+        share, alone = settings.get("held_out_accuracy"), settings.get("supervised_accuracy")
+        if share is None:
+            words = "There are too few labels to hold some out, so that weights are the usual ones"
+        else:
+            words = f"{share:.0%} of {settings['held_out_labels']:,} held-out labels were found"
+            if alone is not None:
+                helped = HELPED[settings.get("unlabelled_rows_helped")]
+                words += f", {alone:.0%} without the graph: {helped}"
+        sentences.append(f"{words}.")
+    if settings.get("alpha") is not None and not committee:
+        sentences.append(
             f"A row takes {settings['alpha']:.0%} of its score from its neighbours (alpha "
             f"{settings['alpha']:g})."
         )
     if settings.get("leave_one_out_accuracy") is not None:
-        told.append(
+        sentences.append(
             f"{settings['leave_one_out_accuracy']:.0%} of the labels were found when each was "
             "left out."
         )
-    if "held_out_error" in settings:
+    if measured:
         errors = ", ".join(f"{error:.3g}" for error in settings["held_out_error"])
-        told.append(
+        sentences.append(
             f"The error on {settings['held_out_labels']:,} labels that were held out is {errors}."
         )
-    return told
+    return sentences
 
 
 def about_estimate(settings: Mapping[str, Any]) -> list[str]:
@@ -104,21 +92,21 @@ def about_estimate(settings: Mapping[str, Any]) -> list[str]:
         f"{round(100 * share, 1):g}"
         for share in (following["range"][0], following["gain"], following["range"][1])
     )
-    told = [
+    sentences = [
         f"Always saying {estimate['largest_class']} would be right for "
         f"{estimate['base_rate']:.0%} of the rows. {following['labels']} more labels would add "
         f"about {likely} {'point' if likely == '1' else 'points'} ({least} to {most})."
     ]
     if settings.get("labels_cover_rows") is False:
-        told.append(
+        sentences.append(
             "The labels come from one region of the rows: nothing is known about the others, and "
             "the estimate is not to be trusted."
         )
     elif settings.get("trustworthy") is False:
-        told.append(
+        sentences.append(
             "The interval is wide: labels are too few to know the accuracy to about ten points."
         )
-    return told
+    return sentences
 
 
 def about_confidence(confidence: np.ndarray) -> str:

@@ -2,37 +2,35 @@
 
 =====================  ================================================================
 ``array``, CSR, frame  in memory
-dask array, frame      chunk by chunk, where they are (:mod:`.formats.dask`)
-files, ``sim:…``       one module for each format (:mod:`.formats` lists them)
+dask array, frame      chunk by chunk, where they are (:mod:`.dask`)
+files, ``sim:…``       by their format (:mod:`.format` lists them)
 =====================  ================================================================
 
 Text and Parquet are converted once to raw rows in a temporary folder (:mod:`.cache`); named columns
-become features in :mod:`.tables`. What comes out goes through a chain of transforms
-(:mod:`.prepared`).
+become features in ``_tables``. What comes out goes through a chain of transforms.
+A new format is a subclass of :class:`Format`, made known by :func:`register`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from biglp._rows.encoding import Encoding
+from biglp._rows.format import Format, register, unregister
 from biglp._rows.opening import InputFiles, as_source
 from biglp._rows.options import ReadOptions
 from biglp._rows.prepared import PreparedRows
+from biglp._rows.sample import Sample
 from biglp._rows.source import Source, working_dtype
 
 __all__ = [
     "Encoding",
+    "Format",
     "InputFiles",
     "PreparedRows",
     "ReadOptions",
+    "Sample",
     "Source",
     "as_source",
-    "fingerprint",
+    "register",
+    "unregister",
     "working_dtype",
 ]
-
-
-def fingerprint(source: Source) -> dict[str, Any]:
-    """Facts, ready for JSON, that change when the rows of a source may have changed."""
-    return source.fingerprint()

@@ -1,4 +1,4 @@
-"""Rows that are already in memory."""
+"""Rows that are already in memory, or on a GPU: arrays, CSR matrices, tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows, beside, to_numpy
+from biglp._core.arrays import Rows, beside
 from biglp._core.errors import BadRowsError
 from biglp._rows.source import Source
 
@@ -30,11 +30,9 @@ class ArraySource(Source):
         self.feature_names = feature_names
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return a view of the rows."""
         return self._array[start:stop]
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return a copy of the rows."""
         return np.asarray(self._array[indices])
 
 
@@ -50,11 +48,9 @@ class CsrSource(Source):
         self.name = name
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return the rows as a CSR matrix."""
         return self._matrix[start:stop]
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return the rows as a CSR matrix."""
         return self._matrix[indices]
 
 
@@ -95,69 +91,32 @@ def check_shape(array: Any, name: str, may_be_empty: bool = False) -> Any:
     return array
 
 
-# --------------------------------------------------------------------------------------------------
-# Rows that are on a device already: torch tensors, and arrays of CuPy, JAX or Numba.
-
-
 KNOWN = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
 class TensorSource(Source):
-    """A dense two-dimensional torch tensor; its rows stay where they are.
-
-    Parameters
-    ----------
-    tensor : torch tensor of shape (n, m)
-    name : str
-        What messages call it.
-    """
+    """A dense torch tensor (n, m), which may be CuPy's, JAX's or Numba's; its rows stay there."""
 
     def __init__(self, tensor: Any, name: str = "tensor") -> None:
         self._tensor = tensor.detach()
-        self.dtype = _numpy_type(tensor, name)
+        kind = str(tensor.dtype).removeprefix("torch.")
+        kind = "float16" if kind == "bfloat16" else kind  # the other half precision
+        if kind not in KNOWN:
+            raise BadRowsError(
+                f"{name} holds {kind}, which cannot be used; give real numbers such as float32."
+            )
+        self.dtype = np.dtype(kind)
         check_shape(np.broadcast_to(np.zeros((), self.dtype), tuple(tensor.shape)), name)
         self.n_rows, self.n_features = tensor.shape
         self.name = name
-        place = str(tensor.device)
-        self.device = place if place.startswith("cuda") else f"torch:{place}"
+        device = str(tensor.device)
+        self.device = device if device.startswith("cuda") else f"torch:{device}"
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return a view of the rows."""
         return self._tensor[start:stop]
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return a copy of the rows, on the device."""
         return self._tensor[beside(self._tensor, indices)]
-
-    def fingerprint(self) -> dict[str, Any]:
-        """As of the same rows in the computer's memory."""
-        return _OnHost(self).fingerprint()
-
-
-class _OnHost(Source):
-    """Rows of a tensor, brought to the computer's memory when they are asked for."""
-
-    def __init__(self, source: TensorSource) -> None:
-        self._source = source
-        self.n_rows, self.n_features = source.n_rows, source.n_features
-        self.dtype = source.dtype
-
-    def read(self, start: int, stop: int) -> Rows:
-        return to_numpy(self._source.read(start, stop))
-
-    def take(self, indices: np.ndarray) -> Rows:
-        return to_numpy(self._source.take(indices))
-
-
-def _numpy_type(tensor: Any, name: str) -> np.dtype[Any]:
-    """NumPy's name for the type of a tensor; bfloat16 counts as the other half precision."""
-    kind = str(tensor.dtype).removeprefix("torch.")
-    kind = "float16" if kind == "bfloat16" else kind
-    if kind not in KNOWN:
-        raise BadRowsError(
-            f"{name} holds {kind}, which cannot be used; give real numbers such as float32."
-        )
-    return np.dtype(kind)
 
 
 def torch_type(dtype: np.dtype[Any]) -> Any:

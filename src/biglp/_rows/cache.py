@@ -1,8 +1,9 @@
-"""Folders of converted inputs: temporary, or named by the user and used again.
+"""Rows that were converted from a slow format, in ``.npy`` files that are checked when read.
 
-Each input has a folder of its own, made under another name and renamed when it is whole, with a
-``meta.json`` that says what it was made from. An input that changed has other facts, hence another
-name, and is converted again; so is every input when biglp's own code has changed.
+Each input has a folder of its own, temporary or in one that the user names, made under another name
+and renamed when it is whole, with a ``meta.json`` that says what it was made from. An input that
+changed has other facts, hence another name, and is converted again; so is every input when biglp's
+own code has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from contextlib import AbstractContextManager, suppress
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,7 @@ from biglp._rows.options import ReadOptions
 from biglp._rows.source import SPARSE_BYTES, FileSource, Source, table_bytes
 from biglp._version import __version__
 
-# --------------------------------------------------------------------------------------------------
-# Checksums of converted rows, so that a bit that a disk or another program changed is noticed.
-#
-# A file has a sum for each 32 kB, taken over its words of 64 bits: any one changed bit changes it.
-# Sums run at the memory's speed (10 GB/s, where a CRC-32 of zlib has 2), and each process checks
-# each stretch once, when it first reads from it.
-
+logger = logging.getLogger("biglp")
 
 STRETCH = 32 << 10
 """Bytes with a sum of their own: a disk needs as long for these as for a single row."""
@@ -64,139 +58,7 @@ KNOWN_FILES = 16
 own. An input has one, or four where its rows are sparse."""
 ENDING = ".sums"
 META = "meta.json"
-
-
-class RunningSums:
-    """Sums of a file that is being written.
-
-    Parameters
-    ----------
-    head : int
-        Bytes at the beginning of the file that are written last.
-    """
-
-    def __init__(self, head: int) -> None:
-        self._open = bytearray(head)
-        self._sums: list[np.ndarray] = []
-        self._size = head
-
-    def add(self, piece: Any) -> None:
-        """Take bytes that follow those before."""
-        self._size += len(piece)
-        missing = min(STRETCH - len(self._open), len(piece))
-        self._open += piece[:missing]
-        if len(self._open) < STRETCH:
-            return
-        whole = missing + (len(piece) - missing) // STRETCH * STRETCH
-        self._sums += [_summed(self._open), _summed(piece[missing:whole])]
-        self._open = bytearray(piece[whole:])
-
-    def write(self, path: Path, head: bytes = b"") -> None:
-        """Write the sums beside the file, now that its beginning is known."""
-        sums = np.concatenate([*self._sums, _summed(self._open)])
-        if head:
-            sums[:1] += _summed(head)
-        sums = np.concatenate([np.array([self._size], dtype=np.uint64), sums])
-        _beside(path).write_bytes(np.append(sums, sums.sum(dtype=np.uint64)).tobytes())
-
-
-def write_sums(path: Path) -> None:
-    """Write the sums of a file that is whole."""
-    running = RunningSums(0)
-    with open(path, "rb") as file:
-        while piece := file.read(AT_ONCE * STRETCH):
-            running.add(memoryview(piece))
-    running.write(path)
-
-
-class CheckedFile(RawFile):
-    """An array in a ``.npy`` file with sums; what is read is checked the first time.
-
-    Raises
-    ------
-    BadRowsError
-        When the bytes are not those that were written. The folder is then no longer taken for
-        converted rows, so that the next run converts them again.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = os.path.abspath(path)
-        self.stamp = FileStamp.of(path)
-        self._check(0, 1)  # the header
-        super().__init__(path, self.stamp)
-
-    def _fill(self, view: memoryview, position: int) -> None:
-        self._check(position, position + len(view))
-        super()._fill(view, position)
-
-    def _check(self, first: int, end: int) -> None:
-        """Check the stretches of these bytes that have not been checked in this process."""
-        _sums, done = self._sums()
-        low, high = first // STRETCH, -(-end // STRETCH)
-        waiting = low + np.flatnonzero(~done[low:high])
-        for some in np.split(waiting, np.flatnonzero(np.diff(waiting) > 1) + 1):
-            for start in range(0, len(some), AT_ONCE):
-                self._check_run(int(some[start]), int(some[start : start + AT_ONCE][-1]) + 1)
-
-    def _check_run(self, low: int, high: int) -> None:
-        sums, done = self._sums()
-        begin = low * STRETCH
-        content = np.empty(min(high * STRETCH, self.stamp.size) - begin, dtype=np.uint8)
-        super()._fill(content.data, begin)
-        if not np.array_equal(_summed(content.data), sums[low:high]):
-            raise self._damaged(f"bytes {begin:,} to {begin + len(content):,} were changed")
-        done[low:high] = True
-
-    def _sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums, and which stretches are known to agree."""
-        try:
-            return known_sums(self._path, self.stamp.size, self.stamp.mtime_ns)
-        except OSError as error:
-            raise self._damaged(f"its checksums cannot be read: {error.strerror}") from error
-        except ValueError as error:
-            raise self._damaged(str(error)) from error
-
-    def _damaged(self, what: str) -> BadRowsError:
-        (Path(self._path).parent / META).unlink(missing_ok=True)
-        return BadRowsError(
-            f"{self._path}, which holds rows that were converted earlier, is damaged: {what} by "
-            "the disk or by another program. Run again, and the rows are converted again; an "
-            "interrupted run can be resumed."
-        )
-
-
-@lru_cache(maxsize=KNOWN_FILES)
-def known_sums(path: str, size: int, mtime_ns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of a file as it is now, and which stretches agree, which all its readers share."""
-    content = np.fromfile(_beside(Path(path)), dtype=np.uint64)
-    whole = len(content) > 2 and content[:-1].sum(dtype=np.uint64) == content[-1]
-    if not whole or int(content[0]) != size:
-        raise ValueError("its length or its checksums were changed")
-    return content[1:-1], np.zeros(len(content) - 2, dtype=bool)
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ENDING)
-
-
-def _summed(content: Any) -> np.ndarray:
-    """Sum of each stretch; the last one may be shorter, and is filled up with zeros."""
-    words = np.frombuffer(content, dtype=np.uint8)
-    whole = len(words) // STRETCH * STRETCH
-    sums = words[:whole].view(np.uint64).reshape(-1, STRETCH // 8).sum(axis=1, dtype=np.uint64)
-    if whole == len(words):
-        return sums
-    rest = np.zeros(STRETCH, dtype=np.uint8)
-    rest[: len(words) - whole] = words[whole:]
-    return np.append(sums, rest.view(np.uint64).sum(dtype=np.uint64))
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-logger = logging.getLogger("biglp")
-
-WAIT_SECONDS = 0.1
+WIDTH = "width.npy"
 
 
 @cache
@@ -209,36 +71,20 @@ def code_digest() -> str:
     with suppress(OSError, ImportError):
         waiting: list[Any] = [files("biglp")]
         while waiting:
-            for place in sorted(waiting.pop().iterdir(), key=lambda place: place.name):
-                if place.name.endswith(".py"):
-                    digest.update(place.name.encode() + b"\0" + place.read_bytes())
-                elif place.is_dir() and place.name != "__pycache__":
-                    waiting.append(place)
+            for path in sorted(waiting.pop().iterdir(), key=lambda path: path.name):
+                if path.name.endswith(".py"):
+                    digest.update(path.name.encode() + b"\0" + path.read_bytes())
+                elif path.is_dir() and path.name != "__pycache__":
+                    waiting.append(path)
     return digest.hexdigest()
 
 
 class CacheStore:
-    """Where the converted rows of one input are kept.
+    """Where the converted rows of one input are: ``folder``, in the one of all inputs, ``path``.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the input.
-    stamps : tuple of FileStamp
-        Its files.
-    options : ReadOptions
-        How they are read. ``cache`` may name a folder that is kept; otherwise a temporary one is
-        made (``TMPDIR`` says where), which is removed when the last source that reads from it is
-        gone, or when Python ends.
-    inside : sequence of str
-        Which array of each file is meant, where that was said.
-
-    Attributes
-    ----------
-    path : Path
-        The folder of all inputs.
-    folder : Path
-        The folder of this one, which may not be there yet.
+    ``options.cache`` may name the latter; otherwise a temporary one is made (``TMPDIR`` says
+    where), which is removed when the last source that reads from it is gone, or when Python ends.
+    ``inside`` says which array of each file is meant, where that was said.
     """
 
     def __init__(
@@ -249,8 +95,8 @@ class CacheStore:
         inside: Sequence[str] = (),
     ) -> None:
         self.name = name
-        self.kept = options.cache != "auto"
-        if self.kept:
+        self.is_named = options.cache != "auto"
+        if self.is_named:
             self.path = Path(options.cache)
             with explained_writing(self.path):
                 self.path.mkdir(parents=True, exist_ok=True)
@@ -258,7 +104,7 @@ class CacheStore:
             self.path = temporary_folder(self)
         # Everything that the converted rows depend on.
         facts: dict[str, Any] = {
-            "code": code_digest() if self.kept else "",
+            "code": code_digest() if self.is_named else "",
             "files": [stamp.facts() for stamp in stamps],
             "columns": options.columns,
             "left_out": [options.label_column, *options.drop],
@@ -297,27 +143,28 @@ class CacheStore:
         """
         lock = self.folder.with_name(f".{self.folder.name}.lock")
         with explained_writing(lock):
-            held = hold(lock)
-            if held is None:
+            locked = hold(lock)
+            if locked is None:
                 logger.info("%s: waiting for a process that is converting it", self.name)
-            while held is None:
-                time.sleep(WAIT_SECONDS)
-                held = hold(lock)
-        try:
-            return self.find() or self._build(convert)
-        finally:
-            let_go(lock, held)
-
-    def _build(self, convert: Callable[[Path], Encoding]) -> Encoding:
+            while locked is None:
+                time.sleep(0.1)
+                locked = hold(lock)
         part = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}{PART}")
         try:
+            stored = self.find()
+            if stored is not None:
+                return stored
             with explained_writing(part):
                 part.mkdir(parents=True)
                 encoding = convert(part)
                 for path in part.glob("*.npy"):
                     if not path.with_name(path.name + ENDING).exists():
-                        write_sums(path)
-                if self.kept:  # a temporary folder need not outlive a power cut
+                        running = RunningSums(0)
+                        with open(path, "rb") as file:
+                            while piece := file.read(AT_ONCE * STRETCH):
+                                running.add(memoryview(piece))
+                        running.write(path)
+                if self.is_named:  # a temporary folder need not outlive a power cut
                     sync_files(part)
                 meta = {"facts": self._facts, "encoding": encoding.to_json()}
                 text = json.dumps(meta | {"sha256": _digest(meta)})
@@ -328,6 +175,8 @@ class CacheStore:
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
+        finally:
+            let_go(lock, locked)
         return encoding
 
     def shortage(self, needed: int) -> str | None:
@@ -335,7 +184,7 @@ class CacheStore:
         free = free_space(self.path)
         if needed + RESERVE_BYTES <= free:
             return None
-        where = self.path if self.kept else self.path.parent
+        where = self.path if self.is_named else self.path.parent
         return (
             f"about {format_bytes(needed)} are needed in {where}, besides "
             f"{format_bytes(RESERVE_BYTES)} that are left to other programs, and "
@@ -355,163 +204,11 @@ def no_room(name: str, shortage: str) -> OutputError:
     )
 
 
-class NpyWriter(AbstractContextManager["NpyWriter"]):
-    """A ``.npy`` file that grows entry by entry; its header is written last.
-
-    Parameters
-    ----------
-    path : path
-    dtype : numpy.dtype
-    entry_shape : tuple of int
-        Shape of one entry: ``(m,)`` for rows of m numbers, ``()`` for a list of numbers.
-    sums : bool
-        Whether checksums are written beside it.
-    """
-
-    def __init__(
-        self, path: Path, dtype: Any, entry_shape: tuple[int, ...] = (), *, sums: bool = True
-    ) -> None:
-        self._path = path
-        self._sums = RunningSums(NPY_HEADER_BYTES) if sums else None
-        self.dtype = np.dtype(dtype)
-        self.entry_shape = entry_shape
-        self.length = 0
-        self._file = open(path, "xb")  # noqa: SIM115 - closed by __exit__
-        self._file.write(bytes(NPY_HEADER_BYTES))
-
-    def append(self, entries: np.ndarray) -> None:
-        """Write entries after those that are there."""
-        entries = np.ascontiguousarray(entries, dtype=self.dtype)
-        content = entries.reshape(-1).view(np.uint8).data
-        self._file.write(content)
-        if self._sums is not None:
-            self._sums.add(content)
-        self.length += len(entries)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self._file.seek(0)
-                header = npy_header(self.dtype, (self.length, *self.entry_shape))
-                self._file.write(header)
-                if self._sums is not None:
-                    self._sums.write(self._path, header)
-        finally:
-            self._file.close()
-
-
-# --------------------------------------------------------------------------------------------------
-# Sparse rows in three ``.npy`` files: where rows begin, their features, and the values.
-
-
-WIDTH = "width.npy"
-
-
-def write_width(folder: Path, width: int) -> None:
-    """Write the number of features."""
-    with NpyWriter(folder / WIDTH, np.int64) as file:
-        file.append(np.array([width]))
-
-
-class CsrWriter(AbstractContextManager["CsrWriter"]):
-    """Sparse rows that are written piece by piece, as :class:`CsrFiles` reads them.
-
-    Parameters
-    ----------
-    folder : Path
-    width : int
-        Number of features.
-    dtype : numpy.dtype
-    """
-
-    def __init__(self, folder: Path, width: int, dtype: Any) -> None:
-        write_width(folder, width)
-        self._starts = NpyWriter(folder / "indptr.npy", np.int64)
-        self._features = NpyWriter(folder / "indices.npy", np.int32)
-        self._values = NpyWriter(folder / "data.npy", dtype)
-        self._starts.append(np.zeros(1))
-        self._end = 0
-
-    def append(self, rows: Rows) -> None:
-        """Write a CSR matrix after the rows that are there."""
-        self._starts.append(rows.indptr[1:].astype(np.int64) + self._end)
-        self._features.append(rows.indices)
-        self._values.append(rows.data)
-        self._end += int(rows.indptr[-1])
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for part in (self._starts, self._features, self._values):
-            part.__exit__(kind, error, trace)
-
-
-class CsrFiles:
-    """CSR rows in a folder with ``indptr.npy``, ``indices.npy``, ``data.npy`` and ``width.npy``.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._starts = CheckedFile(folder / "indptr.npy")
-        self._features = CheckedFile(folder / "indices.npy")
-        self._values = CheckedFile(folder / "data.npy")
-        width = int(CheckedFile(folder / WIDTH).read(0, 1)[0])
-        self.shape = (self._starts.shape[0] - 1, width)
-        self.dtype: np.dtype[Any] = self._values.dtype
-
-    def read(self, start: int, stop: int) -> Rows:
-        """Return rows ``start`` to ``stop`` (exclusive) as a CSR matrix."""
-        starts = self._starts.read(start, stop + 1)
-        low, high = int(starts[0]), int(starts[-1])
-        parts = (self._values.read(low, high), self._features.read(low, high), starts - low)
-        return sparse.csr_matrix(parts, shape=(stop - start, self.shape[1]))
-
-    def take(self, indices: np.ndarray) -> Rows:
-        """Return the rows at increasing ``indices`` as a CSR matrix."""
-        indices = np.asarray(indices, dtype=np.int64)
-        bounds = np.union1d(indices, indices + 1)
-        starts = self._starts.take(bounds)
-        low = starts[np.searchsorted(bounds, indices)]
-        lengths = starts[np.searchsorted(bounds, indices + 1)] - low
-        pointers = np.concatenate([[0], np.cumsum(lengths)])
-        # Positions of all values of the chosen rows, increasing because the rows are.
-        places = np.repeat(low - pointers[:-1], lengths) + np.arange(pointers[-1])
-        parts = (self._values.take(places), self._features.take(places), pointers)
-        return sparse.csr_matrix(parts, shape=(len(indices), self.shape[1]))
-
-
-# --------------------------------------------------------------------------------------------------
-# Rows that were converted from a slow format, read at the speed of the disk.
-
-
 class CachedSource(FileSource):
-    """Rows that were converted from a slow format; messages and fingerprint are the original's.
+    """Rows that were converted; messages, ``kind`` and ``stamps`` are the original's.
 
-    Parameters
-    ----------
-    store : CacheStore
-        The converted rows. It lives as long as this source; copies sent to other processes do not
-        own it.
-    kind : str
-        The original's format.
-    stamps : tuple of FileStamp
-        The original's files.
-    encoding : Encoding
-        How its columns became features.
-    open_original : callable, optional
-        Opens the original, which is read on a machine that cannot see the converted rows.
+    The store lives as long as this source; copies sent to other processes do not own it. Where
+    these cannot see the converted rows, ``open_original`` opens what they were made of.
     """
 
     encoding: Encoding
@@ -547,15 +244,12 @@ class CachedSource(FileSource):
         self._original: Source | None = None
 
     def read(self, start: int, stop: int) -> Rows:
-        """Read converted rows."""
         return self._reader().read(start, stop)
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Read converted rows at increasing ``indices``."""
         return self._reader().take(np.asarray(indices))
 
     def compare_columns(self) -> dict[str, Any]:
-        """Compare the original's columns."""
         return {} if self.compare is None else self.compare()
 
     def _reader(self) -> Any:
@@ -575,3 +269,215 @@ class CachedSource(FileSource):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the ownership of the folder behind, and open files."""
         return {**self.__dict__, "_store": None, "_original": None, "compare": None}
+
+
+# --------------------------------------------------------------------------------------------------
+# Dense rows in one .npy file, sparse rows in three: where rows begin, their features, the values.
+
+
+class NpyWriter(AbstractContextManager["NpyWriter"]):
+    """A ``.npy`` file that grows entry by entry, with its sums; its header is written last.
+
+    An entry is a row of m numbers, ``(m,)``, or a number, ``()``.
+    """
+
+    def __init__(
+        self, path: Path, dtype: Any, entry_shape: tuple[int, ...] = (), *, sums: bool = True
+    ) -> None:
+        self._path = path
+        self._sums = RunningSums(NPY_HEADER_BYTES) if sums else None
+        self.dtype = np.dtype(dtype)
+        self.entry_shape = entry_shape
+        self.length = 0
+        self._file = open(path, "xb")  # noqa: SIM115 - closed by __exit__
+        self._file.write(bytes(NPY_HEADER_BYTES))
+
+    def append(self, entries: np.ndarray) -> None:
+        """Write entries after those that are there."""
+        entries = np.ascontiguousarray(entries, dtype=self.dtype)
+        content = entries.reshape(-1).view(np.uint8).data
+        self._file.write(content)
+        if self._sums is not None:
+            self._sums.add(content)
+        self.length += len(entries)
+
+    def __exit__(self, *error: Any) -> None:
+        try:
+            if error[0] is None:
+                self._file.seek(0)
+                header = npy_header(self.dtype, (self.length, *self.entry_shape))
+                self._file.write(header)
+                if self._sums is not None:
+                    self._sums.write(self._path, header)
+        finally:
+            self._file.close()
+
+
+def write_width(folder: Path, width: int) -> None:
+    """Write the number of features."""
+    with NpyWriter(folder / WIDTH, np.int64) as file:
+        file.append(np.array([width]))
+
+
+class CsrWriter(AbstractContextManager["CsrWriter"]):
+    """Sparse rows that are written piece by piece, as :class:`CsrFiles` reads them.
+
+    Where the number of features is not known before, :func:`write_width` says it in the end.
+    """
+
+    def __init__(self, folder: Path, width: int | None, dtype: Any) -> None:
+        if width is not None:
+            write_width(folder, width)
+        index_type = np.promote_types(np.min_scalar_type(-(width or 1)), np.int32)
+        self._starts = NpyWriter(folder / "indptr.npy", np.int64)
+        self._features = NpyWriter(folder / "indices.npy", index_type)
+        self._values = NpyWriter(folder / "data.npy", dtype)
+        self._starts.append(np.zeros(1))
+        self.n_rows = self._end = 0
+
+    def append(self, rows: Rows) -> None:
+        """Write a CSR matrix after the rows that are there."""
+        self._starts.append(rows.indptr[1:].astype(np.int64) + self._end)
+        self._features.append(rows.indices)
+        self._values.append(rows.data)
+        self._end += int(rows.indptr[-1])
+        self.n_rows += rows.shape[0]
+
+    def __exit__(self, *error: Any) -> None:
+        for part in (self._starts, self._features, self._values):
+            part.__exit__(*error)
+
+
+class CsrFiles:
+    """CSR rows in a folder with ``indptr.npy``, ``indices.npy``, ``data.npy`` and ``width.npy``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._starts = CheckedFile(folder / "indptr.npy")
+        self._features = CheckedFile(folder / "indices.npy")
+        self._values = CheckedFile(folder / "data.npy")
+        width = int(CheckedFile(folder / WIDTH).read(0, 1)[0])
+        self.shape = (self._starts.shape[0] - 1, width)
+        self.dtype: np.dtype[Any] = self._values.dtype
+
+    def read(self, start: int, stop: int) -> Rows:
+        starts = self._starts.read(start, stop + 1)
+        low, high = int(starts[0]), int(starts[-1])
+        parts = (self._values.read(low, high), self._features.read(low, high), starts - low)
+        return sparse.csr_matrix(parts, shape=(stop - start, self.shape[1]))
+
+    def take(self, indices: np.ndarray) -> Rows:
+        indices = np.asarray(indices, dtype=np.int64)
+        bounds = np.union1d(indices, indices + 1)
+        starts = self._starts.take(bounds)
+        low = starts[np.searchsorted(bounds, indices)]
+        lengths = starts[np.searchsorted(bounds, indices + 1)] - low
+        pointers = np.concatenate([[0], np.cumsum(lengths)])
+        # Positions of all values of the chosen rows, increasing because the rows are.
+        positions = np.repeat(low - pointers[:-1], lengths) + np.arange(pointers[-1])
+        parts = (self._values.take(positions), self._features.take(positions), pointers)
+        return sparse.csr_matrix(parts, shape=(len(indices), self.shape[1]))
+
+
+# --------------------------------------------------------------------------------------------------
+# Checksums of converted rows, so that a bit that a disk or another program changed is noticed.
+#
+# A file has a sum for each 32 kB, taken over its words of 64 bits: any one changed bit changes it.
+# Sums run at the memory's speed (10 GB/s, where a CRC-32 of zlib has 2), and each process checks
+# each stretch once, when it first reads from it.
+
+
+class RunningSums:
+    """Sums of a file that is being written, of which ``head`` bytes are written last."""
+
+    def __init__(self, head: int) -> None:
+        self._open = bytearray(head)
+        self._sums: list[np.ndarray] = []
+        self._size = head
+
+    def add(self, piece: Any) -> None:
+        self._size += len(piece)
+        missing = min(STRETCH - len(self._open), len(piece))
+        self._open += piece[:missing]
+        if len(self._open) < STRETCH:
+            return
+        whole = missing + (len(piece) - missing) // STRETCH * STRETCH
+        self._sums += [_summed(self._open), _summed(piece[missing:whole])]
+        self._open = bytearray(piece[whole:])
+
+    def write(self, path: Path, head: bytes = b"") -> None:
+        """Write the sums beside the file, now that its beginning is known."""
+        sums = np.concatenate([*self._sums, _summed(self._open)])
+        if head:
+            sums[:1] += _summed(head)
+        sums = np.concatenate([np.array([self._size], dtype=np.uint64), sums])
+        content = np.append(sums, sums.sum(dtype=np.uint64)).tobytes()
+        path.with_name(path.name + ENDING).write_bytes(content)
+
+
+class CheckedFile(RawFile):
+    """An array in a ``.npy`` file with sums; what is read is checked the first time.
+
+    Where the bytes are not those that were written, the folder is no longer taken for converted
+    rows, so that the next run converts them again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = os.path.abspath(path)
+        self.stamp = FileStamp.of(path)
+        self._check(0, 1)  # the header
+        super().__init__(path, self.stamp)
+
+    def _fill(self, view: memoryview, position: int) -> None:
+        self._check(position, position + len(view))
+        super()._fill(view, position)
+
+    def _check(self, first: int, end: int) -> None:
+        """Check the stretches of these bytes that have not been checked in this process."""
+        try:
+            sums, agree = known_sums(self._path, self.stamp.size, self.stamp.mtime_ns)
+        except OSError as error:
+            raise self._damaged(f"its checksums cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        low, high = first // STRETCH, -(-end // STRETCH)
+        waiting = low + np.flatnonzero(~agree[low:high])
+        for run in np.split(waiting, np.flatnonzero(np.diff(waiting) > 1) + 1):
+            for start in range(0, len(run), AT_ONCE):
+                some = slice(int(run[start]), int(run[start : start + AT_ONCE][-1]) + 1)
+                begin = some.start * STRETCH
+                content = np.empty(min(some.stop * STRETCH, self.stamp.size) - begin, np.uint8)
+                super()._fill(content.data, begin)
+                if not np.array_equal(_summed(content.data), sums[some]):
+                    changed = f"bytes {begin:,} to {begin + len(content):,} were changed"
+                    raise self._damaged(changed)
+                agree[some] = True
+
+    def _damaged(self, what: str) -> BadRowsError:
+        (Path(self._path).parent / META).unlink(missing_ok=True)
+        return BadRowsError(
+            f"{self._path}, which holds rows that were converted earlier, is damaged: {what} by "
+            "the disk or by another program. Run again, and the rows are converted again; an "
+            "interrupted run can be resumed."
+        )
+
+
+@lru_cache(maxsize=KNOWN_FILES)
+def known_sums(path: str, size: int, mtime_ns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of a file as it is now, and which stretches agree, which all its readers share."""
+    content = np.fromfile(path + ENDING, dtype=np.uint64)
+    whole = len(content) > 2 and content[:-1].sum(dtype=np.uint64) == content[-1]
+    if not whole or int(content[0]) != size:
+        raise ValueError("its length or its checksums were changed")
+    return content[1:-1], np.zeros(len(content) - 2, dtype=bool)
+
+
+def _summed(content: Any) -> np.ndarray:
+    """Sum of each stretch; the last one may be shorter, and is filled up with zeros."""
+    words = np.frombuffer(content, dtype=np.uint8)
+    whole = len(words) // STRETCH * STRETCH
+    sums = words[:whole].view(np.uint64).reshape(-1, STRETCH // 8).sum(axis=1, dtype=np.uint64)
+    if whole == len(words):
+        return sums
+    rest = np.zeros(STRETCH, dtype=np.uint8)
+    rest[: len(words) - whole] = words[whole:]
+    return np.append(sums, rest.view(np.uint64).sum(dtype=np.uint64))

@@ -24,27 +24,17 @@ CHUNKS_KEPT = 4
 
 
 def open_dask(collection: Any) -> DaskSource:
-    """Open a dask array, or a dask data frame of numbers.
-
-    Raises
-    ------
-    BadRowsError
-        When it is something else, or holds other values.
-    """
+    """Open a dask array, or a dask data frame of numbers."""
     if isinstance(collection, Array):
         return DaskSource(collection)
-    if hasattr(type(collection), "to_dask_array"):
-        return DaskSource(_array_from_frame(collection))
-    raise BadRowsError(
-        f"X is a {type(collection).__name__} of Dask; give a dask array or a dask data frame."
-    )
-
-
-def _array_from_frame(frame: Any) -> Any:
-    dtypes = list(frame.dtypes)
+    if not hasattr(type(collection), "to_dask_array"):
+        raise BadRowsError(
+            f"X is a {type(collection).__name__} of Dask; give a dask array or a dask data frame."
+        )
+    dtypes = list(collection.dtypes)
     other = [
         str(name)
-        for name, dtype in zip(frame.columns, dtypes, strict=True)
+        for name, dtype in zip(collection.columns, dtypes, strict=True)
         if not (isinstance(dtype, np.dtype) and dtype.kind in "fiub")
     ]
     if other:
@@ -54,7 +44,8 @@ def _array_from_frame(frame: Any) -> Any:
             "(categories as one-hot columns, missing values filled)."
         )
     # Lengths of partitions are only known once they are counted.
-    return frame.to_dask_array(lengths=True).astype(np.result_type(*dtypes))
+    array = collection.to_dask_array(lengths=True)
+    return DaskSource(array.astype(np.result_type(*dtypes)))
 
 
 class DaskSource(Source):
@@ -72,10 +63,9 @@ class DaskSource(Source):
         self.dtype = np.dtype(array.dtype)
         self._bounds = np.concatenate([[0], np.cumsum(array.chunks[0])])
         self._chunks = list(array.to_delayed()[:, 0])
-        self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._last: OrderedDict[int, np.ndarray] = OrderedDict()
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return rows ``start`` to ``stop`` (exclusive)."""
         first = int(np.searchsorted(self._bounds, start, side="right")) - 1
         parts = []
         for chunk in range(first, len(self._chunks)):
@@ -87,38 +77,35 @@ class DaskSource(Source):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return the rows at increasing ``indices``, a chunk at a time."""
         indices = np.asarray(indices)
-        places = np.searchsorted(self._bounds, indices, side="right") - 1
+        chunks = np.searchsorted(self._bounds, indices, side="right") - 1
         parts = [
-            self._chunk(int(chunk))[indices[places == chunk] - self._bounds[chunk]]
-            for chunk in np.unique(places)
+            self._chunk(int(chunk))[indices[chunks == chunk] - self._bounds[chunk]]
+            for chunk in np.unique(chunks)
         ]
         return np.concatenate(parts) if parts else np.empty((0, self.n_features), self.dtype)
 
     def _chunk(self, number: int) -> np.ndarray:
-        """Return a chunk, from those kept or computed now.
+        """Return a chunk, one of the last or computed now.
 
         Two threads may compute the same one. A lock would be worse: a task on a worker gives its
         place away while it waits for a chunk, to one that might wait for the lock.
         """
-        chunk = self._kept.get(number)
+        chunk = self._last.get(number)
         if chunk is None:
-            chunk = np.asarray(_computed(self._chunks[number]))
-            self._kept[number] = chunk
-            while len(self._kept) > CHUNKS_KEPT:
-                self._kept.popitem(last=False)
+            delayed = self._chunks[number]
+            try:
+                get_worker()
+            except ValueError:  # not a worker: the user's client, or threads
+                chunk = delayed.compute()
+            else:
+                with worker_client() as client:
+                    chunk = client.compute(delayed).result()
+            chunk = self._last[number] = np.asarray(chunk)
+            while len(self._last) > CHUNKS_KEPT:
+                self._last.popitem(last=False)
         return chunk
 
     def __getstate__(self) -> dict[str, Any]:
         """Send no rows."""
-        return {**self.__dict__, "_kept": OrderedDict()}
-
-
-def _computed(chunk: Any) -> Any:
-    try:
-        get_worker()
-    except ValueError:  # not a worker: the user's client, or threads
-        return chunk.compute()
-    with worker_client() as client:
-        return client.compute(chunk).result()
+        return {**self.__dict__, "_last": OrderedDict()}

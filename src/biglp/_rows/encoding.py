@@ -20,68 +20,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoding:
-    """From named columns (or columns by position) to features.
+    """From named columns (or columns by position) to features."""
 
-    Attributes
-    ----------
-    columns : tuple of Column or None
-        Columns in feature order; None where the input had no names.
-    n_inputs : int
-        Number of columns.
-    dtype : str
-        NumPy type of the features.
-    means : tuple of float or None
-        What missing values of columns without names become; None when they are refused.
-    zero_based : bool or None
-        Whether a LIBSVM file counts its features from 0.
-    left_out : dict of str to str
-        Columns that are no features though nobody said so, and why.
-    facts : dict of str to dict
-        What new rows are compared with: of each column the share of ``missing`` values, and the
-        range (``low``, ``high``) of numbers.
-    names : tuple of str
-        Names of the columns; empty where there are none.
-    widths : tuple of int
-        Features of each column.
-    n_features : int
-        Number of features.
-    feature_names : tuple of str or None
-        Names of the features; None where there are none, as for words.
-    words_from : int or None
-        Place of the first feature of a sparse column, after all others; None when rows are dense.
-    """
-
-    columns: tuple[Column, ...] | None
-    n_inputs: int
-    dtype: str
+    columns: tuple[Column, ...] | None  # in feature order; None where the input had no names
+    n_inputs: int  # number of columns
+    dtype: str  # NumPy type of the features
     means: tuple[float, ...] | None = None
+    """What missing values of columns without names become; None when they are refused."""
     zero_based: bool | None = None
+    """Whether a LIBSVM file counts its features from 0."""
     left_out: dict[str, str] = field(default_factory=dict)
+    """Columns that are no features though nobody said so, and why."""
     facts: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What new rows are compared with: of each column the share of ``missing`` values, and the
+    range (``low``, ``high``) of numbers."""
+    # Worked out once, because every block of rows asks for them.
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     widths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     n_features: int = field(init=False, repr=False, compare=False)
     feature_names: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    """None where there are none, as for words."""
     words_from: int | None = field(init=False, repr=False, compare=False)
+    """First feature of a sparse column, after all others; None when rows are dense."""
+
+    def __post_init__(self) -> None:
+        columns = self.columns or ()
+        widths = tuple(column.width for column in columns)
+        words_from = None
+        if any(column.sparse for column in columns):
+            words_from = sum(column.width for column in columns if not column.sparse)
+        names: tuple[str, ...] | None = None
+        if self.columns is not None and words_from is None:
+            names = tuple(name for column in columns for name in column.feature_names)
+        for attribute, value in (
+            ("names", tuple(column.name for column in columns)),
+            ("widths", widths),
+            ("n_features", self.n_inputs if self.columns is None else sum(widths)),
+            ("feature_names", names),
+            ("words_from", words_from),
+        ):
+            object.__setattr__(self, attribute, value)
 
     @property
     def text_columns(self) -> list[str]:
         """Columns whose words are counted."""
         return [column.name for column in self.columns or () if column.sparse]
-
-    def __post_init__(self) -> None:
-        """Work out the features, which every block of rows asks for."""
-        columns = self.columns or ()
-        named = self.columns is not None
-        features = tuple(name for column in columns for name in column.feature_names)
-        widths = tuple(column.width for column in columns)
-        dense = sum(column.width for column in columns if not column.sparse)
-        words = any(column.sparse for column in columns)
-        object.__setattr__(self, "words_from", dense if words else None)
-        object.__setattr__(self, "names", tuple(column.name for column in columns))
-        object.__setattr__(self, "widths", widths)
-        object.__setattr__(self, "n_features", sum(widths) if named else self.n_inputs)
-        object.__setattr__(self, "feature_names", features if named and not words else None)
 
     def column(self, name: str) -> Column | None:
         """The column of that name, or None."""
@@ -97,17 +80,11 @@ class Encoding:
         """What missing values of each feature become; None where all are refused."""
         if self.columns is None:
             return self.means
-        found = tuple(filling for column in self.columns for filling in column.fillings)
-        return found if any(filling is not None for filling in found) else None
+        fillings = tuple(filling for column in self.columns for filling in column.fillings)
+        return fillings if any(filling is not None for filling in fillings) else None
 
     def check_names(self, available: Sequence[str], name: str) -> None:
-        """Look for this encoding's columns in a new table.
-
-        Raises
-        ------
-        BadRowsError
-            When a column is not there.
-        """
+        """Refuse a new table that lacks some of this encoding's columns."""
         absent = [column for column in self.names if column not in available]
         if absent:
             raise BadRowsError(

@@ -1,4 +1,4 @@
-"""What a format of rows can do."""
+"""What a format of rows or labels can do, and the list of all formats."""
 
 from __future__ import annotations
 
@@ -26,47 +26,28 @@ one file or several; or labels only."""
 
 @dataclass(frozen=True)
 class Listing:
-    """What is known of a format before it is loaded.
-
-    Attributes
-    ----------
-    name : str
-    holds : {"rows", "shards", "table", "labels"}
-    endings : tuple of str
-        Endings of its files.
-    prefix : str
-        How its descriptions begin, for rows that are in no file; else empty.
-    folder : bool
-        Whether what has this ending is a folder.
-    """
+    """What is known of a format before it is loaded."""
 
     name: str
     holds: Holds
-    endings: tuple[str, ...] = ()
-    prefix: str = ""
-    folder: bool = False
+    endings: tuple[str, ...] = ()  # of its files
+    prefix: str = ""  # how its descriptions begin, for rows that are in no file
+    folder: bool = False  # whether what has this ending is a folder
 
 
 LISTINGS: dict[str, Listing] = {}
 FORMATS: Registry[Format] = Registry({})
 
 
-def register(name: str, format_or_place: Format | str, holds: Holds, *marks: str) -> None:
-    """Make a format known.
+def register(name: str, format_or_path: Format | str, holds: Holds, *marks: str) -> None:
+    """Make a format, or ``"module:object"``, known.
 
-    Parameters
-    ----------
-    name : str
-    format_or_place : Format or str
-        The format, or ``"module:object"``.
-    holds : {"rows", "shards", "table", "labels"}
-    *marks : str
-        Endings of its files (``.npy``) or folders (``.zarr/``), or what its descriptions begin with
-        (``sim:``).
+    Marks are endings of its files (``.npy``) or folders (``.zarr/``), or what its descriptions
+    begin with (``sim:``).
     """
     endings = tuple(mark.rstrip("/") for mark in marks if mark.startswith("."))
     prefix = next((mark for mark in marks if mark.endswith(":")), "")
-    thing: Any = format_or_place
+    thing: Any = format_or_path
     FORMATS[name] = thing
     LISTINGS[name] = Listing(name, holds, endings, prefix, any(m.endswith("/") for m in marks))
 
@@ -98,15 +79,7 @@ register("npy", "biglp._rows.arrayfiles:NPY", "shards", ".npy")
 register("Parquet", "biglp._tables.parquet:PARQUET", "table", ".parquet", ".pq", ".parq")
 register("Arrow", "biglp._tables.arrow:ARROW", "table", ".arrow", ".feather", ".ipc")
 register("CSV", "biglp._tables.delimited:DELIMITED", "table", ".csv", ".tsv", ".tab")
-register(
-    "LIBSVM",
-    "biglp._rows.libsvm:LIBSVM",
-    "rows",
-    ".libsvm",
-    ".svm",
-    ".svmlight",
-    ".svml",
-)
+register("LIBSVM", "biglp._rows.libsvm:LIBSVM", "rows", ".libsvm", ".svm", ".svmlight", ".svml")
 register("npz", "biglp._rows.arrayfiles:NPZ", "shards", ".npz")
 register("JSONL", "biglp._tables.jsonlines:JSON_LINES", "table", ".jsonl", ".ndjson")
 register("HDF5", "biglp._rows.arrayfiles:HDF5", "shards", ".h5", ".hdf5", ".he5", ".hdf")
@@ -129,41 +102,18 @@ RAW_BYTES_PER_SECOND = 1.5e9
 
 @dataclass(frozen=True)
 class Probe:
-    """Some rows of an input, and what reading all of them costs.
+    """Some rows of an input, and what reading all of them costs."""
 
-    Attributes
-    ----------
-    source : Source
-        Rows to try methods on.
-    n_rows : int
-        Rows of the whole input; an estimate unless ``exact``.
-    exact : bool
-    looked_at : int
-        Rows that ``missing`` was counted in, and that ``uses`` were told from.
-    convert_seconds : float
-        Processor time of the conversion before the first sweep.
-    read_seconds : float
-        Time of one pass over the rows when they are not in memory.
-    decoding : int
-        Memory that decoding takes.
-    missing : dict of str to int
-        Missing values of each column in the first ``looked_at`` rows.
-    uses : dict of str to str
-        What is done with each column of a table, in words.
-    left_out : dict of str to str
-        Why other columns of a table are no features.
-    """
-
-    source: Source
-    n_rows: int
+    source: Source  # rows to try methods on
+    n_rows: int  # of the whole input; an estimate unless ``exact``
     exact: bool
-    looked_at: int
-    convert_seconds: float = 0.0
-    read_seconds: float = 0.0
-    decoding: int = 0
-    missing: dict[str, int] = field(default_factory=dict)
-    uses: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
+    looked_at: int  # rows that ``missing`` was counted in, and that ``uses`` were told from
+    convert_seconds: float = 0.0  # processor time of the conversion before the first sweep
+    read_seconds: float = 0.0  # of one pass over the rows when they are not in memory
+    decoding: int = 0  # memory that decoding takes
+    missing: dict[str, int] = field(default_factory=dict)  # of each column
+    uses: dict[str, str] = field(default_factory=dict)  # what is done with each column, in words
+    left_out: dict[str, str] = field(default_factory=dict)  # why other columns are no features
 
 
 def probe_rows(source: Source, wanted: int) -> Probe:
@@ -171,10 +121,10 @@ def probe_rows(source: Source, wanted: int) -> Probe:
     most = max(SAMPLE_BYTES * 4 // (source.n_features * source.dtype.itemsize), 1)
     n_rows = min(source.n_rows, wanted, most)
     part = Slice(source, (source.n_rows - n_rows) // 2, n_rows)
-    each = max(PASS_BYTES // (source.n_features * source.dtype.itemsize), 1)
+    at_once = max(PASS_BYTES // (source.n_features * source.dtype.itemsize), 1)
     began, missing = time.perf_counter(), 0
-    for start in range(0, n_rows, each):
-        rows = part.read(start, min(start + each, n_rows))
+    for start in range(0, n_rows, at_once):
+        rows = part.read(start, min(start + at_once, n_rows))
         if start == 0 and rows.dtype.kind == "f" and not source.is_sparse:
             missing = int(np.isnan(rows).sum())
     read = time.perf_counter() - began
@@ -182,7 +132,7 @@ def probe_rows(source: Source, wanted: int) -> Probe:
         source=part,
         n_rows=source.n_rows,
         exact=True,
-        looked_at=min(each, n_rows),
+        looked_at=min(at_once, n_rows),
         read_seconds=read * source.n_rows / n_rows,
         decoding=source.decoding_bytes,
         missing={"values": missing} if missing else {},
@@ -198,58 +148,31 @@ class Slice(Source):
         self.name, self.is_sparse = inner.name, inner.is_sparse
 
     def read(self, start: int, stop: int) -> Rows:
-        """Read from the middle of the other source."""
         return self._inner.read(self._first + start, self._first + stop)
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Read from the middle of the other source."""
         return self._inner.take(np.asarray(indices) + self._first)
-
-
-# --------------------------------------------------------------------------------------------------
-# What an input is, found without reading or converting its rows.
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What can be said about an input at once.
+    """What an input is, found without reading or converting its rows."""
 
-    Attributes
-    ----------
-    kind : str
-        Format.
-    files : tuple of str
-        Files, in order; empty for a simulation.
-    size : int
-        Their bytes.
-    n_rows : int
-        Number of rows; an estimate when ``exact`` is false.
-    exact : bool
-    columns : dict of str to str
-        Names and types of a table's columns; empty for other formats.
-    n_features : int or None
-        Number of features of formats without named columns, where the file says it.
-    dtype : str or None
-        Type of the numbers of formats without named columns.
-    converted : bool
-        Whether the rows will be converted once before the first sweep.
-    page_bytes : int
-        Memory that decoding holds of each column of a table, because its format packs so much.
-    """
-
-    kind: str
-    files: tuple[str, ...]
-    size: int
-    n_rows: int
+    kind: str  # format
+    files: tuple[str, ...]  # in order; empty for a simulation
+    size: int  # their bytes
+    n_rows: int  # an estimate when ``exact`` is false
     exact: bool
-    columns: dict[str, str]
-    n_features: int | None
-    dtype: str | None
-    converted: bool
+    columns: dict[str, str]  # names and types of a table's columns; empty for other formats
+    n_features: int | None  # of formats without named columns, where the file says it
+    dtype: str | None  # of the numbers of formats without named columns
+    converted: bool  # whether the rows will be converted once before the first sweep
     page_bytes: int = 0
+    """Memory that decoding holds of each column of a table, because its format packs so much."""
 
 
 # --------------------------------------------------------------------------------------------------
+# Labels in files.
 
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
@@ -259,51 +182,25 @@ PIECE_ROWS = 1 << 20
 
 
 class LabelPiece(NamedTuple):
-    """Some of the labels in files, as a format reads them.
+    """Some of the labels in files, as a format reads them."""
 
-    Attributes
-    ----------
-    labels : array or list of str
-        A NumPy or Arrow array, or a list of texts.
-    rows : ndarray, optional
-        Their rows, in any order; the next rows by default. A row may have several.
-    ids : Arrow array, optional
-        The IDs of their rows, instead.
-    text : bool
-        Whether the labels are as they were written in a text file.
-    weights : ndarray, optional
-    total : int, optional
-        Labels of all pieces, one a row, where that is known before they are read.
-    skipped : int
-        Entries of a labelling tool that nobody has answered.
-    """
-
-    labels: Any
+    labels: Any  # a NumPy or Arrow array, or a list of texts
     rows: np.ndarray | None = None
-    ids: Any = None
-    text: bool = False
+    """In any order; the next rows by default. A row may have several labels."""
+    ids: Any = None  # the IDs of their rows, instead: an Arrow array
+    text: bool = False  # whether the labels are as they were written in a text file
     weights: np.ndarray | None = None
-    total: int | None = None
-    skipped: int = 0
+    total: int | None = None  # labels of all pieces, one a row, where it is known before
+    skipped: int = 0  # entries of a labelling tool that nobody has answered
 
 
 class LabelArray(NamedTuple):
-    """One label a row.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    shape : tuple of int
-    dtype : numpy.dtype
-    read : callable
-        Returns the labels from row to row.
-    """
+    """One label a row."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    read: Callable[[int, int], np.ndarray]
+    read: Callable[[int, int], np.ndarray]  # from row to row
 
 
 def labels_in_arrays(arrays: Sequence[LabelArray]) -> Iterator[LabelPiece]:
@@ -320,37 +217,24 @@ def labels_in_arrays(arrays: Sequence[LabelArray]) -> Iterator[LabelPiece]:
     for array in arrays:
         for start in range(0, array.shape[0], PIECE_ROWS):
             piece = array.read(start, min(start + PIECE_ROWS, array.shape[0]))
-            yield LabelPiece(_texts(piece) if array.dtype.kind in "OT" else piece)
-
-
-def _texts(piece: np.ndarray) -> list[str]:
-    """Texts of any length, as HDF5 and Zarr store them."""
-    return [
-        value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
-        for value in piece.tolist()
-    ]
+            if array.dtype.kind not in "OT":
+                yield LabelPiece(piece)
+                continue
+            texts = [  # of any length, as HDF5 and Zarr store them
+                value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+                for value in piece.tolist()
+            ]
+            yield LabelPiece(texts)
 
 
 class LabelColumns(NamedTuple):
-    """Columns of a table that hold labels, their weights and IDs, where the user names them.
+    """Columns of a table that hold labels, their weights and IDs, where the user names them."""
 
-    Attributes
-    ----------
-    label, weight : str or None
-        Found by name or place where None.
-    id : str or None
-        Column of the IDs in the table of the rows; the labels' table may call it "id".
-    must : bool
-        Whether the table has to have the first two, because nothing else does.
-    by_line : bool
-        Whether each line is a row, because the table is that of the rows.
-    """
-
-    label: str | None = None
+    label: str | None = None  # this and the weight are found by name or order where None
     weight: str | None = None
-    id: str | None = None
-    must: bool = True
-    by_line: bool = False
+    id: str | None = None  # in the table of the rows; the labels' table may call it "id"
+    must: bool = True  # whether the table has to have the first two, because nothing else does
+    by_line: bool = False  # whether each line is a row, because the table is that of the rows
 
 
 class Format:
@@ -361,29 +245,19 @@ class Format:
     and :meth:`probe`, which may not convert. ``files`` are names of files, of which a format of
     rows that is not registered as shards is given one, or the description of rows that are in no
     file; a format of tables is given files that are open (:class:`TableFormat`).
-
-    Attributes
-    ----------
-    name : str
-        What messages call the format.
-    holds_labels : bool
-        Whether a file of rows holds their labels too, in a place that need not be named.
-    holds_arrays : bool
-        Whether a file holds arrays with names: the rows are one, the labels may be another.
-    in_files : bool
-        Whether the rows are in files, and not made from a description.
-    names_labels : bool
-        Whether labels in a file have a name, as columns of a table do, so that one can be chosen.
-    has_minus_one : bool
-        Whether its labels are often 1 and -1, which is a class then and does not mean unlabelled.
     """
 
-    name: str
+    name: str  # what messages call it
     holds_labels: bool = False
+    """Whether a file of rows holds their labels too, in a place that need not be named."""
     holds_arrays: bool = False
+    """Whether a file holds arrays with names: the rows are one, the labels may be another."""
     in_files: bool = True
+    """Whether the rows are in files, and not made from a description."""
     names_labels: bool = False
+    """Whether labels in a file have a name, as columns of a table do, so that one can be chosen."""
     has_minus_one: bool = False
+    """Whether its labels are often 1 and -1, which is a class then and does not mean unlabelled."""
 
     def open(self, files: Sequence[Any], options: ReadOptions) -> Source:
         """Open files as one source of rows."""

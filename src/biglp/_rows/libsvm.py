@@ -21,7 +21,7 @@ from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress
 from biglp._files.local import FileStamp
 from biglp._rows.arrays import CsrSource
-from biglp._rows.cache import ENDING, CachedSource, CacheStore, NpyWriter, no_room, write_width
+from biglp._rows.cache import ENDING, CachedSource, CacheStore, CsrWriter, no_room, write_width
 from biglp._rows.encoding import Encoding
 from biglp._rows.format import (
     RAW_BYTES_PER_SECOND,
@@ -68,8 +68,8 @@ class LibsvmFormat(Format):
             shortage = store.shortage(needed)
             if shortage is not None:
                 raise no_room(name, shortage)
-            where = (name, format_bytes(needed), store.path)
-            logger.info("%s: converting to sparse rows (up to %s) in %s", *where)
+            notes = (name, format_bytes(needed), store.path)
+            logger.info("%s: converting to sparse rows (up to %s) in %s", *notes)
             encoding = store.build(lambda folder: _convert(stamp, folder, options, dtype))
             stamp.check()
         return CachedSource(store, self.name, (stamp,), encoding)
@@ -118,32 +118,25 @@ def row_chunks(
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield rows and their labels in pieces, features counted as they stand in the file.
 
-    Parameters
-    ----------
-    path : str
-    dtype : numpy.dtype
-    labels : container of float, optional
-        Labels of the rows that are wanted; the others are not parsed.
+    Where some ``labels`` are wanted, rows with others are not parsed.
     """
+
+    def is_wanted(word: bytes) -> bool:
+        try:
+            return labels is None or float(word) in labels
+        except ValueError:
+            return True  # a comment, which is skipped, or an error, which the parser explains
+
     for chunk, first_line in _chunks(path):
-        wanted = chunk if labels is None else _with_labels(chunk, labels)
-        if labels is None or wanted.strip():
-            yield _parse(wanted, first_line, path, dtype)
-
-
-def _with_labels(chunk: bytes, labels: Container[float]) -> bytes:
-    """Empty the lines whose label is not wanted, so that the others keep their numbers."""
-    words = [line[:32].split(None, 1)[:1] for line in chunk.splitlines()]
-    known = {word: _is_wanted(word, labels) for word in {word[0] for word in words if word}}
-    lines = zip(chunk.splitlines(keepends=True), words, strict=True)
-    return b"".join(line if word and known[word[0]] else b"\n" for line, word in lines)
-
-
-def _is_wanted(word: bytes, labels: Container[float]) -> bool:
-    try:
-        return float(word) in labels
-    except ValueError:
-        return True  # a comment, which is skipped, or an error, which the parser explains
+        if labels is not None:
+            words = [line[:32].split(None, 1)[:1] for line in chunk.splitlines()]
+            known = {word: is_wanted(word) for word in {word[0] for word in words if word}}
+            lines = zip(chunk.splitlines(keepends=True), words, strict=True)
+            # Other lines are emptied, so that these keep their numbers.
+            chunk = b"".join(line if word and known[word[0]] else b"\n" for line, word in lines)
+            if not chunk.strip():
+                continue
+        yield _parse(chunk, first_line, path, dtype)
 
 
 def _convert(
@@ -156,21 +149,16 @@ def _convert(
     least, largest = np.iinfo(np.int32).max, -1
     n_rows = guess_rows(stamp.path, stamp.size)
     with (
-        NpyWriter(folder / "data.npy", dtype) as data,
-        NpyWriter(folder / "indices.npy", np.int32) as indices,
-        NpyWriter(folder / "indptr.npy", np.int64) as indptr,
+        CsrWriter(folder, None, dtype) as rows,
         (options.progress or Progress()).task(f"converting {stamp.path}", n_rows) as task,
     ):
-        indptr.append(np.zeros(1))
         for matrix, _ in row_chunks(stamp.path, dtype):
             if matrix.nnz:
                 least = min(least, int(matrix.indices.min()))
                 largest = max(largest, int(matrix.indices.max()))
-            indptr.append(matrix.indptr[1:] + data.length)
-            data.append(matrix.data)
-            indices.append(matrix.indices)
+            rows.append(matrix)
             task.advance(matrix.shape[0])
-    if indptr.length == 1:
+    if rows.n_rows == 0:
         raise no_rows(stamp.path)
     if zero_based is None:
         zero_based = least == 0
@@ -181,8 +169,23 @@ def _convert(
                 "(zero_based=False); give zero_based=True, or a file made like the one that the "
                 "model was fitted on."
             )
-        _count_from_zero(folder / "indices.npy")
-    width = _checked_width(width, largest + 1 - (not zero_based), stamp.path)
+        # Take one from every index of the file, a piece at a time.
+        path = folder / "indices.npy"
+        path.with_name(path.name + ENDING).unlink()  # made anew when the folder is whole
+        stored = np.load(path, mmap_mode="r+")
+        for start in range(0, len(stored), 1 << 22):
+            stored[start : start + (1 << 22)] -= 1
+        stored.flush()
+    n_features = largest + 1 - (not zero_based)
+    if width is None:
+        if n_features < 1:
+            raise BadRowsError(f"{stamp.path} has no features at all, only labels.")
+        width = n_features
+    elif n_features > width:
+        raise BadRowsError(
+            f"{stamp.path} has {n_features:,} features where {width:,} are expected (by the model "
+            "or n_features=); give a file with the same features."
+        )
     write_width(folder, width)
     return Encoding(None, width, dtype.str, zero_based=bool(zero_based))
 
@@ -230,28 +233,6 @@ def _parse(
                     "Repair or delete that line."
                 ) from reason
         raise BadRowsError(f"{path}, from line {first_line}: {error}.") from error
-
-
-def _count_from_zero(path: Path) -> None:
-    """Take one from every index of a file, a piece at a time."""
-    path.with_name(path.name + ENDING).unlink()  # made anew when the folder is whole
-    indices = np.load(path, mmap_mode="r+")
-    for start in range(0, len(indices), 1 << 22):
-        indices[start : start + (1 << 22)] -= 1
-    indices.flush()
-
-
-def _checked_width(wanted: int | None, found: int, name: str) -> int:
-    if wanted is None:
-        if found < 1:
-            raise BadRowsError(f"{name} has no features at all, only labels.")
-        return found
-    if found > wanted:
-        raise BadRowsError(
-            f"{name} has {found:,} features where {wanted:,} are expected (by the model or "
-            "n_features=); give a file with the same features."
-        )
-    return wanted
 
 
 LIBSVM = LibsvmFormat()

@@ -31,13 +31,6 @@ class RawFile:
     """An array in a ``.npy`` file, read by ranges of its first axis.
 
     Cheap to pickle: the file is opened where it is first read.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    ndim : int
-    dtype : numpy.dtype
-    stamp : FileStamp
     """
 
     _handle: int | None = None
@@ -76,17 +69,25 @@ class RawFile:
     def take(self, indices: np.ndarray) -> np.ndarray:
         """Return the entries at increasing ``indices``, near ones with one read."""
         indices = np.asarray(indices)
-        if self._by_columns:
-            return self._chosen_of_columns(indices)
         out = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
         if out.size == 0:
             return out
-        handle, size = self._open(), self._entry_bytes
-        bounds, lows, highs = self._runs(indices)
-        for low, high in zip(lows, highs, strict=True):  # ask first: the disk can order these
-            _will_need(handle, self._offset + low * size, (high - low) * size)
+        # Runs of rows that are read together; one may not grow without end, or a dense choice
+        # would hold the whole file.
+        size = max(self._entry_bytes, 1)
+        far = np.diff(indices) > max(JOIN_GAP_BYTES // size, 1)
+        groups = (indices - indices[0]) // max(JOINED_BYTES // size, 1)
+        bounds = np.flatnonzero(np.r_[True, far | (np.diff(groups) > 0), True])
+        starts, stops = indices[bounds[:-1]], indices[bounds[1:] - 1] + 1
+        runs = list(zip(pairwise(bounds.tolist()), starts.tolist(), stops.tolist(), strict=True))
+        if self._by_columns:
+            for (first, last), low, high in runs:
+                out[first:last] = self._columns(low, high)[indices[first:last] - low]
+            return out
+        for _, low, high in runs:  # ask first: the disk can order these
+            self.ask_for(low, high)
         view = out.reshape(-1).view(np.uint8).data
-        for (first, last), low, high in zip(pairwise(bounds), lows, highs, strict=True):
+        for (first, last), low, high in runs:
             if last - first == high - low:  # nothing between the rows: straight to their place
                 self._fill(view[first * size : last * size], self._offset + low * size)
             else:
@@ -106,30 +107,15 @@ class RawFile:
             self._fill(lane.view(np.uint8).data, self._offset + first)
         return lanes.T.reshape((stop - start, *self.shape[1:]), order="F")
 
-    def _chosen_of_columns(self, indices: np.ndarray) -> np.ndarray:
-        out = np.empty((len(indices), *self.shape[1:]), dtype=self.dtype)
-        if out.size == 0:
-            return out
-        bounds, lows, highs = self._runs(indices)
-        for (first, last), low, high in zip(pairwise(bounds), lows, highs, strict=True):
-            out[first:last] = self._columns(low, high)[indices[first:last] - low]
-        return out
-
     def ask_for(self, start: int, stop: int) -> None:
         """Let the disk begin with entries that will be read soon."""
         if not self._by_columns:
             size = self._entry_bytes
-            _will_need(self._open(), self._offset + start * size, (stop - start) * size)
+            self._will_need(self._offset + start * size, (stop - start) * size)
 
-    def _runs(self, indices: np.ndarray) -> tuple[list[int], list[int], list[int]]:
-        """Cut ``indices`` into runs that are read together: bounds, first and last entries."""
-        size = max(self._entry_bytes, 1)
-        far = np.diff(indices) > max(JOIN_GAP_BYTES // size, 1)
-        # A run may not grow without end either, or a dense choice would hold the whole file.
-        groups = (indices - indices[0]) // max(JOINED_BYTES // size, 1)
-        bounds = np.flatnonzero(np.r_[True, far | (np.diff(groups) > 0), True])
-        lows, highs = indices[bounds[:-1]], indices[bounds[1:] - 1] + 1
-        return bounds.tolist(), lows.tolist(), highs.tolist()
+    def _will_need(self, position: int, length: int) -> None:
+        if hasattr(os, "posix_fadvise"):  # not on macOS, where the system guesses well enough
+            os.posix_fadvise(self._open(), position, length, os.POSIX_FADV_WILLNEED)
 
     def _fill(self, view: memoryview, position: int) -> None:
         """Read bytes from ``position`` on until ``view`` is full."""
@@ -152,7 +138,7 @@ class RawFile:
             return
         if end + READ_AHEAD_BYTES // 2 > self._asked:
             begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
-            _will_need(self._open(), begin, self._asked - begin)
+            self._will_need(begin, self._asked - begin)
 
     def _open(self) -> int:
         if self._handle is None:
@@ -166,8 +152,3 @@ class RawFile:
         """Leave open files behind, and what was read of them."""
         ends: deque[int] = deque(maxlen=32)
         return {**self.__dict__, "_handle": None, "_ends": ends, "_asked": 0}
-
-
-def _will_need(handle: int, position: int, length: int) -> None:
-    if hasattr(os, "posix_fadvise"):  # not on macOS, where the system guesses well enough
-        os.posix_fadvise(handle, position, length, os.POSIX_FADV_WILLNEED)

@@ -1,4 +1,4 @@
-"""From anything that holds rows to the source that reads it."""
+"""From anything that holds rows to the source that reads it; from what users name to files."""
 
 from __future__ import annotations
 
@@ -43,64 +43,136 @@ if TYPE_CHECKING:
     from biglp._tables.table import TableFile
 
 
-# --------------------------------------------------------------------------------------------------
-# From what a user names to files, and from their names to a format.
+_NAMED = ("columns", "label_column", "drop", "categorical", "text")
+"""Options that mean nothing without named columns."""
+_TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
+"""What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
+FRAMES: Registry[Any] = Registry({"frame": "biglp._tables.frames:open_frame"})
+"""How a data frame is opened: tables, and pyarrow with them, are loaded for the first one."""
+
+
+def as_source(X: Any, **options: Any) -> Source:
+    """Accept rows in any form and return a source; options are those of :class:`ReadOptions`.
+
+    X is an array, sparse matrix, data frame, path, paths, InputFiles or Source. Paths may be files,
+    lists of files, folders, patterns (``part-*.parquet``), URIs of these
+    (``s3://bucket/part-*.parquet``), Delta and Iceberg tables, or ``sim:…``. Data frames may also
+    be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners and readers, and whatever
+    has Arrow's PyCapsule interface; arrays also torch tensors, and those of CuPy, JAX or Numba on a
+    GPU, where they stay.
+    """
+    if isinstance(X, Source):
+        if options:
+            raise ParameterError(
+                f"{', '.join(options)}: these options say how to read, but {X.name} is open "
+                "already; give them where it is opened."
+            )
+        return X
+    reading = ReadOptions(**options)
+    listed = X if isinstance(X, (list, tuple)) and len(X) > 0 else [X]
+    if all(isinstance(path, (str, os.PathLike, InputFiles)) for path in listed):
+        # Files of a store are copied first, and called by their own names in messages.
+        folder = None if reading.cache in ("auto", "never") else Path(reading.cache)
+        with copying_to(folder, reading.progress):
+            files = InputFiles.of(X)
+            source = files.open(reading)
+        keep_alive(source, files)
+        source.name = origin(source.name)
+        return source
+    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
+        from biglp._rows.dask import open_dask  # Dask is loaded: X is made of it
+
+        reading.refuse("a dask array", *_NAMED)
+        return fill_missing(open_dask(X), reading)
+    # Asked of the type: a LazyFrame works its columns out when it is asked for them.
+    if any(hasattr(type(X), mark) for mark in _TABLES) or hasattr(X, "__arrow_c_stream__"):
+        frame = _open_frame(X, reading)
+        if frame is not None:
+            return frame
+    reading.refuse("an array", *_NAMED)
+    tensor = device_tensor(X)
+    if tensor is not None:
+        return fill_missing(TensorSource(tensor, "X"), reading)
+    if sparse.issparse(X):
+        return fill_missing(CsrSource(X), reading)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        masked, X = np.ma.getmaskarray(X), X.data.astype(np.result_type(X.dtype, np.float32))
+        X[masked] = np.nan  # missing, where NumPy would forget the mask
+    array = np.asarray(on_host(X, "X"))
+    if array.dtype.kind in "OUS":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise BadRowsError(
+                f"X must hold real numbers, but some values are not: {error}. "
+                "Encode text and categories as numbers first (for example with one-hot columns)."
+            ) from error
+    names = None
+    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
+        columns = tuple(X.column_names if hasattr(X, "column_names") else X.columns)
+        names = columns if all(isinstance(name, str) for name in columns) else None
+    return fill_missing(ArraySource(array, feature_names=names), reading)
+
+
+def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
+    """Open a data frame as a table; None for one of plain features, which is as good an array."""
+    no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
+    pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "dtypes")
+    plain = (
+        no_options
+        and pandas
+        and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes)
+    )
+    if plain and len(set(frame.columns)) < len(frame.columns):  # names that tell nothing apart
+        return None
+    try:
+        open_frame = FRAMES["frame"]
+    except ImportError as error:
+        if plain:  # an array can be made without pyarrow
+            return None
+        raise without_pyarrow("this data frame", error) from error
+    return open_frame(frame, options, keep_plain=not no_options)
 
 
 class InputFiles:
     """What the user named: looked up once, its tables opened once and kept.
 
-    Sent to another process, names and stamps go along, and tables are opened there again.
-
-    Parameters
-    ----------
-    paths : path or sequence of paths
-        Files, folders, patterns, URIs of these, or one ``sim:…``.
-    for_labels : bool
-        Whether they hold labels of rows that are elsewhere: formats of labels come first then.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of files, which may be URIs, with ``::name`` where an array in one is meant; or the
-        description of rows that are in no file (``sim:…``).
-    format_name : str or None
-        Their format; None where there is none for this ending, or for several files of it.
-    is_table : bool
-        Whether the rows have named columns.
-    in_files : bool
-        Whether the rows are in files, and not made up.
-
-    Raises
-    ------
-    BadRowsError
-        When there is no such file, or the files have different formats.
+    Sent to another process, names and stamps go along, and tables are opened there again. Where
+    labels are wanted (``for_labels``), formats of labels come first.
     """
+
+    names: tuple[str, ...]
+    """Files, which may be URIs, with ``::name`` where an array in one is meant; or ``sim:…``."""
+    format_name: str | None
+    """None where there is none for this ending, or for several files of it."""
+    is_table: bool = False
+    """Whether the rows have named columns."""
+    in_files: bool = True
+    """Whether the rows are in files, and not made up."""
 
     def __init__(self, paths: Any, *, for_labels: bool = False) -> None:
         self.paths = paths
         self._tables: dict[tuple[Any, ...], list[TableFile]] = {}
-        self.in_files, self.is_table = True, False
         if isinstance(paths, str):
             for listing in LISTINGS.values():
                 if listing.prefix and paths.startswith(listing.prefix):
-                    self.names: tuple[str, ...] = (paths,)
-                    self.format_name: str | None = listing.name
+                    self.names = (paths,)
+                    self.format_name = listing.name
                     self.in_files = False
                     return
         self._by_path = list(_look_up(paths))
         self.names = files = tuple(file for path in self._by_path for file in path.files)
         endings = {ending(file) for file in files}
-        fitting = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
-        fitting.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
-        if len(endings) > 1 and not fitting:
+        formats = [listing for listing in LISTINGS.values() if endings <= {*listing.endings}]
+        formats.sort(key=lambda listing: (listing.holds == "labels") != for_labels)
+        if len(endings) > 1 and not formats:
             raise BadRowsError(
                 f"{files[0]} and the {len(files) - 1} files with it have different endings "
                 f"({', '.join(sorted(endings))}); the files of one table must have one format."
             )
-        self.is_table = bool(fitting) and fitting[0].holds == "table"
-        can_read = bool(fitting) and (fitting[0].holds != "rows" or len(files) == 1)
-        self.format_name = fitting[0].name if can_read else None
+        self.is_table = bool(formats) and formats[0].holds == "table"
+        can_read = bool(formats) and (formats[0].holds != "rows" or len(files) == 1)
+        self.format_name = formats[0].name if can_read else None
 
     @classmethod
     def of(cls, paths: Any) -> InputFiles:
@@ -169,8 +241,11 @@ class InputFiles:
             tables = [table.with_encoding(options.encoding) for table in tables]
         return table_format.with_partitions(tables, options)
 
+    def _given(self, options: ReadOptions) -> Sequence[Any]:
+        """What a format is given: names of files, or a table's files that are open."""
+        return self.tables(options) if self.is_table else self.files
+
     def open(self, options: ReadOptions) -> Source:
-        """Open the rows."""
         with explained_reading(self.files[0]):
             return self.format.open(self._given(options), options)
 
@@ -186,13 +261,8 @@ class InputFiles:
             return self.format.probe(self._given(options), options, wanted_rows)
 
     def count_rows(self) -> list[int]:
-        """Count the rows of each file."""
         with explained_reading(self.files[0]):
             return self.format.count_rows(self._given(ReadOptions()))
-
-    def _given(self, options: ReadOptions) -> Sequence[Any]:
-        """What a format is given: names of files, or a table's files that are open."""
-        return self.tables(options) if self.is_table else self.files
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave open tables behind."""
@@ -222,43 +292,37 @@ def _look_up(paths: Any) -> Iterator[PathFiles]:
         for path in paths:
             yield from _look_up(path)
         return
-    path, inside = split_inside(paths)
-    place = as_place(path)
-    if is_lake(place):
-        yield PathFiles(paths, *asked_once(live_files, place))
+    name, inside = split_inside(paths)
+    path = as_place(name)
+    if is_lake(path):
+        yield PathFiles(paths, *asked_once(live_files, path))
         return
-    files = [place]
-    if is_folder(place) and ending(str(place)) not in _folder_endings():
-        files = [place / name for name in rows_among(names_below(place), str(place))]
+    files = [path]
+    if is_folder(path) and ending(str(path)) not in _folder_endings():
+        files = [path / name for name in _rows_among(names_below(path), str(path))]
     else:
-        if not is_there(place):
-            if glob.has_magic(getattr(place, "path", str(place))):
-                files = sorted(fitting(place), key=lambda file: natural_key(str(file)))
-            elif isinstance(place, StorePath):
-                raise no_such_file(str(place))
+        if not is_there(path):
+            if glob.has_magic(getattr(path, "path", str(path))):
+                files = sorted(fitting(path), key=lambda file: natural_key(str(file)))
+            elif isinstance(path, StorePath):
+                raise no_such_file(str(path))
             else:
-                FileStamp.of(place)  # which says that it is not there
+                FileStamp.of(path)  # which says that it is not there
         refuse_parts(files)
-    if isinstance(place, StorePath):
-        _refuse_folders(files)
-    yield PathFiles(paths, [f"{file}{inside}" for file in files])
-
-
-def _refuse_folders(files: Sequence[Any]) -> None:
-    """Refuse folders of a store that are read as one array: copies are of files."""
-    for file in files:
-        if ending(str(file)) in _folder_endings():
+    for file in files if isinstance(path, StorePath) else ():
+        if ending(str(file)) in _folder_endings():  # copies are of files
             raise BadRowsError(
                 f"{file} is a folder that is read as one array, which cannot be done in a store; "
                 "copy it to a disk first."
             )
+    yield PathFiles(paths, [f"{file}{inside}" for file in files])
 
 
 def natural_key(path: str) -> tuple[Any, ...]:
     """Sort by folders and names, and numbers in these by their value."""
     pieces = (re.split(r"(\d+)", part) for part in PurePosixPath(path).parts)
     numbered = (
-        tuple(int(text) if at % 2 else text for at, text in enumerate(piece)) for piece in pieces
+        tuple(int(text) if n % 2 else text for n, text in enumerate(piece)) for piece in pieces
     )
     return (*numbered, (path,))  # 01 and 1 are equal up to here
 
@@ -268,22 +332,21 @@ def _folder_endings() -> set[str]:
     return {mark for listing in LISTINGS.values() if listing.folder for mark in listing.endings}
 
 
-def rows_among(names: Sequence[str], folder: str) -> list[str]:
-    """Choose tables or shards among files, without hidden ones and ``_SUCCESS``.
-
-    Parameters
-    ----------
-    names : sequence of str
-        All files below a folder, relative to it.
-    folder : str
-        What messages call the folder.
-    """
+def _rows_among(names: Sequence[str], folder: str) -> list[str]:
+    """Choose tables or shards among all files below a folder, without hidden and ``_SUCCESS``."""
     inner = table_above(names)
     if inner is not None:
         raise inside_a_table(f"{folder}/{inner}", f"{folder}/{inner}")
+    paths = [PurePosixPath(name) for name in names]
+    # The folder that is read as one file and holds this one (``x.zarr``), or the file itself.
+    arrays = _folder_endings()
+    whole = {
+        str(next((up for up in reversed(path.parents) if up.suffix.lower() in arrays), path))
+        for path in paths
+    }
     tables: list[str] = []
     shards: list[str] = []
-    for name in sorted({_read_as_one(name) for name in names}, key=natural_key):
+    for name in sorted(whole, key=natural_key):
         if any(part.startswith((".", "_")) for part in PurePosixPath(name).parts):
             continue
         if ending(name) in endings_of("table"):
@@ -302,123 +365,3 @@ def rows_among(names: Sequence[str], folder: str) -> list[str]:
             f"the folder {folder} holds no file that is a table; looked for {endings}."
         )
     return tables or shards
-
-
-def _read_as_one(name: str) -> str:
-    """The folder that is read as one file and holds this one (``x.zarr``), or the file itself."""
-    path = PurePosixPath(name)
-    whole = (p for p in reversed(path.parents) if p.suffix.lower() in _folder_endings())
-    return str(next(whole, path))
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-_NAMED = ("columns", "label_column", "drop", "categorical", "text")
-"""Options that mean nothing without named columns."""
-_TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
-"""What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
-
-
-FRAMES: Registry[Any] = Registry({"frame": "biglp._tables.frames:open_frame"})
-"""How a data frame is opened: tables, and pyarrow with them, are loaded for the first one."""
-
-
-def as_source(X: Any, **options: Any) -> Source:
-    """Accept rows in any form and return a source.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, data frame, path, paths, InputFiles or Source
-        Paths may be files, lists of files, folders, patterns (``part-*.parquet``), URIs of these
-        (``s3://bucket/part-*.parquet``), Delta and Iceberg tables, or ``sim:…``.
-        Data frames may also be polars LazyFrames, DuckDB relations, pyarrow data sets, scanners
-        and readers, and whatever has Arrow's PyCapsule interface; arrays also torch tensors, and
-        those of CuPy, JAX or Numba on a GPU, where they stay.
-    **options
-        See :class:`ReadOptions`.
-    """
-    if isinstance(X, Source):
-        if options:
-            raise ParameterError(
-                f"{', '.join(options)}: these options say how to read, but {X.name} is open "
-                "already; give them where it is opened."
-            )
-        return X
-    chosen = ReadOptions(**options)
-    listed = X if isinstance(X, (list, tuple)) and len(X) > 0 else [X]
-    if all(isinstance(path, (str, os.PathLike, InputFiles)) for path in listed):
-        return _open_files(X, chosen)
-    if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
-        from biglp._rows.dask import open_dask  # Dask is loaded: X is made of it
-
-        chosen.refuse("a dask array", *_NAMED)
-        return fill_missing(open_dask(X), chosen)
-    # Asked of the type: a LazyFrame works its columns out when it is asked for them.
-    if any(hasattr(type(X), mark) for mark in _TABLES) or hasattr(X, "__arrow_c_stream__"):
-        frame = _open_frame(X, chosen)
-        if frame is not None:
-            return frame
-    chosen.refuse("an array", *_NAMED)
-    tensor = device_tensor(X)
-    if tensor is not None:
-        return fill_missing(TensorSource(tensor, "X"), chosen)
-    if sparse.issparse(X):
-        return fill_missing(CsrSource(X), chosen)
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked, X = np.ma.getmaskarray(X), X.data.astype(np.result_type(X.dtype, np.float32))
-        X[masked] = np.nan  # missing, where NumPy would forget the mask
-    array = np.asarray(on_host(X, "X"))
-    if array.dtype.kind in "OUS":
-        array = _numbers_from_objects(array)
-    return fill_missing(ArraySource(array, feature_names=_column_names(X)), chosen)
-
-
-def _open_files(paths: Any, options: ReadOptions) -> Source:
-    """Open files; those of a store are copied first, and called by their own names in messages."""
-    folder = None if options.cache in ("auto", "never") else Path(options.cache)
-    with copying_to(folder, options.progress):
-        files = InputFiles.of(paths)
-        source = files.open(options)
-    keep_alive(source, files)
-    source.name = origin(source.name)
-    return source
-
-
-def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
-    """Open a data frame as a table; None for one of plain features, which is as good an array."""
-    no_options = ReadOptions(cache=options.cache, progress=options.progress) == options
-    pandas = type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "dtypes")
-    plain = (
-        no_options
-        and pandas
-        and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes)
-    )
-    if plain and len(set(frame.columns)) < len(frame.columns):  # names that tell nothing apart
-        return None
-    try:
-        open_frame = FRAMES["frame"]
-    except ImportError as error:
-        if plain:  # an array can be made without pyarrow
-            return None
-        raise without_pyarrow("this data frame", error) from error
-    return open_frame(frame, options, keep_plain=not no_options)
-
-
-def _column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of a data frame's columns, where all of them are text."""
-    if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
-        return None
-    names = tuple(X.column_names if hasattr(X, "column_names") else X.columns)
-    return names if all(isinstance(name, str) for name in names) else None
-
-
-def _numbers_from_objects(array: np.ndarray) -> np.ndarray:
-    """Turn objects that are all numbers into float64; say which value is none."""
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise BadRowsError(
-            f"X must hold real numbers, but some values are not: {error}. "
-            "Encode text and categories as numbers first (for example with one-hot columns)."
-        ) from error

@@ -20,67 +20,43 @@ LAYOUT = ("delimiter", "decimal", "text_encoding")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options of :func:`biglp._rows.as_source`.
-
-    Attributes
-    ----------
-    columns : sequence of str, optional
-        Feature columns of a table, in this order; all but ``label_column`` and ``drop`` by default.
-    label_column : str, optional
-        Column that holds labels and is no feature.
-    drop : sequence of str
-        Further columns that are no features.
-    categorical : {"auto", "onehot", "error"}
-        What to do with text columns. "auto" makes a feature of each of a few categories, takes of
-        many the most frequent and how frequent each is, reads dates, and leaves out columns that
-        say nothing of a row: names and numbers of the rows, columns of one value, free text.
-        "onehot" makes a feature of each category, "error" refuses text.
-    missing : {"auto", "mean", "error"}
-        What to do with missing values. "auto" fills numbers with the median and marks them by a
-        second feature, and makes a category of missing ones; "mean" fills in the mean and nothing
-        else; "error" refuses them. Without named columns "auto" refuses them too.
-    text : sequence of str
-        Columns of sentences, whose words are counted: sparse rows, words after all other features.
-    dtype : {None, "float32", "float64"}
-        Type of the features. By default the narrowest that holds all columns of a Parquet or Arrow
-        table, and float64 for text formats.
-    encoding : Encoding, optional
-        Treat the columns as an earlier file's were; columns are matched by name.
-    cache : {"auto", "never"} or path
-        Where slow formats are converted to raw rows: a temporary folder, nowhere, or a folder that
-        is kept and used again while the input does not change.
-    delimiter : str, optional
-        Delimiter of a CSV file, found by looking at it by default.
-    decimal : {".", ","}, optional
-        Decimal mark of a CSV file, found by looking at it by default.
-    text_encoding : str, optional
-        How the letters of a text file are written, as Python calls it ("latin-1", "utf-16"); found
-        by looking at it by default.
-    header : bool, optional
-        Whether a CSV file begins with column names, found by looking at it by default.
-    zero_based : bool, optional
-        Whether a LIBSVM file counts features from 0, found by looking at it by default.
-    n_features : int, optional
-        Number of features of a LIBSVM file; the largest that occurs by default.
-    progress : Progress
-        Told how far a conversion is.
-    """
+    """Options of :func:`biglp._rows.as_source`."""
 
     columns: tuple[str, ...] | None = None
+    """Features of a table, in this order; by default all but ``label_column`` and ``drop``."""
     label_column: str | None = None
+    """Column that holds labels and is no feature."""
     drop: tuple[str, ...] = ()
     categorical: Literal["auto", "onehot", "error"] = "auto"
+    """"auto" makes a feature of each of a few categories, takes of many the most frequent and how
+    frequent each is, reads dates, and leaves out columns that say nothing of a row: names and
+    numbers of the rows, columns of one value, free text. "onehot" makes a feature of each category,
+    "error" refuses text."""
     missing: Literal["auto", "mean", "error"] = "auto"
+    """"auto" fills numbers with the median and marks them by a second feature, and makes a category
+    of missing ones; "mean" fills in the mean and nothing else; "error" refuses them. Without named
+    columns "auto" refuses them too."""
     text: tuple[str, ...] = ()
+    """Columns of sentences, whose words are counted: sparse rows, words after other features."""
     dtype: str | None = None
+    """By default the narrowest type that holds all columns of a Parquet or Arrow table, and float64
+    for text formats."""
     encoding: Encoding | None = None
+    """Columns become what an earlier file's did; they are matched by name."""
     cache: str | os.PathLike[str] = "auto"
+    """Where slow formats are converted to raw rows: a temporary folder, nowhere ("never"), or a
+    folder that is used again while the input does not change."""
+    # What follows is found by looking at the file by default.
     delimiter: str | None = None
     decimal: str | None = None
     text_encoding: str | None = None
+    """As Python calls it ("latin-1", "utf-16")."""
     header: bool | None = None
+    """Whether a CSV file begins with column names."""
     zero_based: bool | None = None
+    """Whether a LIBSVM file counts features from 0."""
     n_features: int | None = None
+    """Of a LIBSVM file; the largest that occurs by default."""
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
@@ -104,9 +80,9 @@ class ReadOptions:
             if given not in allowed:
                 choices = ", ".join(map(repr, allowed))
                 raise ParameterError(f"{option}={given!r} is not known; use one of {choices}.")
-        encoding: Any = self.encoding
-        if isinstance(encoding, dict):
-            object.__setattr__(self, "encoding", Encoding.from_json(encoding))
+        stored: Any = self.encoding
+        if isinstance(stored, dict):
+            object.__setattr__(self, "encoding", Encoding.from_json(stored))
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ParameterError(f"delimiter={self.delimiter!r} must be a single character.")
         if self.delimiter is not None and self.delimiter == self.decimal:

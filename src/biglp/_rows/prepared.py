@@ -20,46 +20,13 @@ from biglp._rows.options import ReadOptions
 from biglp._rows.source import DECODED_BYTES, Source
 from biglp._transforms import Chain, Fill
 
-# --------------------------------------------------------------------------------------------------
-# Rows that are kept, because reading or preparing them again takes longer than holding them.
-#
-# A projection from hundreds of features to a few dozen is the slowest step of preparing rows, and
-# its result is small: 20,000 images become 3 MB. Otherwise each sweep would project them again.
-
-
 KEPT_BYTES = 16 << 20
-"""Rows are kept when all of them take no more than this."""
-
-
-class KeptRows:
-    """An array that is filled as its rows are read, by any number of threads.
-
-    Two threads may fill the same rows; they write the same numbers.
-    """
-
-    def __init__(self, n_rows: int, n_features: int, dtype: np.dtype[Any]) -> None:
-        self._rows = np.empty((n_rows, n_features), dtype=dtype)
-        self._filled = np.zeros(n_rows, dtype=bool)
-
-    @classmethod
-    def if_small(cls, n_rows: int, n_features: int, dtype: np.dtype[Any]) -> KeptRows | None:
-        """Return room for rows of that shape, or None when they take too much."""
-        small = n_rows * n_features * dtype.itemsize <= KEPT_BYTES
-        return cls(n_rows, n_features, dtype) if small else None
-
-    def find(self, which: slice | np.ndarray) -> np.ndarray | None:
-        """Return the rows at a slice or at indices, or None when one of them is missing."""
-        if not self._filled[which].all():
-            return None
-        rows = self._rows[which]
-        if isinstance(which, slice):  # a view: a caller that wants to change rows has to copy them
-            rows.flags.writeable = False
-        return rows
-
-    def keep(self, start: int, rows: np.ndarray) -> None:
-        """Keep rows that begin at ``start``."""
-        self._rows[start : start + len(rows)] = rows
-        self._filled[start : start + len(rows)] = True
+"""Projected rows are stored when all of them take no more than this. A projection from hundreds of
+features to a few dozen is the slowest step of preparing rows, and its result is small: 20,000
+images become 3 MB. Otherwise each sweep would project them again."""
+HALVES = ("torch.float16", "torch.bfloat16")
+PART_COPIES = 5
+"""What decoding a row group in the middle of a sweep takes, counted in its size."""
 
 
 class PartCache:
@@ -78,15 +45,15 @@ class PartCache:
 
     def get(self, key: int, load: Callable[[], Any]) -> Any:
         """Return the part ``key``, loading it where no thread holds it."""
-        held = self._own.__dict__.get("held")  # nothing yet in a thread that has not read
-        if held is not None and held[0] == key:
-            return held[1]
-        self._own.held = held = None
+        last = self._own.__dict__.get("last")  # nothing yet in a thread that has not read
+        if last is not None and last[0] == key:
+            return last[1]
+        self._own.last = last = None
         with self._locks[key % self.N_LOCKS]:
             part = self._alive.get(key)
             if part is None:
                 self._alive[key] = part = load()
-        self._own.held = (key, part)
+        self._own.last = (key, part)
         return part
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,31 +65,11 @@ class PartCache:
         PartCache.__init__(self)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-HALVES = ("torch.float16", "torch.bfloat16")
-_PASS_BYTES = 8 << 20
-PART_COPIES = 5
-"""What decoding a row group in the middle of a sweep takes, counted in its size."""
-
-
 class PreparedRows(Source):
     """Another source's rows in one floating type, through a chain of transforms, on one device.
 
-    On a device rows are cast and transformed there, after they were copied as they are.
-
-    Parameters
-    ----------
-    inner : Source
-    dtype : numpy.dtype
-        Type of the arithmetic.
-    chain : Chain, optional
-        What is done to the rows; nothing by default.
-    device : str
-        Where the arithmetic runs.
-    stay : bool
-        Whether blocks keep their rows on the device once they have been brought there.
+    On a device rows are cast and transformed there, after they were copied as they are. With
+    ``stay``, blocks keep their rows there once they have been brought.
     """
 
     def __init__(
@@ -147,9 +94,13 @@ class PreparedRows(Source):
         self.feature_names = None if chain.embeds else inner.feature_names
         self.part_bytes = inner.part_bytes
         self.decoding_bytes = inner.decoding_bytes
-        self._kept: KeptRows | None = None
-        if chain.embeds and not self.is_sparse and device == "cpu":
-            self._kept = KeptRows.if_small(self.n_rows, self.n_features, dtype)
+        # Rows and which of them are there, filled as they are read; two threads may fill the same
+        # rows, with the same numbers.
+        self._stored: tuple[np.ndarray, np.ndarray] | None = None
+        small = self.n_rows * self.n_features * dtype.itemsize <= KEPT_BYTES
+        if chain.embeds and not self.is_sparse and device == "cpu" and small:
+            shape = (self.n_rows, self.n_features)
+            self._stored = np.empty(shape, dtype), np.zeros(self.n_rows, dtype=bool)
 
     @staticmethod
     def are_there(inner: Source, dtype: np.dtype[Any], chain: Chain) -> bool:
@@ -177,16 +128,16 @@ class PreparedRows(Source):
         return self.n_features if self.inner.is_sparse else self.inner.n_input_features
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return prepared rows."""
         if self.device != "cpu":
             return self.as_read(self.stored(start, stop))
-        kept = self._kept
-        if kept is None:
+        if self._stored is None:
             return self.prepared(self.inner.read(start, stop))
-        rows = kept.find(slice(start, stop))
-        if rows is None:
-            kept.keep(start, self.prepared(self.inner.read(start, stop)))
-            rows = kept.find(slice(start, stop))
+        stored, there = self._stored
+        if not there[start:stop].all():
+            stored[start:stop] = self.prepared(self.inner.read(start, stop))
+            there[start:stop] = True
+        rows = stored[start:stop]
+        rows.flags.writeable = False  # a view: a caller that wants to change rows has to copy them
         return rows
 
     def stored(self, start: int, stop: int) -> Rows:
@@ -198,9 +149,9 @@ class PreparedRows(Source):
         if inner.device != "cpu" or kind is None:
             rows = inner.read(start, stop)
         else:
-            place = self.device.removeprefix("torch:")
+            device = self.device.removeprefix("torch:")
             shape = (stop - start, inner.n_features)
-            rows = sys.modules["torch"].empty(shape, dtype=kind, device=place)
+            rows = sys.modules["torch"].empty(shape, dtype=kind, device=device)
             upload(lambda first, last: inner.read(start + first, start + last), rows)
         is_half = is_torch(rows) and str(rows.dtype) in HALVES
         return rows if is_half and not self.chain.changes_rows else self.prepared(rows)
@@ -210,23 +161,13 @@ class PreparedRows(Source):
         return stored.to(torch_type(self.dtype))
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Return prepared rows."""
-        rows = None if self._kept is None else self._kept.find(indices)
-        return self.prepared(self.inner.take(indices)) if rows is None else rows
-
-    def fingerprint(self) -> dict[str, Any]:
-        """As the inner source: preparing depends on the settings, not on the file.
-
-        Filled rows have an encoding of their own, which holds their means.
-        """
-        facts = self.inner.fingerprint()
-        if self.encoding is None or self.encoding is self.inner.encoding:
-            return facts
-        return {**facts, "encoding": self.encoding.to_json()}
+        if self._stored is not None and self._stored[1][indices].all():
+            return self._stored[0][indices]
+        return self.prepared(self.inner.take(indices))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave kept rows behind: they can be made again."""
-        return {**self.__dict__, "_kept": None}
+        """Leave stored rows behind: they can be made again."""
+        return {**self.__dict__, "_stored": None}
 
     def prepared(self, rows: Rows) -> Rows:
         """Prepare rows that were read from the inner source, or are like those."""
@@ -257,30 +198,26 @@ def fill_missing(source: Source, options: ReadOptions) -> Source:
         plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
         if known.fillings is None or not plain:
             return source
-        return _filled(source, Fill(np.array(known.fillings, dtype=np.float64)))
-    if options.missing != "mean" or source.dtype.kind != "f":
+        fill = Fill(np.array(known.fillings, dtype=np.float64))
+    elif options.missing != "mean" or source.dtype.kind != "f":
         return source
-    if source.device != "cpu":
+    elif source.device != "cpu":
         raise ParameterError(
             f"missing='mean' cannot be used with {source.name} on {source.device}: missing values "
             "are filled in the computer's memory; give X.cpu(), or fill them on the GPU first."
         )
-    if source.is_sparse:
+    elif source.is_sparse:
         raise ParameterError(
             f"missing='mean' cannot be used with {source.name}: what a sparse matrix leaves out "
             "is 0, not missing."
         )
-    each = max(_PASS_BYTES // (source.n_features * source.dtype.itemsize), 1)
-    pieces = (
-        source.read(start, min(start + each, source.n_rows))
-        for start in range(0, source.n_rows, each)
-    )
-    return _filled(source, Fill.from_pieces(pieces, source.n_features, source.name))
-
-
-def _filled(source: Source, fill: Fill) -> PreparedRows:
-    """Filled rows in their own type; the means go with the encoding to the model."""
+    else:
+        at_once = max((8 << 20) // (source.n_features * source.dtype.itemsize), 1)
+        starts = range(0, source.n_rows, at_once)
+        pieces = (source.read(start, min(start + at_once, source.n_rows)) for start in starts)
+        fill = Fill.from_pieces(pieces, source.n_features, source.name)
     filled = PreparedRows(source, source.dtype, Chain([fill]))
+    # The means go with the encoding to the model.
     means = tuple(fill.means.tolist())
     filled.encoding = Encoding(None, source.n_features, source.dtype.str, means=means)
     return filled

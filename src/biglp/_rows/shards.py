@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,28 +26,24 @@ class ShardedSource(FileSource):
     """Dense rows of several files, one after the other, in the type that holds those of all.
 
     Shards are opened when they are first read from, and the last few are kept open. What is sent
-    to another process are their names and sizes, some fifty bytes a shard.
-
-    Parameters
-    ----------
-    files : sequence of str
-        Names of the shards, in order.
-    open_shard : callable
-        Opens one of them: a class, or a function at the top of a module. It may hold no rows.
+    to another process are their names and sizes, some fifty bytes a shard. ``open_shard`` is a
+    class, or a function at the top of a module; a shard may hold no rows.
     """
+
+    _elsewhere = False  # whether it was sent to another process
 
     def __init__(self, files: Sequence[str], open_shard: Callable[[str], FileSource]) -> None:
         self.name = f"{files[0]} and {len(files) - 1:,} more"
         self._names = tuple(files)
         self._open_shard = open_shard
-        self._begin()
+        self._opened: OrderedDict[int, FileSource] = OrderedDict()
+        self._lock = threading.Lock()
         rows: list[int] = []
         stamps: list[FileStamp] = []
         dtypes = []
-        first: FileSource | None = None
+        first = self._shard(0)
         for index in range(len(files)):
             shard = self._shard(index)
-            first = first or shard
             if shard.n_features != first.n_features:
                 raise BadRowsError(
                     f"{files[index]} has {shard.n_features:,} features a row and {files[0]} has "
@@ -57,7 +53,6 @@ class ShardedSource(FileSource):
             rows.append(shard.n_rows)
             stamps += shard.stamps
             dtypes.append(shard.dtype)
-        assert first is not None
         self.kind = first.kind
         self.stamps = tuple(stamps)
         self._bounds = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
@@ -71,9 +66,23 @@ class ShardedSource(FileSource):
             )
 
     def read(self, start: int, stop: int) -> Rows:
-        """Read rows ``start`` to ``stop`` (exclusive) of one shard or of several."""
-        spans = list(self._spans(start, stop))
-        self._ask_for_more(spans)
+        # Shards that hold some of these rows, and which of their own rows that is.
+        spans = []
+        index = int(np.searchsorted(self._bounds, start, side="right")) - 1
+        while index < len(self._names) and self._bounds[index] < stop:
+            first, end = int(self._bounds[index]), int(self._bounds[index + 1])
+            if end > first:
+                spans.append((index, max(start, first) - first, min(stop, end) - first))
+            index += 1
+        # What is read next: further shards, and the one after the last where it ends.
+        for index, low, high in spans[1:]:
+            self._shard(index).ask_for(low, high)
+        if spans:
+            index, _, end = spans[-1]
+            following = index + 1
+            if following < len(self._names) and end == self._rows_of(index):
+                most = max(ASKED_BYTES // (self.n_features * self.dtype.itemsize), 1)
+                self._shard(following).ask_for(0, min(self._rows_of(following), most))
         if len(spans) == 1:
             ((index, low, high),) = spans
             return self._shard(index).read(low, high).astype(self.dtype, copy=False)
@@ -85,7 +94,6 @@ class ShardedSource(FileSource):
         return out
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Read the rows at increasing ``indices``, all of a shard at once."""
         indices = np.asarray(indices, dtype=np.int64)
         out = np.empty((len(indices), self.n_features), dtype=self.dtype)
         cuts = np.searchsorted(indices, self._bounds)
@@ -93,27 +101,6 @@ class ShardedSource(FileSource):
             chosen = slice(cuts[index], cuts[index + 1])
             out[chosen] = self._shard(index).take(indices[chosen] - self._bounds[index])
         return out
-
-    def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Shards that hold some of these rows, and which of their own rows that is."""
-        index = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        while index < len(self._names) and self._bounds[index] < stop:
-            first, end = int(self._bounds[index]), int(self._bounds[index + 1])
-            if end > first:
-                yield index, max(start, first) - first, min(stop, end) - first
-            index += 1
-
-    def _ask_for_more(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        """Ask for what is read next: further shards, and the one after the last where it ends."""
-        for index, low, high in spans[1:]:
-            self._shard(index).ask_for(low, high)
-        if not spans:
-            return
-        index, _, end = spans[-1]
-        following = index + 1
-        if following < len(self._names) and end == self._rows_of(index):
-            most = max(ASKED_BYTES // (self.n_features * self.dtype.itemsize), 1)
-            self._shard(following).ask_for(0, min(self._rows_of(following), most))
 
     def _rows_of(self, index: int) -> int:
         return int(self._bounds[index + 1] - self._bounds[index])
@@ -123,39 +110,30 @@ class ShardedSource(FileSource):
             shard = self._opened.pop(index, None)
             if shard is None:
                 shard = self._open_shard(self._names[index])
-                self._check_size(index, shard)
+                # It must be the one that was looked at first.
+                if self.stamps and shard.n_rows != self._rows_of(index):
+                    raise BadRowsError(
+                        f"{self._names[index]} has {shard.n_rows:,} rows and had "
+                        f"{self._rows_of(index):,} when the work began. Every process must see the "
+                        "same file, and no program may write to it."
+                    )
+                if self.stamps and not self._elsewhere:
+                    self.stamps[index].check()
             self._opened[index] = shard
             while len(self._opened) > OPEN_SHARDS:  # closed when no thread reads from it
                 self._opened.popitem(last=False)
         return shard
 
-    def _check_size(self, index: int, shard: FileSource) -> None:
-        """Refuse a shard that is another than the one that was looked at first."""
-        if self.stamps and shard.n_rows != self._rows_of(index):
-            raise BadRowsError(
-                f"{self._names[index]} has {shard.n_rows:,} rows and had {self._rows_of(index):,} "
-                "when the work began. Every process must see the same file, and no program may "
-                "write to it."
-            )
-        if self.stamps and not self._elsewhere:
-            self.stamps[index].check()
-
-    def _begin(self, elsewhere: bool = False) -> None:
-        self._elsewhere = elsewhere
-        self._lock = threading.Lock()
-        self._opened: OrderedDict[int, FileSource] = OrderedDict()
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave open files behind; names and facts in few bytes."""
-        left = {**self.__dict__}
-        del left["_lock"], left["_opened"], left["_elsewhere"], left["stamps"]
-        left["_names"] = "\0".join(map(os.path.abspath, self._names))
-        left["_sizes"] = np.array([stamp.size for stamp in self.stamps])
-        left["_times"] = np.array([stamp.mtime_ns for stamp in self.stamps])
-        return left
+        state = {**self.__dict__}
+        del state["_lock"], state["_opened"], state["stamps"]
+        state["_names"] = "\0".join(map(os.path.abspath, self._names))
+        state["_sizes"] = np.array([stamp.size for stamp in self.stamps])
+        state["_times"] = np.array([stamp.mtime_ns for stamp in self.stamps])
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin with no shard open."""
         sizes, times = state.pop("_sizes").tolist(), state.pop("_times").tolist()
         self.__dict__.update(state)
         self._names = tuple(state["_names"].split("\0"))
@@ -163,4 +141,5 @@ class ShardedSource(FileSource):
             FileStamp(split_inside(name)[0], size, time, elsewhere=True)
             for name, size, time in zip(self._names, sizes, times, strict=True)
         )
-        self._begin(elsewhere=True)
+        self._opened, self._lock = OrderedDict(), threading.Lock()
+        self._elsewhere = True

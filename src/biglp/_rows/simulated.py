@@ -17,7 +17,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,10 @@ from biglp._rows.format import Format, LabelArray, LabelColumns, LabelPiece, lab
 from biglp._rows.options import ReadOptions
 from biglp._rows.source import Source
 
-# --------------------------------------------------------------------------------------------------
-# What to make up, written as text: ``sim:ROWSxFEATURES,setting=value,…``.
-
-
 PREFIX = "sim:"
+WORDS_PER_COUNT = 16
+"""Sixteen-bit words that one step of the Philox counter gives."""
+WRITE_BYTES = 4 << 20
 _SCALES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
 _USAGE = (
     "write sim:ROWSxFEATURES, for example sim:1000000x100 or "
@@ -48,35 +47,18 @@ _USAGE = (
 
 @dataclass(frozen=True)
 class Simulation:
-    """What to make up.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-    classes : int
-        Number of classes, equally likely.
-    clusters : int
-        Clusters of each class.
-    separation : float
-        Typical distance between the centres of two clusters.
-    noise : float
-        Standard deviation of each feature around its cluster's centre.
-    labels : int
-        Labelled rows of each class.
-    seed : int
-    """
+    """What to make up, written as text: ``sim:ROWSxFEATURES,setting=value,…``."""
 
     n_rows: int
     n_features: int
-    classes: int = 2
-    clusters: int = 3
-    separation: float = 6.0
-    noise: float = 1.0
-    labels: int = 100
+    classes: int = 2  # equally likely
+    clusters: int = 3  # of each class
+    separation: float = 6.0  # typical distance between the centres of two clusters
+    noise: float = 1.0  # standard deviation of each feature around its cluster's centre
+    labels: int = 100  # labelled rows of each class
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be made."""
         least = {"n_rows": 1, "n_features": 1, "classes": 1, "clusters": 1, "labels": 0, "seed": 0}
         given = vars(self)
         for name, value in least.items():
@@ -110,7 +92,13 @@ class Simulation:
                     f"{spec!r}: {setting.strip()!r} is not known or given twice; the settings are "
                     f"{known}; {_USAGE}."
                 )
-            given[name] = _number(value, spec) if kinds[name] == "float" else _count(value, spec)
+            if kinds[name] != "float":
+                given[name] = _count(value, spec)
+                continue
+            try:
+                given[name] = float(value)
+            except ValueError as error:
+                raise ParameterError(f"{spec!r}: {value!r} is not a number; {_USAGE}.") from error
         return cls(**given)
 
 
@@ -122,21 +110,6 @@ def _count(text: str, spec: str) -> int:
     return int(value)
 
 
-def _number(text: str, spec: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ParameterError(f"{spec!r}: {text!r} is not a number; {_USAGE}.") from error
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-WORDS_PER_COUNT = 16
-"""Sixteen-bit words that one step of the Philox counter gives."""
-WRITE_BYTES = 4 << 20
-
-
 class SimulatedSource(Source):
     """Rows of a simulation, float32, made when they are read."""
 
@@ -145,18 +118,25 @@ class SimulatedSource(Source):
         self.n_rows, self.n_features = simulation.n_rows, simulation.n_features
         self.name = f"{PREFIX}{self.n_rows}x{self.n_features}"
         self.dtype = np.dtype(np.float32)
-        self._key = _digest("noise", simulation.seed, 16)
-        self._hash_key = np.uint64(_digest("clusters", simulation.seed, 8))
+
+        def digest(word: str, size: int) -> int:
+            text = f"{word} {simulation.seed}".encode()
+            return int.from_bytes(hashlib.blake2b(text, digest_size=size).digest(), "little")
+
+        self._key = digest("noise", 16)
+        self._hash_key = np.uint64(digest("clusters", 8))
         self._counts_per_row = -(-self.n_features // WORDS_PER_COUNT)
-        self._centres = _centres(simulation)
+        # Two centres are ``separation`` apart on average.  (clusters, m)
+        rng = np.random.default_rng([simulation.seed, 0])
+        scale = simulation.separation / np.sqrt(2 * simulation.n_features)
+        shape = (simulation.classes * simulation.clusters, simulation.n_features)
+        self._centres = (scale * rng.standard_normal(shape)).astype(np.float32)
 
     def read(self, start: int, stop: int) -> Rows:
-        """Make rows ``start`` to ``stop`` (exclusive)."""
         rows = np.arange(start, stop, dtype=np.uint64)
         return self._made(self._bits(start, stop), rows)
 
     def take(self, indices: np.ndarray) -> Rows:
-        """Make the rows at increasing ``indices``."""
         indices = np.asarray(indices, dtype=np.int64)
         if len(indices) == 0:
             return np.empty((0, self.n_features), dtype=self.dtype)
@@ -181,10 +161,6 @@ class SimulatedSource(Source):
         out[chosen[low:high] - start] = self.classes_of(chosen[low:high])
         return out
 
-    def fingerprint(self) -> dict[str, Any]:
-        """All settings: they are the rows."""
-        return {"kind": "simulated", **asdict(self.simulation)}
-
     def _bits(self, start: int, stop: int) -> np.ndarray:
         """Sixteen random bits for each number of the rows.  (rows, features)."""
         counts = (stop - start) * self._counts_per_row
@@ -199,7 +175,11 @@ class SimulatedSource(Source):
 
     def _clusters(self, rows: np.ndarray) -> np.ndarray:
         """Cluster of each row; cluster c belongs to class c modulo the number of classes."""
-        mixed = _mix(rows + self._hash_key)
+        # Scramble 64-bit numbers one to one (the finaliser of SplitMix64).
+        mixed = rows + self._hash_key
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
         n_clusters = np.uint64(self.simulation.classes * self.simulation.clusters)
         return ((mixed >> np.uint64(32)) * n_clusters >> np.uint64(32)).astype(np.int64)
 
@@ -236,19 +216,8 @@ def write_simulation(
 ) -> dict[str, Path]:
     """Write a simulation to files: the rows, the labels (-1 where there is none) and the truth.
 
-    Parameters
-    ----------
-    path : path
-        Name of the rows' file; ``x.npy`` goes with ``x.labels.npy`` and ``x.truth.npy``.
-    simulation : Simulation
-    n_threads : int
-        Blocks that are made at once.
-    progress : Progress, optional
-
-    Returns
-    -------
-    paths : dict of str to Path
-        The files, each written whole or not at all: "rows", "labels" and "truth".
+    ``x.npy`` goes with ``x.labels.npy`` and ``x.truth.npy``; each is written whole or not at all.
+    ``n_threads`` blocks are made at once.
     """
     source = SimulatedSource(simulation)
     rows = Path(path)
@@ -268,21 +237,21 @@ def write_simulation(
         ):
             file.write(npy_header(dtype, full_shape))
             width = int(np.prod(full_shape[1:]))
-            each = max(WRITE_BYTES // (dtype.itemsize * width), 1)
-            for block in _in_threads(make, simulation.n_rows, each, n_threads):
+            at_once = max(WRITE_BYTES // (dtype.itemsize * width), 1)
+            for block in _in_threads(make, simulation.n_rows, at_once, n_threads):
                 file.write(block.reshape(-1).view(np.uint8).data)
                 task.advance(len(block))
     return paths
 
 
 def _in_threads(
-    make: Callable[[int, int], np.ndarray], n_rows: int, each: int, n_threads: int
+    make: Callable[[int, int], np.ndarray], n_rows: int, at_once: int, n_threads: int
 ) -> Iterator[np.ndarray]:
     """Make blocks in threads and yield them in order, with few of them waiting."""
     waiting: deque[Future[np.ndarray]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
-        for start in range(0, n_rows, each):
-            waiting.append(pool.submit(make, start, min(start + each, n_rows)))
+        for start in range(0, n_rows, at_once):
+            waiting.append(pool.submit(make, start, min(start + at_once, n_rows)))
             if len(waiting) > 2 * n_threads:
                 yield waiting.popleft().result()
         while waiting:
@@ -293,26 +262,6 @@ def _in_threads(
 def _normal_table(noise: float) -> np.ndarray:
     slices = (np.arange(1 << 16) + 0.5) / (1 << 16)
     return (noise * ndtri(slices)).astype(np.float32)
-
-
-def _centres(simulation: Simulation) -> np.ndarray:
-    """Centres of the clusters; two of them are ``separation`` apart on average.  (clusters, m)."""
-    rng = np.random.default_rng([simulation.seed, 0])
-    shape = (simulation.classes * simulation.clusters, simulation.n_features)
-    size = simulation.separation / np.sqrt(2 * simulation.n_features)
-    return (size * rng.standard_normal(shape)).astype(np.float32)
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """Scramble 64-bit numbers one to one (the finaliser of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
-
-
-def _digest(word: str, seed: int, size: int) -> int:
-    digest = hashlib.blake2b(f"{word} {seed}".encode(), digest_size=size).digest()
-    return int.from_bytes(digest, "little")
 
 
 class SimulatedFormat(Format):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
@@ -25,49 +24,31 @@ class Source(ABC):
 
     Everything that other rooms ask of a source is declared here, with the value that fits rows in
     memory. A source must set the first three attributes.
-
-    Attributes
-    ----------
-    n_rows, n_features : int
-        Shape of the table.
-    dtype : numpy.dtype
-        Type of the numbers.
-    name : str
-        What messages call this source.
-    is_sparse : bool
-        Whether :meth:`read` returns CSR matrices.
-    device : str
-        Where the rows are after reading.
-    stamps : tuple of FileStamp
-        The files behind it as they were when they were opened; empty for rows in memory.
-    encoding : Encoding or None
-        How columns became features, to be stored with a model and applied to new files.
-    feature_names : tuple of str or None
-        Names of the features, where the input has names.
-    words_from : int or None
-        First feature of sparse rows that is a count of a word, where the input says so: all before
-        it are columns of a table, it and all after it are words.
-    part_bytes : int
-        Memory that each worker may hold beside its block while it reads.
-    decoding_bytes : int
-        Memory that decoding the input takes or took; 0 for rows that are read as they are.
-    stay : bool
-        Whether blocks keep their rows on the device once they have been brought there.
     """
 
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
     name: str = "rows"
+    """What messages call this source."""
     is_sparse: bool = False
+    """Whether :meth:`read` returns CSR matrices."""
     device: str = "cpu"
+    """Where the rows are after reading."""
     stamps: tuple[FileStamp, ...] = ()
+    """The files behind it as they were when they were opened; empty for rows in memory."""
     encoding: Encoding | None = None
+    """How columns became features, to be stored with a model and applied to new files."""
     feature_names: tuple[str, ...] | None = None
     words_from: int | None = None
+    """First feature of sparse rows that is a count of a word, where the input says so: all before
+    it are columns of a table, it and all after it are words."""
     part_bytes: int = 0
+    """Memory that each worker may hold beside its block while it reads."""
     decoding_bytes: int = 0
+    """Memory that decoding the input takes or took; 0 for rows that are read as they are."""
     stay: bool = False
+    """Whether blocks keep their rows on the device once they have been brought there."""
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Rows:
@@ -88,10 +69,7 @@ class Source(ABC):
     def compare_columns(self) -> dict[str, Any]:
         """Say how columns differ from what the encoding knows of the training rows.
 
-        Returns
-        -------
-        drift : dict
-            See :func:`~biglp._tables.source.compare_columns`; empty without named columns.
+        See :func:`~biglp._tables.source.compare_columns`; nothing without named columns.
         """
         return {}
 
@@ -116,17 +94,6 @@ class Source(ABC):
         for stamp in self.stamps:
             stamp.check()
 
-    def fingerprint(self) -> dict[str, Any]:
-        """Facts, ready for JSON, that change when the rows may have changed."""
-        some = self.take(np.unique(np.linspace(0, self.n_rows - 1, 1000).astype(np.int64)))
-        values = some.data if sparse.issparse(some) else np.ascontiguousarray(some)
-        return {
-            "kind": "memory",
-            "shape": [self.n_rows, self.n_features],
-            "dtype": np.dtype(self.dtype).str,
-            "probe": hashlib.sha256(values.tobytes()).hexdigest(),
-        }
-
     def __repr__(self) -> str:
         return f"<{self.name}: {self.n_rows:,} rows × {self.n_features:,} features, {self.dtype}>"
 
@@ -136,33 +103,13 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if np.can_cast(dtype, np.float32) else np.float64)
 
 
-# --------------------------------------------------------------------------------------------------
-# What sources that live in files have in common.
-
-
 class FileSource(Source):
-    """A source in one or more files: cheap to pickle, and aware of its files changing.
+    """A source in one or more files: cheap to pickle, and aware of its files changing."""
 
-    Attributes
-    ----------
-    kind : str
-        Name of the format.
-    """
-
-    kind: str = "file"
+    kind: str = "file"  # name of the format
 
     def ask_for(self, start: int, stop: int) -> None:
         """Let the disk begin with rows that will be read soon, where that is possible."""
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Facts, ready for JSON, that change when the rows may have changed."""
-        return {
-            "kind": self.kind,
-            "files": [stamp.facts() for stamp in self.stamps],
-            "shape": [self.n_rows, self.n_features],
-            "dtype": np.dtype(self.dtype).str,
-            "encoding": self.encoding.to_json() if self.encoding else None,
-        }
 
 
 def no_rows(name: str) -> BadRowsError:
@@ -171,7 +118,7 @@ def no_rows(name: str) -> BadRowsError:
 
 
 # --------------------------------------------------------------------------------------------------
-# Damaged files: whatever a format's library makes of one, the message says which file it was.
+# Damaged files, and bad rows in them.
 
 
 _MEANT = (BigLPError, OSError, MemoryError, ImportError, AssertionError, NameError)
@@ -180,7 +127,7 @@ _MEANT = (BigLPError, OSError, MemoryError, ImportError, AssertionError, NameErr
 
 @contextmanager
 def explained_reading(name: Any) -> Iterator[None]:
-    """Turn what libraries raise on a damaged file, in any of their layers, into one error."""
+    """Say which file is damaged, whatever its format's library makes of it in any layer."""
     try:
         yield
     except _MEANT:
@@ -191,6 +138,76 @@ def explained_reading(name: Any) -> Iterator[None]:
             f"{name} cannot be read ({type(error).__name__}: {lines[0][:300]}). It is damaged, was "
             "cut short, or is no file of the kind that its ending says; write or copy it again."
         ) from error
+
+
+@contextmanager
+def explained(source: Source) -> Iterator[None]:
+    """Turn the discovery of a bad row, in any sweep over a source, into an error that names it.
+
+    What was found in files is believed if they are still what they were.
+    """
+    try:
+        yield
+    except NonFiniteRowsError:
+        source.check_unchanged()
+        explain_bad_rows(source)
+    source.check_unchanged()
+
+
+@contextmanager
+def explained_model(path: Any) -> Iterator[None]:
+    """Say that a model file is damaged where its arrays do not fit each other, in any sweep."""
+    try:
+        yield
+    except _MEANT:
+        raise
+    except Exception as error:
+        raise ModelFileError(
+            f"{path} cannot be used: its parts do not fit each other ({type(error).__name__}: "
+            f"{error}). Copy it again, or fit and save it anew."
+        ) from error
+
+
+def explain_bad_rows(source: Source) -> NoReturn:
+    """Count the rows that hold NaN, infinity or too large values, and raise an error saying so."""
+    counts, first = [0, 0], (list[int](), list[int]())
+    for block in cut_rows(source, 10_000):
+        values = to_numpy(block.rows())
+        with np.errstate(over="ignore", invalid="ignore"):
+            norms = squared_norms(values.astype(working_dtype(values.dtype), copy=False))
+        if sparse.issparse(values):
+            marks = sparse.csr_matrix(values, dtype=np.float64)
+            marks.data = (~np.isfinite(marks.data)).astype(np.float64)
+            broken = np.asarray(marks.sum(axis=1)).ravel() > 0
+        else:
+            broken = ~np.isfinite(values).all(axis=1)
+        for kind, bad in enumerate((broken, ~np.isfinite(norms) & ~broken)):
+            rows = np.flatnonzero(bad)
+            counts[kind] += len(rows)
+            first[kind].extend(int(block.start + row) for row in rows[: 5 - len(first[kind])])
+    examples = [f"first: rows {', '.join(map(str, rows))}" for rows in first]
+    if counts[0]:
+        error = BadRowsError(
+            f"Input X contains NaN or infinity in {counts[0]:,} of {source.n_rows:,} rows of "
+            f"{source.name} ({examples[0]}). Fill them (for example with "
+            "sklearn.impute.SimpleImputer) or drop these rows."
+        )
+        error.rows = tuple(first[0])
+        raise error
+    dtype = working_dtype(source.dtype)
+    precise = "give X as float64, " if dtype == np.float32 else ""
+    if counts[1]:
+        error = BadRowsError(
+            f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for "
+            f"{dtype} arithmetic, because their squares overflow ({examples[1]}); {precise}divide "
+            "its features by their size, or drop these rows."
+        )
+        error.rows = tuple(first[1])
+        raise error
+    raise BadRowsError(
+        "Input X has rows so far from the others that, once its features are scaled, their "
+        f"squared distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."
+    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -208,11 +225,7 @@ SPARSE_BYTES = 160 << 20
 def table_bytes(n_rows: int, n_columns: int, page_bytes: int = 0) -> int:
     """What decoding a table takes: pieces of every column, of a small table all of it.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-    page_bytes : int
-        What the file's format makes decoding hold of each column besides.
+    ``page_bytes`` is what the file's format makes decoding hold of each column besides.
     """
     return DECODED_BYTES + (min(COLUMN_BYTES, 64 * n_rows) + page_bytes) * n_columns
 
@@ -244,13 +257,11 @@ def among(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.asarray(known[np.minimum(np.searchsorted(known, rows), len(known) - 1)] == rows)
 
 
-def sample_rows(source: Source, size: int, seed: int, n_threads: int = 1) -> Rows:
-    """Up to ``size`` distinct random rows, in the source's order.
+def take_rows(source: Source, indices: np.ndarray, n_threads: int = 1) -> Rows:
+    """Rows by increasing numbers, by several threads where these are given.
 
-    They are fetched a few at a time, because preparing rows takes several times their memory; by
-    several threads where these are given.
+    They are fetched a few at a time, because preparing rows takes several times their memory.
     """
-    indices = sample_indices(source.n_rows, size, seed)
     width = max(source.n_features, source.n_input_features)
     at_once = max(FETCH_BYTES // (width * source.dtype.itemsize), 1)
     if source.is_sparse or len(indices) <= at_once:
@@ -294,83 +305,3 @@ def row_noise(seed: int, start: int, stop: int, width: int) -> np.ndarray:
     ]
     offset = first * NOISE_CHUNK
     return np.concatenate(chunks)[start - offset : stop - offset]
-
-
-# --------------------------------------------------------------------------------------------------
-# Why rows cannot be used: which of them hold NaN, infinity, or values too large to square.
-
-
-ROWS_AT_ONCE = 10_000
-
-
-@contextmanager
-def explained(source: Source) -> Iterator[None]:
-    """Turn the discovery of a bad row, in any sweep over a source, into an error that names it.
-
-    What was found in files is believed if they are still what they were.
-    """
-    try:
-        yield
-    except NonFiniteRowsError:
-        source.check_unchanged()
-        explain_bad_rows(source)
-    source.check_unchanged()
-
-
-@contextmanager
-def explained_model(path: Any) -> Iterator[None]:
-    """Say that a model file is damaged where its arrays do not fit each other, in any sweep."""
-    try:
-        yield
-    except (BigLPError, OSError, MemoryError, ImportError, AssertionError, NameError):
-        raise
-    except Exception as error:
-        raise ModelFileError(
-            f"{path} cannot be used: its parts do not fit each other ({type(error).__name__}: "
-            f"{error}). Copy it again, or fit and save it anew."
-        ) from error
-
-
-def explain_bad_rows(source: Source) -> NoReturn:
-    """Count the rows that hold NaN, infinity or too large values, and raise an error saying so."""
-    counts, first = [0, 0], (list[int](), list[int]())
-    for block in cut_rows(source, ROWS_AT_ONCE):
-        for kind, rows in enumerate(_bad_rows(to_numpy(block.rows()))):
-            counts[kind] += len(rows)
-            first[kind].extend(int(block.start + row) for row in rows[: 5 - len(first[kind])])
-    examples = [f"first: rows {', '.join(map(str, rows))}" for rows in first]
-    if counts[0]:
-        error = BadRowsError(
-            f"Input X contains NaN or infinity in {counts[0]:,} of {source.n_rows:,} rows of "
-            f"{source.name} ({examples[0]}). Fill them (for example with "
-            "sklearn.impute.SimpleImputer) or drop these rows."
-        )
-        error.rows = tuple(first[0])
-        raise error
-    dtype = working_dtype(source.dtype)
-    precise = "give X as float64, " if dtype == np.float32 else ""
-    if counts[1]:
-        error = BadRowsError(
-            f"Input X has {counts[1]:,} of {source.n_rows:,} rows with values too large for "
-            f"{dtype} arithmetic, because their squares overflow ({examples[1]}); {precise}divide "
-            "its features by their size, or drop these rows."
-        )
-        error.rows = tuple(first[1])
-        raise error
-    raise BadRowsError(
-        "Input X has rows so far from the others that, once its features are scaled, their "
-        f"squared distance overflows {dtype}; {precise}clip the outliers, or use scaling='none'."
-    )
-
-
-def _bad_rows(values: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with NaN or infinity, and finite rows whose squared length is not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        norms = squared_norms(values.astype(working_dtype(values.dtype), copy=False))
-    if sparse.issparse(values):
-        marks = sparse.csr_matrix(values, dtype=np.float64)
-        marks.data = (~np.isfinite(marks.data)).astype(np.float64)
-        broken = np.asarray(marks.sum(axis=1)).ravel() > 0
-    else:
-        broken = ~np.isfinite(values).all(axis=1)
-    return np.flatnonzero(broken), np.flatnonzero(~np.isfinite(norms) & ~broken)

@@ -1,4 +1,7 @@
-"""Text files, plain or compressed, and a first look at how a delimited one is laid out."""
+"""Text files, plain or packed: their letters, their format, and how a delimited one is laid out.
+
+All of it is found by looking at the first bytes.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,6 @@ from biglp._core.memory import format_bytes
 from biglp._rows.options import ReadOptions
 from biglp._rows.written_numbers import MISSING_TEXTS, find_decimal, has_comma, is_number_text
 
-# --------------------------------------------------------------------------------------------------
-# How the letters of a text file are written, found by looking at its first bytes.
-
-
 MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),  # begins like UTF-16's mark, hence first
@@ -38,18 +37,10 @@ MANY = 0.4
 
 
 class Charset(NamedTuple):
-    """An encoding of text.
+    """An encoding of text."""
 
-    Attributes
-    ----------
-    name : str
-        As Python calls it.
-    guessed : bool
-        Whether nothing in the file says so, and another may be right.
-    """
-
-    name: str
-    guessed: bool = False
+    name: str  # as Python calls it
+    guessed: bool = False  # whether nothing in the file says so, and another may be right
 
 
 def find_charset(raw: bytes) -> Charset:
@@ -79,10 +70,6 @@ def find_charset(raw: bytes) -> Charset:
     except UnicodeDecodeError:
         return Charset("latin-1", guessed=True)
     return Charset("cp1252", guessed=True)
-
-
-# --------------------------------------------------------------------------------------------------
-# The format of a file that has no name, from its first bytes.
 
 
 MAGIC = (
@@ -115,9 +102,6 @@ def ending_for(first: bytes) -> str | None:
     return "libsvm" if _LIBSVM.match(first) else "csv"
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 DELIMITERS = (",", ";", "\t", "|")
 DELIMITER_WORDS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -126,17 +110,14 @@ class _Gzip(gzip.GzipFile):
     """A packed file whose damage is an OSError wherever it is found, as that of a bad checksum."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read and unpack."""
         with _explained_damage():
             return super().read(size)
 
     def read1(self, size: int = -1) -> bytes:
-        """Read and unpack what is there."""
         with _explained_damage():
             return super().read1(size)
 
     def readline(self, size: int | None = -1) -> bytes:
-        """Read and unpack a line."""
         with _explained_damage():
             return super().readline(size)
 
@@ -196,32 +177,20 @@ def guess_rows(path: str, size: int) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a delimited file is laid out.
-
-    Attributes
-    ----------
-    delimiter : str
-    header : bool
-        Whether the first line holds names.
-    names : tuple of str
-        Column names, ``f0``, ``f1``… where the file has none.
-    charset : Charset
-    decimal : str
-        Decimal mark, a point or a comma.
-    """
+    """How a delimited file is laid out."""
 
     delimiter: str
-    header: bool
-    names: tuple[str, ...]
+    header: bool  # whether the first line holds names
+    names: tuple[str, ...]  # ``f0``, ``f1``… where the file has none
     charset: Charset
-    decimal: str
+    decimal: str  # a point or a comma
 
     @property
     def words(self) -> str:
         """What is unusual about it."""
-        found = [DELIMITER_WORDS.get(self.delimiter, ""), "decimal comma" * (self.decimal == ",")]
-        found.append("" if self.charset.name in PLAIN else self.charset.name)
-        return ", ".join(word for word in found if word)
+        words = [DELIMITER_WORDS.get(self.delimiter, ""), "decimal comma" * (self.decimal == ",")]
+        words.append("" if self.charset.name in PLAIN else self.charset.name)
+        return ", ".join(word for word in words if word)
 
 
 def look_at(path: str, options: ReadOptions | None = None) -> Layout:
@@ -237,8 +206,17 @@ def look_at(path: str, options: ReadOptions | None = None) -> Layout:
     delimiter = given.delimiter or _find_delimiter(lines)
     rows = _rows(lines, delimiter)
     decimal = given.decimal or ("." if delimiter == "," else find_decimal(rows[1:] or rows))
-    header = _are_names(rows[0], decimal) if given.header is None else given.header
-    names = rows[0] if header else [f"f{index}" for index in range(len(rows[0]))]
+    cells, header = rows[0], given.header
+    if header is None:
+        # A first line names columns where it has no numbers, or numbers that only count the
+        # columns: pandas names them 0, 1, 2…
+        numbers = [cell.strip() for cell in cells if is_number_text(cell, decimal)]
+        counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
+        if numbers:
+            header = len(numbers) > 2 and numbers in counted
+        else:
+            header = not all(cell.strip() in MISSING_TEXTS for cell in cells)
+    names = cells if header else [f"f{index}" for index in range(len(cells))]
     return Layout(delimiter, header, tuple(names), charset, decimal)
 
 
@@ -273,7 +251,12 @@ def line_too_long(path: str, line: int) -> BadRowsError:
 
 def _find_delimiter(lines: list[str]) -> str:
     """The delimiter that cuts the most lines alike, and into the most fields."""
-    scores = {mark: _agreement(lines, mark) for mark in DELIMITERS}
+    # How many lines have as many fields as the first one, and how many fields that is.
+    scores = {}
+    for mark in DELIMITERS:
+        rows = _rows(lines, mark)
+        width = len(rows[0])
+        scores[mark] = (sum(len(row) == width for row in rows), width) if width > 1 else (0, 1)
     best = max(DELIMITERS, key=lambda mark: scores[mark])
     if best == ",":  # 1,5;2,5 is cut alike by both
         for mark in DELIMITERS[1:]:
@@ -288,38 +271,20 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
         return [row for row in csv.reader(lines[:_LOOK_LINES], delimiter=delimiter) if row]
 
 
-def _are_names(cells: list[str], decimal: str) -> bool:
-    """Whether a first line names columns: no numbers, or numbers that only count the columns."""
-    numbers = [cell.strip() for cell in cells if is_number_text(cell, decimal)]
-    if not numbers:
-        return not all(cell.strip() in MISSING_TEXTS for cell in cells)
-    counted = [[str(first + index) for index in range(len(numbers))] for first in (0, 1)]
-    return len(numbers) > 2 and numbers in counted  # pandas names columns 0, 1, 2…
-
-
-def _agreement(lines: list[str], delimiter: str) -> tuple[int, int]:
-    """How many lines have as many fields as the first one, and how many fields that is."""
-    rows = _rows(lines, delimiter)
-    width = len(rows[0])
-    return (sum(len(row) == width for row in rows), width) if width > 1 else (0, 1)
-
-
 def numbered_lines(path: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield line numbers (from 1) and fields; slow, for finding out what is wrong."""
+
+    def limited(text: IO[str]) -> Iterator[str]:
+        number = 0
+        while line := text.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise line_too_long(path, number)
+            yield line
+
     with open_text(path) as file, decoded(file, layout.charset.name) as text, long_fields():
-        lines = _limited(text, path)
-        reader, line = csv.reader(lines, delimiter=layout.delimiter), 1
+        reader, line = csv.reader(limited(text), delimiter=layout.delimiter), 1
         for row in reader:
             if row:
                 yield line, row
             line = reader.line_num + 1
-
-
-def _limited(text: IO[str], path: str) -> Iterator[str]:
-    """Yield lines, none of which is longer than is allowed."""
-    number = 0
-    while line := text.readline(LONGEST_LINE + 1):
-        number += 1
-        if len(line) > LONGEST_LINE:
-            raise line_too_long(path, number)
-        yield line

@@ -1,4 +1,4 @@
-"""Arrow (Feather) files mapped into memory."""
+"""Arrow (Feather) files mapped into memory, and pyarrow data sets read batch by batch."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ class ArrowTable(TableFile):
             if self.stamp is not None and self.stamp.elsewhere:
                 self.stamp.check()
             mapped = pa.memory_map(self._path if self.stamp is None else self.stamp.path)
-            if self._stays_open:
-                self._handle = mapped
+            self._handle = mapped if self._stays_open else None
         return pa.ipc.open_file(mapped, options=options)
 
 
@@ -71,10 +70,6 @@ class ArrowFormat(TableFormat):
 
 
 ARROW = ArrowFormat()
-
-
-# --------------------------------------------------------------------------------------------------
-# pyarrow data sets: read batch by batch, and converted once to raw rows.
 
 
 READ_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}

@@ -1,7 +1,6 @@
-"""A first look at the columns of a table: what each holds, told from the first rows.
+"""What each column of a table is, told from its first rows.
 
-What is decided from the first rows does not depend on how the rows are cut into files, row groups
-or batches.
+It does not depend on how the rows are cut into files, row groups or batches.
 """
 
 from __future__ import annotations
@@ -50,112 +49,51 @@ ID_NAME = re.compile(
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What the first rows of a column hold.
-
-    Attributes
-    ----------
-    name : str
-    type : pyarrow.DataType
-    content : {"number", "time", "text", "nothing", "other"}
-    rows : int
-        Rows that were looked at.
-    missing : int
-        Missing values among them.
-    median, low, high : float or None
-        Of numbers and moments, where there are any.
-    identity : str or None
-        Why the column numbers or names the rows, and says nothing of them.
-    free_text : bool
-        Whether texts are sentences, not categories.
-    date_format : str or None
-        How texts that are all dates are written.
-    written : bool
-        Whether numbers are written as text; ``missing`` counts the texts that are none.
-    thousands : bool
-        Whether such numbers have commas between thousands.
-    mistake : str or None
-        The first text among such numbers that is none.
-    constant : bool
-        Whether all values are the same, none of them missing, or there are none.
-    """
+    """What some rows of a column hold."""
 
     name: str
     type: Any
     content: Content
     rows: int
     missing: int
-    median: float | None = None
+    median: float | None = None  # of numbers and moments, as the next two
     low: float | None = None
     high: float | None = None
-    identity: str | None = None
-    free_text: bool = False
-    date_format: str | None = None
-    written: bool = False
-    thousands: bool = False
-    mistake: str | None = None
-    constant: bool = False
-
-    @property
-    def needs_text(self) -> bool:
-        """Whether the values are read from text."""
-        return self.written or self.date_format is not None
+    identity: str | None = None  # why the column numbers or names the rows, and says nothing
+    free_text: bool = False  # sentences, not categories
+    date_format: str | None = None  # of texts that are all dates
+    written: bool = False  # numbers written as text; texts that are none count as missing
+    thousands: bool = False  # such numbers have commas between thousands
+    mistake: str | None = None  # the first text among them that is none
+    constant: bool = False  # all values are the same and none is missing, or there are none
 
 
-@dataclass(frozen=True)
-class FirstRows:
-    """The first rows of a table.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-    complete : bool
-        Whether these are all rows.
-    """
-
-    table: Any
-    complete: bool
-
-    def look(self, column: str, *, guess: bool = True) -> ColumnSummary:
-        """Look at one column; without ``guess`` text is text, whatever it looks like."""
-        values = self.table.column(column)
-        look = look_at_column(column, values)
-        if guess or content_of(values.type) != "text":
-            return look
-        return ColumnSummary(column, values.type, "text", len(values), missing_in(values))
-
-
-def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> FirstRows:
-    """Read the first rows of some columns."""
+def first_rows(files: Sequence[TableFile], columns: Sequence[str]) -> tuple[pa.Table, bool]:
+    """The first rows of some columns, and whether these are all rows."""
     wanted = max(min(LOOK_ROWS, LOOK_VALUES // max(len(columns), 1)), LEAST_LOOK_ROWS)
     parts: list[Any] = []
-    have = 0
+    n_rows = 0
     for batch in stream(files, columns):
         part = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-        parts.append(part.slice(0, wanted - have))
-        have += batch.num_rows
-        if have > wanted:
+        parts.append(part.slice(0, wanted - n_rows))
+        n_rows += batch.num_rows
+        if n_rows > wanted:
             break
     try:
         table = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
-        raise _other_types(files, columns, error) from error
-    return FirstRows(_typed(table, files), have <= wanted)
-
-
-def _typed(table: Any, files: Sequence[TableFile]) -> Any:
-    """Give columns without any value the type that they have in a later file.
-
-    pandas before 3 writes a column of text whose values are all missing as one of no type.
-    """
-    for place, name in enumerate(table.schema.names):
+        raise _types_differ(files, columns, error) from error
+    # pandas before 3 writes a column of text whose values are all missing as one of no type: it
+    # gets the type that it has in a later file.
+    for index, name in enumerate(table.schema.names):
         if pa.types.is_null(table.schema.field(name).type):
             types = (file.schema.field(name).type for file in files)
             known = next((kind for kind in types if not pa.types.is_null(kind)), pa.null())
-            table = table.set_column(place, name, table.column(name).cast(known))
-    return table
+            table = table.set_column(index, name, table.column(name).cast(known))
+    return table, n_rows <= wanted
 
 
-def _other_types(
+def _types_differ(
     files: Sequence[TableFile], columns: Sequence[str], error: Exception
 ) -> BadRowsError:
     """Say which file has another type of column than the first."""
@@ -173,104 +111,88 @@ def _other_types(
     )
 
 
-def look_at_column(name: str, values: Any) -> ColumnSummary:
-    """Say what a column holds.
-
-    Parameters
-    ----------
-    name : str
-    values : pyarrow.ChunkedArray
-        Its values in the first rows.
-    """
-    content = content_of(values.type)
+def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) -> ColumnSummary:
+    """Say what a column holds; without ``guess`` text is text, whatever it looks like."""
+    content, rows = content_of(values.type), len(values)
     if content in ("number", "time"):
-        found = as_numbers(values).astype(np.float64, copy=False)
-        known = found[~np.isnan(found)]
-        return _look_at_numbers(
-            ColumnSummary(name, values.type, content, len(values), len(values) - len(known)), known
-        )
-    missing = missing_in(values)
-    seen = ColumnSummary(name, values.type, content, len(values), missing)
-    if missing == len(values):
-        return replace(seen, constant=len(values) >= LEAST_ROWS)
+        numbers = as_numbers(values).astype(np.float64, copy=False)
+        numbers = numbers[~np.isnan(numbers)]
+        summary = ColumnSummary(name, values.type, content, rows, rows - len(numbers))
+        return _with_range(summary, numbers)
+    summary = ColumnSummary(name, values.type, content, rows, missing_in(values))
+    enough = rows >= LEAST_ROWS
+    if not guess and content == "text":
+        return summary
+    if summary.missing == rows:
+        return replace(summary, constant=enough)
     if pa.types.is_dictionary(values.type):  # declared to be categories, whatever they look like
         same = len(text(values).drop_null().unique()) == 1
-        return replace(seen, constant=_one_value(seen, same))
-    if content == "text":
-        return _look_at_text(seen, text(values).drop_null().combine_chunks())
-    return seen
+        return replace(summary, constant=same and not summary.missing and enough)
+    if content != "text":
+        return summary
 
+    # Numbers that are written as text, if nearly all are, and none is a code such as 007.
+    texts = text(values).drop_null().combine_chunks()
+    thousands = has_thousands(texts)
+    written = written_numbers(texts, thousands=thousands)
+    marks = pc.is_in(texts, value_set=pa.array(MISSING_TEXTS))
+    mistakes = written.null_count - pc.sum(marks).as_py()
+    if (
+        written.null_count < len(texts)
+        and mistakes <= (1.0 - NUMBERS) * len(texts)
+        and not pc.any(pc.match_substring_regex(texts, CODE)).as_py()
+    ):
+        others = texts.filter(pc.is_null(written))
+        summary = replace(
+            summary,
+            content="number",
+            missing=summary.missing + len(others),
+            written=True,
+            thousands=thousands,
+            mistake=others[0].as_py() if len(others) else None,
+        )
+        return _with_range(summary, written.drop_null().to_numpy(zero_copy_only=False))
 
-def _look_at_text(seen: ColumnSummary, values: Any) -> ColumnSummary:
-    thousands = has_thousands(values)
-    found = written_numbers(values, thousands=thousands)
-    marks = pc.is_in(values, value_set=pa.array(MISSING_TEXTS))
-    others = found.null_count - pc.sum(marks).as_py()
-    some = found.null_count < len(values)
-    if some and others <= (1.0 - NUMBERS) * len(values) and not _has_codes(values):
-        return _look_at_written(replace(seen, thousands=thousands), values, found)
-    different = values.unique()
-    share = len(different) / len(values)
+    # Sentences, dates, names of the rows, or categories.
+    different = texts.unique()
+    share = len(different) / len(texts)
     words = pc.mean(pc.count_substring_regex(different, pattern=r"\S+")).as_py()
-    free_text = words >= TEXT_WORDS and share >= TEXT_DIFFERENT and len(values) >= LEAST_ROWS
-    written = None if free_text else date_format(different)
-    identity = None
-    if not free_text and written is None and len(values) >= LEAST_ROWS and share >= DIFFERENT:
-        identity = f"{share:.0%} of its texts are different: a name or an ID"
+    free_text = words >= TEXT_WORDS and share >= TEXT_DIFFERENT and len(texts) >= LEAST_ROWS
+    dates = None if free_text else date_format(different)
+    names = not free_text and dates is None and len(texts) >= LEAST_ROWS and share >= DIFFERENT
     return replace(
-        seen,
-        identity=identity,
+        summary,
+        identity=f"{share:.0%} of its texts are different: a name or an ID" if names else None,
         free_text=free_text,
-        date_format=written,
-        constant=_one_value(seen, len(different) == 1),
+        date_format=dates,
+        constant=len(different) == 1 and not summary.missing and enough,
     )
 
 
-def _look_at_written(seen: ColumnSummary, values: Any, found: Any) -> ColumnSummary:
-    """Numbers that are written as text."""
-    others = values.filter(pc.is_null(found))
-    look = replace(seen, content="number", missing=seen.missing + len(others), written=True)
-    look = replace(look, mistake=others[0].as_py() if len(others) else None)
-    return _look_at_numbers(look, found.drop_null().to_numpy(zero_copy_only=False))
-
-
-def _has_codes(values: Any) -> bool:
-    return bool(pc.any(pc.match_substring_regex(values, CODE)).as_py())
-
-
-def _look_at_numbers(seen: ColumnSummary, values: np.ndarray) -> ColumnSummary:
+def _with_range(summary: ColumnSummary, values: np.ndarray) -> ColumnSummary:
+    """A summary with the median and range of its numbers, none of them missing.  (k,)."""
+    enough = summary.rows >= LEAST_ROWS
     if not len(values):
-        return replace(seen, constant=seen.rows >= LEAST_ROWS)
+        return replace(summary, constant=enough)
     low, high = float(values.min()), float(values.max())
     with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
         # As np.median, whose checks take longer than a column's few values.
         middle = [(len(values) - 1) // 2, len(values) // 2]
         median = 0.5 * float(np.partition(values, middle)[middle].sum())
+    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
+    identity = None
+    if summary.content == "number" and not summary.missing and enough and whole:
+        steps, name = np.diff(values), summary.name.strip()
+        if steps[0] != 0 and (steps == steps[0]).all():
+            identity = "it counts the rows"
+        elif ID_NAME.search(name) or ID_NAME.search(name.lower()):
+            different = (np.diff(np.sort(values)) > 0).all()
+            identity = "its numbers are all different: an ID" if different else None
     return replace(
-        seen,
+        summary,
         median=median if np.isfinite(median) else 0.0,
         low=low,
         high=high,
-        identity=_counting(seen.name, values)
-        if seen.content == "number" and not seen.missing
-        else None,
-        constant=_one_value(seen, low == high),
+        identity=identity,
+        constant=low == high and not summary.missing and enough,
     )
-
-
-def _one_value(seen: ColumnSummary, same: bool) -> bool:
-    return same and seen.missing == 0 and seen.rows >= LEAST_ROWS
-
-
-def _counting(name: str, values: np.ndarray) -> str | None:
-    """Why numbers are those of the rows, if they are."""
-    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
-    if len(values) < LEAST_ROWS or not whole:
-        return None
-    steps = np.diff(values)
-    if steps[0] != 0 and (steps == steps[0]).all():
-        return "it counts the rows"
-    if ID_NAME.search(name.strip()) is None and ID_NAME.search(name.strip().lower()) is None:
-        return None
-    ordered = np.sort(values)
-    return "its numbers are all different: an ID" if (np.diff(ordered) > 0).all() else None

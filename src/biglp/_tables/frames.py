@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,165 +20,51 @@ from biglp._tables.encode_columns import make_encoding
 from biglp._tables.source import TabularSource, open_tables
 from biglp._tables.table import BATCH_ROWS, TableFile, check_names, pieces
 
-# --------------------------------------------------------------------------------------------------
-# Rows that come once, batch after batch: Arrow readers and streams, queries that are run.
-#
-# A query of polars or DuckDB is run once, because it may take long or give other rows the second
-# time. What it gives is held while it is small. Beyond that it goes to a temporary Arrow file,
-# since finding categories and means takes a pass over the rows before they can be converted to raw
-# rows; so rows that are larger than the memory can be handed over.
-
-
-HELD_BYTES = 64 << 20
-"""Rows that are held in memory; more of them go to a file."""
-
-
-class Spool:
-    """A temporary Arrow file, removed with the last table that reads it in this process."""
-
-    def __init__(self) -> None:
-        self.path = temporary_folder(self) / "rows.arrow"
-
-
-class SpooledTable(ArrowTable):
-    """Rows of a stream in a temporary Arrow file, to be converted to raw rows.
-
-    Parameters
-    ----------
-    spool : Spool
-        It lives as long as this table.
-    name : str
-        What messages call the rows.
-    """
-
-    slow = True
-
-    def __init__(self, spool: Spool, name: str) -> None:
-        super().__init__(str(spool.path), ReadOptions())
-        self.name = name
-        self.stamp = None  # nobody else knows the file, and it is gone after the conversion
-        self._spool = spool
-        self._n_parts, self.part_rows = len(self.part_rows), []
-        if self.n_rows_guess == 0:
-            raise no_rows(name)
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the record batches in pieces of bounded size."""
-        for part in range(self._n_parts):
-            yield from pieces(self.read_part(part, columns))
-
-
-def hold_or_spool(reader: Any, name: str) -> Any:
-    """Read a stream to its end.
-
-    Parameters
-    ----------
-    reader : pyarrow.RecordBatchReader
-    name : str
-        What messages call it.
-
-    Returns
-    -------
-    rows : pyarrow.Table or SpooledTable
-    """
-    schema = pa.schema([_plain(field) for field in reader.schema])
-    batches = _grouped(reader, schema)
-    held: list[Any] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.nbytes for part in held) > HELD_BYTES:
-            break
-    else:
-        return pa.Table.from_batches(held, schema)
-    spool = Spool()
-    with (
-        explained_writing(spool.path),
-        pa.OSFile(str(spool.path), "wb") as file,
-        pa.ipc.new_file(file, schema) as writer,
-    ):
-        while held:
-            writer.write_batch(held.pop(0))
-        for batch in batches:
-            writer.write_batch(batch)
-    return SpooledTable(spool, name)
-
-
-def spool_query(frame: Any, name: str) -> SpooledTable:
-    """Run a polars LazyFrame into a temporary file, without holding all rows where polars can."""
-    spool = Spool()
-    with explained_writing(spool.path):
-        frame.sink_ipc(Path(spool.path), maintain_order=True)
-    return SpooledTable(spool, name)
-
-
-def _grouped(reader: Any, schema: Any) -> Iterator[Any]:
-    """Bring small batches together, so that each is worth the trouble of finding it."""
-    waiting: list[Any] = []
-    count = 0
-    for batch in reader:
-        waiting.append(batch)
-        count += batch.num_rows
-        if count >= BATCH_ROWS:
-            yield _joined(waiting, schema)
-            waiting, count = [], 0
-    if count:
-        yield _joined(waiting, schema)
-
-
-def _joined(batches: list[Any], schema: Any) -> Any:
-    table = pa.Table.from_batches(batches).cast(schema).combine_chunks()
-    return table.to_batches()[0]
-
-
-def _plain(field: Any) -> Any:
-    """An Arrow file holds one dictionary a column; a stream may have another in each batch."""
-    kind = field.type
-    return field.with_type(kind.value_type) if pa.types.is_dictionary(kind) else field
-
-
-# --------------------------------------------------------------------------------------------------
-
 
 def open_frame(frame: Any, options: ReadOptions, keep_plain: bool) -> Source | None:
-    """Open a table that is in memory, or comes from a query or a stream.
+    """Open a table that is in memory, or comes from a query, a reader, a scanner or a data set.
 
-    Parameters
-    ----------
-    frame : data frame, query, reader, scanner or data set
-    options : ReadOptions
-    keep_plain : bool
-        Whether a frame of plain numbers is a table too. Otherwise the answer is None for one whose
-        columns are all numbers and features, none missing, as for what is no data frame: an array
-        does as well.
+    The answer is None for what is none of these, and, unless ``keep_plain``, for a frame whose
+    columns are all numbers and features, none missing: an array does as well.
     """
-    if _is_frame(frame):
-        found = _arrow_table(frame)
-    elif "pyarrow.dataset" in sys.modules and _is_dataset(frame):
+    library = type(frame).__module__.partition(".")[0]
+    in_memory = (isinstance(frame, (pa.Table, pa.RecordBatch)) or library == "pandas") and hasattr(
+        frame, "columns"
+    )
+    datasets = sys.modules.get("pyarrow.dataset")
+    name, table = "a data frame", None
+    if in_memory or (library == "polars" and hasattr(type(frame), "get_columns")):
+        try:
+            if isinstance(frame, pa.RecordBatch):
+                table = pa.Table.from_batches([frame])
+            elif library == "pandas":
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+            else:
+                table = pa.table(frame)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise BadRowsError(
+                f"the data frame holds values that Arrow cannot store: {error}. "
+                "Give each column one type: numbers or text."
+            ) from error
+    elif datasets is not None and isinstance(frame, datasets.Dataset):
         from biglp._tables.arrow import DatasetTable
 
-        _refuse_layout(options, "a pyarrow dataset")
-        return open_once(DatasetTable(frame), options)
+        name, table = "a pyarrow dataset", DatasetTable(frame)
     else:
         keep_plain = True  # a stream is used up: an array cannot be made of it any more
-        found = _streamed(frame)
-        if found is None:
+        table = _read_stream(frame, library)
+        if table is None:
             return None
-    _refuse_layout(options, "a data frame")
-    if isinstance(found, SpooledTable):
-        return open_once(found, options)
-    table = FrameTable(found)
-    encoding = make_encoding([table], options)
+    options.refuse(name, *LAYOUT, "header", "zero_based", "n_features")
+    if isinstance(table, TableFile):  # converted: a named cache would not know it again
+        cache = "never" if options.cache == "never" else "auto"
+        return open_tables([table], replace(options, cache=cache))
+    rows = FrameTable(table)
+    encoding = make_encoding([rows], options)
     numbers = encoding.takes_arrays and encoding.n_features == encoding.n_inputs  # no lists
-    if not keep_plain and numbers and not encoding.left_out and not table.has_nulls:
+    if not keep_plain and numbers and not encoding.left_out and not rows.has_nulls:
         return None
-    return TabularSource([table], encoding, table.name)
-
-
-def open_once(table: TableFile, options: ReadOptions) -> Source:
-    """Convert a table that has no file of its own; a named cache would not know it again."""
-    if options.cache != "never":
-        options = replace(options, cache="auto")
-    return open_tables(table.kind, [table], options)
+    return TabularSource([rows], encoding, rows.name)
 
 
 class FrameTable(TableFile):
@@ -209,31 +96,61 @@ class FrameTable(TableFile):
         return self._batches[part].select(list(columns))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the chunks in pieces of bounded size."""
         for part in range(len(self._batches)):
             yield from pieces(self.read_part(part, columns))
 
 
-def _is_frame(value: Any) -> bool:
-    """Whether an object is a data frame that holds its rows."""
-    if isinstance(value, (pa.Table, pa.RecordBatch)) or _made_by(value, "pandas"):
-        return hasattr(value, "columns")
-    return _made_by(value, "polars") and hasattr(type(value), "get_columns")
+# Rows that come once, batch after batch: Arrow readers and streams, queries that are run ----------
+#
+# A query of polars or DuckDB is run once, because it may take long or give other rows the second
+# time. What it gives is held while it is small. Beyond that it goes to a temporary Arrow file,
+# since finding categories and means takes a pass over the rows before they can be converted to raw
+# rows; so rows that are larger than the memory can be handed over.
 
 
-def _is_dataset(value: Any) -> bool:
-    return isinstance(value, sys.modules["pyarrow.dataset"].Dataset)
+HELD_BYTES = 64 << 20
+"""Rows that are held in memory; more of them go to a file."""
 
 
-def _streamed(value: Any) -> Any:
-    """Rows of a query, a reader or a stream as a table; None where an object gives none."""
-    name = f"{type(value).__module__.partition('.')[0]} {type(value).__name__}"
+class Spool:
+    """A temporary Arrow file, removed with the last table that reads it in this process."""
+
+    def __init__(self) -> None:
+        self.path = temporary_folder(self) / "rows.arrow"
+
+
+class SpooledTable(ArrowTable):
+    """Rows of a stream in a temporary Arrow file, to be converted to raw rows."""
+
+    slow = True
+
+    def __init__(self, spool: Spool, name: str) -> None:
+        super().__init__(str(spool.path), ReadOptions())
+        self.name = name
+        self.stamp = None  # nobody else knows the file, and it is gone after the conversion
+        self._spool = spool  # lives as long as this table
+        self._n_parts, self.part_rows = len(self.part_rows), []
+        if self.n_rows_guess == 0:
+            raise no_rows(name)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        for part in range(self._n_parts):
+            yield from pieces(self.read_part(part, columns))
+
+
+def _read_stream(value: Any, library: str) -> Any:
+    """Rows of a query, a reader or a stream as an Arrow table, or in a file; None for others."""
+    name = f"{library} {type(value).__name__}"
     try:
-        if _made_by(value, "polars") and hasattr(value, "sink_ipc"):
-            return spool_query(value, name)
+        if library == "polars" and hasattr(value, "sink_ipc"):
+            # A LazyFrame is run without holding all rows, where polars can.
+            spool = Spool()
+            with explained_writing(spool.path):
+                value.sink_ipc(Path(spool.path), maintain_order=True)
+            return SpooledTable(spool, name)
         if isinstance(value, pa.RecordBatchReader):
             return hold_or_spool(value, name)
-        if _made_by(value, "pyarrow") and hasattr(value, "to_reader"):  # a scanner
+        if library == "pyarrow" and hasattr(value, "to_reader"):  # a scanner
             return hold_or_spool(value.to_reader(), name)
         if hasattr(value, "__arrow_c_stream__"):
             return hold_or_spool(pa.RecordBatchReader.from_stream(value), name)
@@ -246,23 +163,44 @@ def _streamed(value: Any) -> Any:
     return None
 
 
-def _made_by(value: Any, library: str) -> bool:
-    return type(value).__module__.partition(".")[0] == library
+def hold_or_spool(reader: Any, name: str) -> Any:
+    """Read a stream of Arrow batches to its end, into an Arrow table or a SpooledTable."""
+    # An Arrow file holds one dictionary a column; a stream may have another in each batch.
+    schema = pa.schema(
+        [
+            field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+            for field in reader.schema
+        ]
+    )
+    batches = _grouped(reader, schema)
+    stored: list[Any] = []
+    for batch in batches:
+        stored.append(batch)
+        if sum(part.nbytes for part in stored) > HELD_BYTES:
+            break
+    else:
+        return pa.Table.from_batches(stored, schema)
+    spool = Spool()
+    with (
+        explained_writing(spool.path),
+        pa.OSFile(str(spool.path), "wb") as file,
+        pa.ipc.new_file(file, schema) as writer,
+    ):
+        while stored:
+            writer.write_batch(stored.pop(0))
+        for batch in batches:
+            writer.write_batch(batch)
+    return SpooledTable(spool, name)
 
 
-def _refuse_layout(options: ReadOptions, name: str) -> None:
-    options.refuse(name, *LAYOUT, "header", "zero_based", "n_features")
-
-
-def _arrow_table(frame: Any) -> Any:
-    try:
-        if isinstance(frame, pa.RecordBatch):
-            return pa.Table.from_batches([frame])
-        if _made_by(frame, "pandas"):
-            return pa.Table.from_pandas(frame, preserve_index=False)
-        return pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise BadRowsError(
-            f"the data frame holds values that Arrow cannot store: {error}. "
-            "Give each column one type: numbers or text."
-        ) from error
+def _grouped(reader: Any, schema: Any) -> Iterator[Any]:
+    """Bring small batches together, so that each is worth the trouble of finding it."""
+    waiting: list[Any] = []
+    count = 0
+    for batch in chain(reader, [None]):  # None is the end
+        if batch is not None:
+            waiting.append(batch)
+            count += batch.num_rows
+        if count >= BATCH_ROWS or (count and batch is None):
+            yield pa.Table.from_batches(waiting).cast(schema).combine_chunks().to_batches()[0]
+            waiting, count = [], 0

@@ -21,7 +21,7 @@ from biglp._rows.options import ReadOptions
 from biglp._rows.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
 from biglp._tables.kinds import content_of
 from biglp._tables.source import TableFormat
-from biglp._tables.table import TableFile, check_names, pieces, with_text
+from biglp._tables.table import TableFile, check_names, pieces, shortened, with_text
 
 PIECE_BYTES = 4 << 20
 """Text that is parsed at once."""
@@ -30,16 +30,9 @@ MOST_LEVELS = 100
 
 
 class JsonLinesTable(TableFile):
-    """One file of JSON lines.
+    """One file of JSON lines, with the columns of ``like``, the first file of the same table.
 
     Columns are the fields of the first piece of text; a field that a line lacks is missing there.
-
-    Parameters
-    ----------
-    path : str
-    options : ReadOptions
-    like : TableFile, optional
-        First file of the same table, whose columns this one has.
     """
 
     kind = "JSONL"
@@ -47,7 +40,7 @@ class JsonLinesTable(TableFile):
     slow = True
     typed = False
     stamp: FileStamp
-    _found: Any
+    _first_schema: Any
 
     def __init__(self, path: str, options: ReadOptions, like: TableFile | None = None) -> None:
         self.name = path
@@ -55,14 +48,25 @@ class JsonLinesTable(TableFile):
         self.part_rows = []
         self.n_rows_guess = guess_rows(path, self.stamp.size)
         if isinstance(like, JsonLinesTable):
-            self._found, self.schema = like._found, like.schema
+            self._first_schema, self.schema = like._first_schema, like.schema
             return
         first = next(self._texts(), (1, b""))
         if not first[1].strip():
             raise BadRowsError(f"{path} is empty; a table needs at least one row.")
         _check_depth(first, path)
-        self._found = check_names(self._first_table(first).schema, path)
-        self.schema = pa.schema([(field.name, _general(field.type)) for field in self._found])
+        try:
+            table = self._parse(first, None)
+        except BadRowsError:
+            # A field of several kinds has the first one until it is read, so that it can be left
+            # out; where it is not, it is refused.
+            alike = _of_first_kinds(first[1])
+            if alike is None:
+                raise
+            table = self._parse((first[0], alike), None)
+        self._first_schema = check_names(table.schema, path)
+        self.schema = pa.schema(
+            [(field.name, _general(field.type)) for field in self._first_schema]
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Parse these fields from the first line to the last."""
@@ -75,8 +79,8 @@ class JsonLinesTable(TableFile):
         """Fields with the types they have at the beginning of the file, integers as such."""
         table = copy.copy(self)
         for column in columns:
-            place = self.schema.get_field_index(column)
-            table.schema = table.schema.set(place, self._found.field(column))
+            index = self.schema.get_field_index(column)
+            table.schema = table.schema.set(index, self._first_schema.field(column))
         return table
 
     def _texts(self) -> Iterator[tuple[int, bytes]]:
@@ -98,19 +102,6 @@ class JsonLinesTable(TableFile):
             raise self.unreadable(error) from error
         if rest:
             yield line, rest
-
-    def _first_table(self, text: tuple[int, bytes]) -> Any:
-        """The first lines; a field of several kinds has the first one until it is read.
-
-        So that it can be left out, and is refused where it is not.
-        """
-        try:
-            return self._parse(text, None)
-        except BadRowsError:
-            alike = _of_one_kind(text[1])
-            if alike is None:
-                raise
-            return self._parse((text[0], alike), None)
 
     def _parse(self, text: tuple[int, bytes], schema: Any) -> Any:
         """Parse lines; without a schema the types are found."""
@@ -136,25 +127,26 @@ class JsonLinesTable(TableFile):
         kinds: dict[str, str | None]
         kinds = {} if schema is None else {field.name: _called(field.type) for field in schema}
         for number, line in enumerate(text[1].splitlines(), text[0]):
+            shown = shortened(line.decode("utf-8", errors="replace"))
             try:
-                found = json.loads(line) if line.strip() else {}
+                record = json.loads(line) if line.strip() else {}
             except ValueError as reason:
                 return BadRowsError(
-                    f"{self.name}, line {number}: {_shortened(line)!r} is not JSON ({reason}). "
+                    f"{self.name}, line {number}: {shown!r} is not JSON ({reason}). "
                     "Every line must be one object; repair or delete that line."
                 )
-            if not isinstance(found, dict):
+            if not isinstance(record, dict):
                 return BadRowsError(
-                    f"{self.name}, line {number}: {_shortened(line)!r} is not an object with "
+                    f"{self.name}, line {number}: {shown!r} is not an object with "
                     'named fields, such as {"x": 1.5, "y": "a"}; give each value a name.'
                 )
-            for name, value in found.items():
+            for name, value in record.items():
                 kind = _kind(value)
                 if schema is None:
                     kinds.setdefault(name, kind)
                 if kind is not None and kinds.get(name) not in (kind, None):
                     return BadRowsError(
-                        f"{self.name}, line {number}: {_shortened(json.dumps(value).encode())} "
+                        f"{self.name}, line {number}: {shortened(json.dumps(value))} "
                         f"in field {name!r} is {kind}, and the first lines of that field are "
                         f"{kinds[name]}. Repair that line, or leave the field out (drop=, --drop)."
                     )
@@ -183,7 +175,7 @@ def _check_depth(text: tuple[int, bytes], path: str) -> None:
             )
 
 
-def _of_one_kind(text: bytes) -> bytes | None:
+def _of_first_kinds(text: bytes) -> bytes | None:
     """Lines without the values that are of another kind than the first of their field.
 
     None where a line is no object, or there are no such values.
@@ -192,16 +184,16 @@ def _of_one_kind(text: bytes) -> bytes | None:
     lines, changed = [], False
     for line in text.splitlines():
         try:
-            found = json.loads(line) if line.strip() else {}
+            record = json.loads(line) if line.strip() else {}
         except ValueError:
             return None
-        if not isinstance(found, dict):
+        if not isinstance(record, dict):
             return None
-        for name, value in found.items():
+        for name, value in record.items():
             kind = _kind(value)
             if kind is not None and kinds.setdefault(name, kind) != kind:
-                found[name], changed = None, True
-        lines.append(json.dumps(found).encode())
+                record[name], changed = None, True
+        lines.append(json.dumps(record).encode())
     return b"\n".join(lines) if changed else None
 
 
@@ -230,11 +222,6 @@ def _called(kind: Any) -> str:
     if pa.types.is_boolean(kind):
         return "true or false"
     return {"number": "numbers", "text": "text"}.get(content_of(kind), "objects")
-
-
-def _shortened(line: bytes) -> str:
-    text = line.decode("utf-8", errors="replace")
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 JSON_LINES = JsonLinesFormat()

@@ -1,9 +1,9 @@
-"""What every kind of column offers."""
+"""Kinds of columns: what Arrow columns hold, and how each kind becomes a block of features."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,139 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.arrays import Rows, as_numpy
-from biglp._core.errors import BadRowsError
 from biglp._core.registry import Registry
 
-# --------------------------------------------------------------------------------------------------
-# Missing values: counted so that one message can say how many there are and where.
-
-
-FIRST_ROWS = 5
-
-
-@dataclass
-class MissingValues:
-    """Missing values seen so far: how many in each column, and the first rows that have one.
-
-    Values that are wrong in another way count as well, and are told first: what is wrong with a
-    column, in how many rows and in which first.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    first_rows: list[int] = field(default_factory=list)
-    wrong: dict[tuple[str, str], tuple[int, list[int]]] = field(default_factory=dict)
-
-    def add(self, column: str, rows: np.ndarray) -> None:
-        """Count the missing values of one column at ``rows``."""
-        self.counts[column] = self.counts.get(column, 0) + len(rows)
-        known = sorted({*self.first_rows, *(int(row) for row in rows[:FIRST_ROWS])})
-        self.first_rows = known[:FIRST_ROWS]
-
-    def add_wrong(self, column: str, problem: str, rows: np.ndarray) -> None:
-        """Count the rows of one column that cannot be features."""
-        self.counts[column] = self.counts.get(column, 0) + len(rows)
-        count, first = self.wrong.get((column, problem), (0, []))
-        first = (first + rows[:FIRST_ROWS].tolist())[:FIRST_ROWS]
-        self.wrong[column, problem] = count + len(rows), first
-
-    def error(self, name: str, whole: bool = True) -> BadRowsError:
-        """Say how many values are missing and where.
-
-        Parameters
-        ----------
-        name : str
-            What the message calls the table.
-        whole : bool
-            Whether all rows have been looked at, so that the count is the count of the table.
-        """
-        if self.wrong:
-            return self._wrong_error(name, whole)
-        total = sum(self.counts.values())
-        worst = sorted(self.counts, key=lambda column: -self.counts[column])
-        columns = ", ".join(f"{column!r} ({self.counts[column]:,})" for column in worst[:5])
-        more = f" and {len(worst) - 5} more columns" if len(worst) > 5 else ""
-        error = BadRowsError(
-            f"{name} has {'' if whole else 'at least '}{total:,} missing values, in "
-            f"{columns}{more}; first in rows {', '.join(f'{row:,}' for row in self.first_rows)} "
-            "(counted from 0). Fill and mark them with missing='auto' (--missing auto), only fill "
-            "them with missing='mean' (--missing mean), or leave those columns or rows out."
-        )
-        error.rows = tuple(self.first_rows)
-        return error
-
-    def _wrong_error(self, name: str, whole: bool) -> BadRowsError:
-        (column, problem), (count, rows) = next(iter(self.wrong.items()))
-        error = BadRowsError(
-            f"{name}: column {column!r} {problem} in {'' if whole else 'at least '}{count:,} rows, "
-            f"first in rows {', '.join(f'{row:,}' for row in rows)} (counted from 0). Every row "
-            "needs a list of the same length, with a number at each place; leave those rows out, "
-            "or the column (drop=, --drop)."
-        )
-        error.rows = tuple(rows)
-        return error
-
-
-# --------------------------------------------------------------------------------------------------
-# What Arrow columns hold, and their values as numbers and text.
+# What Arrow columns hold, and their values as numbers and text -----------------------------------
 
 
 Content = Literal["number", "time", "text", "nothing", "other"]
-
-
-def numbers(column: Any) -> np.ndarray:
-    """Arrow column as NumPy numbers, missing ones as NaN."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
-        column = column.cast(pa.float64())
-    elif content_of(column.type) != "number":
-        raise TypeError("not a number type")
-    return as_numpy(column)
-
-
-NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
-CODE = r"^\s*0\d"
-"""Digits with a 0 before them are a code, whose digits do not count."""
-
-
-THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$"
-CERTAIN = r",\d{3}[,.]"
-
-
-def written_numbers(column: Any, *, thousands: bool = False) -> Any:
-    """Texts as numbers; null where one is no number.
-
-    Parameters
-    ----------
-    column : pyarrow.Array
-    thousands : bool
-        Whether commas stand between thousands.
-    """
-    words = text(column)
-    if thousands:
-        grouped = pc.match_substring_regex(words, THOUSANDS)
-        words = pc.if_else(grouped, pc.replace_substring(words, ",", ""), words)
-    fits = pc.match_substring_regex(words, NUMBER)
-    trimmed = pc.utf8_trim_whitespace(pc.if_else(fits, words, pa.scalar(None, pa.string())))
-    return trimmed.cast(pa.float64())
-
-
-def has_thousands(column: Any) -> bool:
-    """Whether the commas in numbers that are written as text stand between thousands.
-
-    A comma may be a decimal one: all of them have to stand before three digits, and some number has
-    to have none, or something behind these digits.
-    """
-    with_comma = column.filter(pc.match_substring(column, ","))
-    if not len(with_comma) or not pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py():
-        return False
-    plain = pc.any(pc.match_substring_regex(column, NUMBER)).as_py()
-    return bool(plain or pc.any(pc.match_substring_regex(with_comma, CERTAIN)).as_py())
-
-
-def text(column: Any) -> Any:
-    """Arrow column as plain strings."""
-    return column.cast(pa.string())
 
 
 def content_of(kind: Any) -> Content:
@@ -179,19 +52,114 @@ def missing_in(column: Any) -> int:
     return count
 
 
-# --------------------------------------------------------------------------------------------------
+def numbers(column: Any) -> np.ndarray:
+    """Arrow column as NumPy numbers, missing ones as NaN."""
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+        column = column.cast(pa.float64())
+    elif content_of(column.type) != "number":
+        raise TypeError("not a number type")
+    return as_numpy(column)
+
+
+DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def as_numbers(values: Any) -> np.ndarray:
+    """Numbers as they are and moments as numbers; missing ones as NaN.
+
+    Dates and timestamps become days since 1970, times of the day hours since midnight, and lengths
+    of time days.
+    """
+    kind, types = values.type, pa.types
+    unit: float
+    if content_of(kind) != "time":
+        return numbers(values)
+    if types.is_date(kind):
+        counts, unit = values.cast(pa.date32()).cast(pa.int32()), 1
+    elif types.is_time(kind):
+        whole = pa.int32() if types.is_time32(kind) else pa.int64()
+        counts, unit = values.cast(whole), DAY[kind.unit] / 24
+    else:
+        counts, unit = values.cast(pa.int64()), DAY[kind.unit]
+    floats = counts.cast(pa.float64(), safe=False)
+    if isinstance(floats, pa.ChunkedArray):
+        return np.asarray(floats.to_numpy() / unit)
+    return np.asarray(floats.to_numpy(zero_copy_only=False) / unit)
+
+
+def text(column: Any) -> Any:
+    """Arrow column as plain strings."""
+    return column.cast(pa.string())
+
+
+NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+CODE = r"^\s*0\d"
+"""Digits with a 0 before them are a code, whose digits do not count."""
+THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$"
+CERTAIN = r",\d{3}[,.]"
+
+
+def written_numbers(column: Any, *, thousands: bool = False) -> Any:
+    """Texts as numbers, with commas between thousands or not; null where one is no number."""
+    words = text(column)
+    if thousands:
+        grouped = pc.match_substring_regex(words, THOUSANDS)
+        words = pc.if_else(grouped, pc.replace_substring(words, ",", ""), words)
+    fits = pc.match_substring_regex(words, NUMBER)
+    trimmed = pc.utf8_trim_whitespace(pc.if_else(fits, words, pa.scalar(None, pa.string())))
+    return trimmed.cast(pa.float64())
+
+
+def has_thousands(column: Any) -> bool:
+    """Whether the commas in numbers that are written as text stand between thousands.
+
+    A comma may be a decimal one: all of them have to stand before three digits, and some number has
+    to have none, or something behind these digits.
+    """
+    with_comma = column.filter(pc.match_substring(column, ","))
+    if not len(with_comma) or not pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py():
+        return False
+    plain = pc.any(pc.match_substring_regex(column, NUMBER)).as_py()
+    return bool(plain or pc.any(pc.match_substring_regex(with_comma, CERTAIN)).as_py())
+
+
+_DATES = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+_TIMED = tuple(date + time for time in (" %H:%M", " %H:%M:%S") for date in _DATES)
+FORMATS = ("%Y-%m-%d", *_DATES, "%Y%m%dT%H%M%S", *_TIMED)
+"""How dates are written, beside ISO 8601 with a time, which Arrow reads itself."""
+ISO = "ISO 8601"
+
+
+def moments(values: Any, format: str) -> Any:
+    """Texts as timestamps; null where one cannot be read, or ``pyarrow.ArrowInvalid`` for ISO."""
+    trimmed = pc.utf8_trim_whitespace(text(values))
+    if format == ISO:
+        return trimmed.cast(pa.timestamp("s"))
+    return pc.strptime(trimmed, format=format, unit="s", error_is_null=True)
+
+
+def date_format(values: Any) -> str | None:
+    """How different texts, none of them missing, are written if all are dates; else None."""
+    first = values[0].as_py().strip() if len(values) else ""
+    if not 8 <= len(first) <= 32 or sum(letter.isdigit() for letter in first) < 6:
+        return None
+    for format in FORMATS:
+        if moments(values, format).null_count == 0:
+            return format
+    try:
+        moments(values, ISO)
+    except pa.ArrowInvalid:
+        return None
+    return ISO
+
+
+# What every kind of column offers -----------------------------------------------------------------
 
 
 class WrongRowsError(ValueError):
-    """Values that cannot be features, and where they are.
-
-    Parameters
-    ----------
-    problem : str
-        What is wrong with the column, as in "has lists of 3 numbers".
-    where : ndarray of bool of shape (rows,)
-        True for the rows that it is wrong in.
-    """
+    """Values that cannot be features, such as "has lists of 3 numbers", and in which rows.  (b,)"""
 
     def __init__(self, problem: str, where: np.ndarray) -> None:
         super().__init__(problem)
@@ -204,27 +172,15 @@ class Column(ABC):
 
     A subclass is a frozen dataclass whose fields are numbers, texts and tuples of these: that is
     what model files and other processes get.
-
-    Attributes
-    ----------
-    kind : str
-        Name in :data:`~biglp._tables.kinds.KINDS` and in model files.
-    expects : str
-        What the column must hold, for messages.
-    sparse : bool
-        Whether most features of a row are 0, so that rows are CSR matrices; see
-        :class:`~biglp._tables.kinds.Words`. Such columns come after all others.
-    name : str
-        The column's name in the table.
-    width : int
-        Number of features.
-    feature_names : tuple of str
-        Names of the features.
     """
 
     kind: ClassVar[str]
+    """Name in :data:`KINDS` and in model files."""
     expects: ClassVar[str] = "numbers"
+    """What the column must hold, for messages."""
     sparse: ClassVar[bool] = False
+    """Whether most features of a row are 0, so that rows are CSR matrices; see :class:`Words`.
+    Such columns come after all others."""
     name: str
 
     @property
@@ -255,50 +211,32 @@ class Column(ABC):
         """Whether a column of this Arrow type can be treated so."""
         return True
 
-    def read_as(self, found: Any) -> Any:
+    def read_as(self, guess: Any) -> Any:
         """Arrow type that a file without declared types is to read the column as.
 
-        Parameters
-        ----------
-        found : pyarrow.DataType
-            What the first rows look like: float64, truth values, moments or text.
+        ``guess`` is what its first rows look like: float64, truth values, moments or text.
         """
-        return found
+        return guess
 
     @abstractmethod
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        """Turn values into features.
+        """Turn values of b rows into features, in ``out``.  (width, b)
 
-        Parameters
-        ----------
-        values : pyarrow.Array or pyarrow.ChunkedArray
-            Values of the column in some rows.
-        out : ndarray of shape (width, rows)
-            Where the features go; whatever was there is overwritten.
-
-        Returns
-        -------
-        missing : ndarray of bool of shape (rows,), or None
-            Rows whose value is missing and may not be; None when there are none.
-
-        Raises
-        ------
-        WrongRowsError
-            When values of some rows cannot be features, and are not merely missing.
-        TypeError, ValueError, pyarrow.ArrowException
-            When the values are of another kind.
+        The answer is which rows have a missing value that may not be, (b,); None for no row.
+        Values that cannot be features raise WrongRowsError, those of another kind TypeError,
+        ValueError or an error of Arrow.
         """
 
     def sparse_rows(self, values: Any) -> Rows:
-        """Features of a sparse column, as a CSR matrix.  (rows, width)."""
+        """Features of a sparse column, as a CSR matrix.  (b, width)"""
         raise TypeError(f"a column of kind {self.kind!r} is dense")
 
     def to_json(self) -> dict[str, Any]:
         """Return a description that JSON can hold."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"kind": self.kind} | {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in found.items()
+            for name, value in values.items()
         }
 
     @classmethod
@@ -313,45 +251,29 @@ class Column(ABC):
         return cls(**values)
 
 
-# --------------------------------------------------------------------------------------------------
-# A column of numbers: one feature, and a second one where values are missing.
+# Numbers and moments: one feature, and a second one where values are missing ----------------------
 
 
 @dataclass(frozen=True)
 class Number(Column):
-    """A number, truth value or decimal as it is.
-
-    Attributes
-    ----------
-    filling : float or None
-        What a missing value becomes; None when it is refused.
-    indicator : bool
-        Whether a second feature is 1 where the value is missing, 0 elsewhere.
-    texts : bool
-        Whether the numbers are written as text; texts that are no numbers count as missing.
-    thousands : bool
-        Whether commas stand between their thousands.
-    """
+    """A number, truth value or decimal as it is."""
 
     kind = "number"
-    filling: float | None = None
-    indicator: bool = False
-    texts: bool = False
-    thousands: bool = False
+    filling: float | None = None  # what a missing value becomes; None: it is refused
+    indicator: bool = False  # a second feature is 1 where the value is missing, 0 elsewhere
+    texts: bool = False  # written as text; texts that are no numbers count as missing
+    thousands: bool = False  # with commas between thousands
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The column's name."""
         return (self.name, f"{self.name} is missing") if self.indicator else (self.name,)
 
     @property
     def plain(self) -> bool:
-        """Numbers as they are."""
         return not self.indicator and not self.texts
 
     @property
     def fillings(self) -> tuple[float | None, ...]:
-        """What a missing value becomes."""
         return (self.filling, None) if self.indicator else (self.filling,)
 
     def describe(self) -> str:
@@ -365,11 +287,11 @@ class Number(Column):
         """Everything but text, unless that is expected, and moments."""
         return content_of(kind) not in (("time",) if self.texts else ("text", "time"))
 
-    def read_as(self, found: Any) -> Any:
+    def read_as(self, guess: Any) -> Any:
         """Truth values stay what they are, everything else must be a number."""
         if self.texts:
             return pa.string()
-        return found if pa.types.is_boolean(found) else pa.float64()
+        return guess if pa.types.is_boolean(guess) else pa.float64()
 
     def numbers(self, values: Any) -> np.ndarray:
         """Values as numbers, missing ones as NaN."""
@@ -378,14 +300,13 @@ class Number(Column):
         return numbers(values)
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        """Copy the numbers."""
         if out.dtype.kind == "f":
             out[0] = self.numbers(values)
             empty = np.isnan(out[0])
         else:
-            found = self.numbers(values)
-            empty = np.isnan(found) if found.dtype.kind == "f" else np.zeros(1, dtype=bool)
-            out[0] = np.where(empty, 0, found) if empty.any() else found
+            given = self.numbers(values)
+            empty = np.isnan(given) if given.dtype.kind == "f" else np.zeros(1, dtype=bool)
+            out[0] = np.where(empty, 0, given) if empty.any() else given
         if self.indicator:
             out[1] = empty
         if not empty.any():
@@ -396,34 +317,13 @@ class Number(Column):
         return None
 
 
-# --------------------------------------------------------------------------------------------------
-# A column of moments or lengths of time: one number.
-#
-# Dates and timestamps become days since 1970, times of the day hours since midnight, and lengths of
-# time days.
-
-
-_DATES = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
-_TIMED = tuple(date + time for time in (" %H:%M", " %H:%M:%S") for date in _DATES)
-FORMATS = ("%Y-%m-%d", *_DATES, "%Y%m%dT%H%M%S", *_TIMED)
-"""How dates are written, beside ISO 8601 with a time, which Arrow reads itself."""
-ISO = "ISO 8601"
-_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
-
 @dataclass(frozen=True)
 class Date(Number):
-    """Days since 1970, hours since midnight, or days.
-
-    Attributes
-    ----------
-    format : str or None
-        How texts are written; None where the column's type is one of moments.
-    """
+    """Days since 1970, hours since midnight, or days."""
 
     kind = "date"
     expects = "dates or times"
-    format: str | None = None
+    format: str | None = None  # how texts are written; None for a column of moments
 
     @property
     def plain(self) -> bool:
@@ -439,11 +339,11 @@ class Date(Number):
         """Moments, and texts that may be moments."""
         return content_of(kind) in ("time", "text", "nothing")
 
-    def read_as(self, found: Any) -> Any:
+    def read_as(self, guess: Any) -> Any:
         """Text where it was text, else moments."""
         if self.format is not None:
             return pa.string()
-        return found if content_of(found) == "time" else pa.timestamp("s")
+        return guess if content_of(guess) == "time" else pa.timestamp("s")
 
     def numbers(self, values: Any) -> np.ndarray:
         """Values as numbers, missing ones as NaN."""
@@ -455,77 +355,12 @@ class Date(Number):
         return as_numbers(values)
 
 
-def moments(values: Any, format: str) -> Any:
-    """Texts as timestamps; null where one cannot be read.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        When a text is not ISO 8601, if that is the format.
-    """
-    if format == ISO:
-        return pc.utf8_trim_whitespace(text(values)).cast(pa.timestamp("s"))
-    trimmed = pc.utf8_trim_whitespace(text(values))
-    return pc.strptime(trimmed, format=format, unit="s", error_is_null=True)
-
-
-def date_format(values: Any) -> str | None:
-    """How texts that are all dates are written; None when some are not.
-
-    Parameters
-    ----------
-    values : pyarrow.Array
-        Different texts, none of them missing.
-    """
-    if len(values) == 0 or not _begins_like_a_date(values[0].as_py()):
-        return None
-    for format in FORMATS:
-        if moments(values, format).null_count == 0:
-            return format
-    try:
-        moments(values, ISO)
-    except pa.ArrowInvalid:
-        return None
-    return ISO
-
-
-def _begins_like_a_date(word: str) -> bool:
-    word = word.strip()
-    return 8 <= len(word) <= 32 and sum(letter.isdigit() for letter in word) >= 6
-
-
-def as_numbers(values: Any) -> np.ndarray:
-    """Numbers as they are and moments as numbers; missing ones as NaN."""
-    kind, types = values.type, pa.types
-    each: float
-    if content_of(kind) != "time":
-        return numbers(values)
-    if types.is_date(kind):
-        days, each = values.cast(pa.date32()).cast(pa.int32()), 1
-    elif types.is_time(kind):
-        whole = pa.int32() if types.is_time32(kind) else pa.int64()
-        days, each = values.cast(whole), _DAY[kind.unit] / 24
-    else:
-        days, each = values.cast(pa.int64()), _DAY[kind.unit]
-    found = days.cast(pa.float64(), safe=False)
-    if isinstance(found, pa.ChunkedArray):
-        return np.asarray(found.to_numpy() / each)
-    return np.asarray(found.to_numpy(zero_copy_only=False) / each)
-
-
-# --------------------------------------------------------------------------------------------------
-# A column of embeddings: a list of numbers in each row, as many features as it is long.
+# Embeddings: a list of numbers in each row, as many features as it is long ------------------------
 
 
 @dataclass(frozen=True)
 class Embedding(Column):
-    """The numbers of a list, all lists of one length.
-
-    Attributes
-    ----------
-    length : int
-        Numbers in each row.
-    """
+    """The numbers of a list, all lists of one length."""
 
     kind = "embedding"
     expects = "lists of numbers"
@@ -534,20 +369,18 @@ class Embedding(Column):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """``column[0]``, ``column[1]``…."""
-        return tuple(f"{self.name}[{place}]" for place in range(self.length))
+        return tuple(f"{self.name}[{index}]" for index in range(self.length))
 
     @property
     def width(self) -> int:
-        """Number of features."""
         return self.length
 
     @property
     def plain(self) -> bool:
-        """Its features are numbers of the column."""
         return True
 
     def describe(self) -> str:
-        """Say in a few words what is done with the column."""
+        """Say how long it is."""
         return f"embedding of {self.length:,} numbers"
 
     def takes(self, kind: Any) -> bool:
@@ -555,51 +388,37 @@ class Embedding(Column):
         return number_type(kind) is not None
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        """Copy the numbers."""
         out[:] = self.rows(values).T
         return None
 
     def rows(self, values: Any) -> np.ndarray:
-        """The numbers of some rows, without a copy where these are in one piece.
-
-        Returns
-        -------
-        rows : ndarray of shape (rows, length)
-
-        Raises
-        ------
-        WrongRowsError
-            When a list is missing, has a missing number, or has another length.
-        """
-        if not isinstance(values, pa.ChunkedArray):
-            return self._rows(values)
-        if values.num_chunks == 1:
-            return self._rows(values.chunk(0))
-        return np.concatenate([self._rows(chunk) for chunk in values.chunks])
-
-    def _rows(self, values: Any) -> np.ndarray:
+        """The numbers of b rows, without a copy where these are in one piece.  (b, length)"""
+        if isinstance(values, pa.ChunkedArray):
+            if values.num_chunks != 1:
+                return np.concatenate([self.rows(chunk) for chunk in values.chunks])
+            values = values.chunk(0)
         if isinstance(values, pa.ExtensionArray):
             values = values.storage
         if values.null_count:
             raise WrongRowsError("has no list", np.asarray(values.is_null()))
         if pa.types.is_fixed_size_list(values.type):
             if values.type.list_size != self.length:
-                found = f"has lists of {values.type.list_size:,} numbers, not {self.length:,}"
-                raise WrongRowsError(found, np.ones(len(values), dtype=bool))
+                problem = f"has lists of {values.type.list_size:,} numbers, not {self.length:,}"
+                raise WrongRowsError(problem, np.ones(len(values), dtype=bool))
             numbers = values.flatten()
         else:
             bounds = values.offsets.to_numpy()
             unequal = np.diff(bounds) != self.length
             if unequal.any():
                 other = int(np.diff(bounds)[unequal][0])
-                found = f"has lists of {other:,} numbers where others have {self.length:,}"
-                raise WrongRowsError(found, unequal)
+                problem = f"has lists of {other:,} numbers where others have {self.length:,}"
+                raise WrongRowsError(problem, unequal)
             numbers = values.values.slice(bounds[0], bounds[-1] - bounds[0])
         if numbers.null_count:
             empty = np.asarray(numbers.is_null()).reshape(-1, self.length)
             raise WrongRowsError("has lists with missing numbers", np.asarray(empty.any(1)))
-        found_numbers: np.ndarray = numbers.to_numpy(zero_copy_only=False)
-        return found_numbers.reshape(-1, self.length)
+        rows: np.ndarray = numbers.to_numpy(zero_copy_only=False)
+        return rows.reshape(-1, self.length)
 
 
 def number_type(kind: Any) -> Any:
@@ -620,40 +439,47 @@ def numpy_type(kind: Any) -> np.dtype[Any]:
     return np.dtype(f"{letter}{kind.bit_width // 8}")
 
 
-def length_of(kind: Any, values: Any) -> int | None:
-    """Length of the lists: that of the type, or of the first list; None where there is none."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_fixed_size_list(kind):
-        return int(kind.list_size)
-    found = next((value for value in values if value.is_valid), None)
-    return None if found is None else len(found)
-
-
-# --------------------------------------------------------------------------------------------------
-# A column of few different texts: one feature each.
+# Categories: few different texts, or many ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class OneHot(Column):
+class Categories(Column):
+    """What both kinds of categories have in common."""
+
+    expects = "categories"
+    categories: tuple[str, ...] = ()
+    filled: bool = False  # a value may be missing
+    missing: bool = False  # "missing" is a category of its own, the last feature
+
+    def read_as(self, guess: Any) -> Any:
+        """Text as it is written."""
+        return pa.string()
+
+    def codes(self, values: Any) -> np.ndarray:
+        """Index of each category in the list; −1 where it is missing or not in the list.  (b,)"""
+        known = pa.array(self.categories, type=pa.string())
+        codes = pc.index_in(text(values), value_set=known, skip_nulls=True)
+        return np.asarray(codes.fill_null(-1).to_numpy())
+
+    def mark_missing(self, values: Any, out: np.ndarray) -> np.ndarray | None:
+        """Set the features ``out`` of missing values; the answer is that of :meth:`fill`."""
+        if not values.null_count:
+            return None
+        empty = np.asarray(values.is_null())
+        if self.missing:
+            out[:, empty] = 0
+            out[-1] = empty
+        return None if self.filled or self.missing else empty
+
+
+@dataclass(frozen=True)
+class OneHot(Categories):
     """1 where a row has the category, 0 elsewhere.
 
     A category that is not in the list is 0 everywhere, and so is a missing one where that may be.
-
-    Attributes
-    ----------
-    categories : tuple of str
-    filled : bool
-        Whether a value may be missing.
-    missing : bool
-        Whether "missing" is a category of its own.
     """
 
     kind = "onehot"
-    expects = "categories"
-    categories: tuple[str, ...] = ()
-    filled: bool = False
-    missing: bool = False
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -667,68 +493,28 @@ class OneHot(Column):
             " and one for missing ones" if self.missing else ""
         )
 
-    def read_as(self, found: Any) -> Any:
-        """Text as it is written."""
-        return pa.string()
-
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        """Set the ones."""
-        codes = level_codes(values, self.categories)
+        codes = self.codes(values)
         known = np.flatnonzero(codes >= 0)
         out[:] = 0
         out[codes[known], known] = 1
-        if not values.null_count:
-            return None
-        empty = np.asarray(values.is_null())
-        if self.missing:
-            out[-1] = empty
-        return None if self.filled or self.missing else empty
-
-
-def level_codes(values: Any, levels: tuple[str, ...]) -> np.ndarray:
-    """Place of each value in the list of levels; −1 where it is missing or not in the list."""
-    known = pa.array(levels, type=pa.string())
-    found = pc.index_in(text(values), value_set=known, skip_nulls=True)
-    return np.asarray(found.fill_null(-1).to_numpy())
-
-
-# --------------------------------------------------------------------------------------------------
-# A column of many different texts: the most frequent ones, and how frequent each one is.
-#
-# One feature for each of hundreds of categories would be as many columns that are nearly always 0,
-# and codes learnt from the labels would have a handful of labels to learn from. How often a
-# category occurs needs no label: it tells the usual from the rare.
+        return self.mark_missing(values, out)
 
 
 @dataclass(frozen=True)
-class Frequency(Column):
+class Frequency(Categories):
     """The logarithm of a category's count, and one feature for each of the most frequent ones.
 
-    Attributes
-    ----------
-    categories : tuple of str
-        The most frequent first.
-    counts : tuple of int
-        Rows that each of them has.
-    shown : int
-        Categories at the beginning of the list that have a feature of their own; all others,
-        those that are not in the list among them, share one.
-    n_levels : int
-        Categories of the table, of which the list may hold the most frequent only.
-    filled : bool
-        Whether a value may be missing; it counts as one of the others.
-    missing : bool
-        Whether "missing" is a category of its own.
+    One feature for each of hundreds of categories would be as many columns that are nearly always
+    0, and codes learnt from the labels would have a handful of labels to learn from. How often a
+    category occurs needs no label: it tells the usual from the rare. The most frequent come first
+    in the list; a missing value counts as one of the others, unless it is a category.
     """
 
     kind = "frequency"
-    expects = "categories"
-    categories: tuple[str, ...] = ()
-    counts: tuple[int, ...] = ()
-    shown: int = 0
-    n_levels: int = 0
-    filled: bool = False
-    missing: bool = False
+    counts: tuple[int, ...] = ()  # rows that each of them has
+    shown: int = 0  # so many of the first have a feature of their own; all others share one
+    n_levels: int = 0  # categories of the table, of which the list may hold some only
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -745,33 +531,18 @@ class Frequency(Column):
             f"for each of the {self.shown} most frequent"
         )
 
-    def read_as(self, found: Any) -> Any:
-        """Text as it is written."""
-        return pa.string()
-
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        """Look up the counts and set the ones."""
-        codes = level_codes(values, self.categories)
+        codes = self.codes(values)
         # What is not in the list is as rare as can be; −1 finds the last place.
         logs = np.log(np.append(np.array(self.counts, dtype=np.float64), 1.0))
         out[0] = logs[codes]
         out[1:] = 0
         ones = np.where((codes < 0) | (codes >= self.shown), self.shown, codes)
         out[1 + ones, np.arange(len(codes))] = 1
-        if not values.null_count:
-            return None
-        empty = np.asarray(values.is_null())
-        if self.missing:
-            out[1:, empty] = 0
-            out[-1] = empty
-        return None if self.filled or self.missing else empty
+        return self.mark_missing(values, out[1:])
 
 
-# --------------------------------------------------------------------------------------------------
-# A column of sentences: how often each word is in them, as sparse features.
-#
-# Words become features by a hash of the word (scikit-learn's ``HashingVectorizer``), so that
-# nothing has to be learnt or kept, and a new file is treated as the first one was.
+# Sentences: how often each word is in them, as sparse features ------------------------------------
 
 
 N_WORDS = 1 << 18
@@ -782,10 +553,8 @@ N_WORDS = 1 << 18
 class Words(Column):
     """Counts of words; a missing text has none.
 
-    Attributes
-    ----------
-    n_words : int
-        Number of features.
+    A word's feature is its hash (scikit-learn's ``HashingVectorizer``), so that nothing has to be
+    learnt or kept, and a new file is treated as the first one was.
     """
 
     kind = "words"
@@ -800,7 +569,6 @@ class Words(Column):
 
     @property
     def width(self) -> int:
-        """Number of features."""
         return self.n_words
 
     def describe(self) -> str:
@@ -811,16 +579,14 @@ class Words(Column):
         """Text only."""
         return content_of(kind) in ("text", "nothing")
 
-    def read_as(self, found: Any) -> Any:
+    def read_as(self, guess: Any) -> Any:
         """Text as it is written."""
         return pa.string()
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
-        """Refuse: words are sparse."""
         raise TypeError("counts of words are sparse")
 
     def sparse_rows(self, values: Any) -> Rows:
-        """Counts of the words of each row, a CSR matrix.  (rows, width)."""
         sentences = ["" if value is None else value for value in text(values).to_pylist()]
         return _vectorizer(self.n_words).transform(sentences)
 
@@ -832,16 +598,6 @@ def _vectorizer(n_words: int) -> Any:
     return HashingVectorizer(n_features=n_words, alternate_sign=False, norm=None, dtype=np.float32)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 KINDS: Registry[type[Column]] = Registry(
-    {
-        "date": "biglp._tables.kinds:Date",
-        "frequency": "biglp._tables.kinds:Frequency",
-        "number": "biglp._tables.kinds:Number",
-        "embedding": "biglp._tables.kinds:Embedding",
-        "onehot": "biglp._tables.kinds:OneHot",
-        "words": "biglp._tables.kinds:Words",
-    }
+    {kind.kind: kind for kind in (Date, Frequency, Number, Embedding, OneHot, Words)}
 )

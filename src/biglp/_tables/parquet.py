@@ -16,12 +16,10 @@ from biglp._tables.table import BATCH_ROWS, TableFile, check_names, with_text
 
 STREAM_BYTES = 1 << 16
 """What is read of a column at a time when a table is streamed."""
-
 VALUE_BYTES = 4
 """What a number takes at least, however well it is packed in the file."""
 BATCH_BYTES = 8 << 20
 """Rows of many numbers are decoded so many bytes at a time, where this is fewer of them."""
-
 PAGE_BYTES = 1 << 20
 """Most writers let a page grow to this, unpacked."""
 PAGES_HELD = 1.5
@@ -74,11 +72,19 @@ class ParquetTable(TableFile):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Decode a few rows at a time, so that large row groups need little memory."""
+        wanted = set(columns)
         with self._open(STREAM_BYTES) as file:
+            indices = self._indices.items()  # by path, such as emb.list.element
+            chosen = [index for path, index in indices if wanted & {path, path.partition(".")[0]}]
             for part in range(len(self.part_rows)):
                 try:
+                    # Fewer rows at once where they hold long lists.
+                    size = 0
+                    for stored in _described(file, part, chosen):
+                        size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
+                    fitting = BATCH_BYTES * self.part_rows[part] // max(size, 1)
                     for batch in file.iter_batches(
-                        batch_size=self._batch_rows(file, part, set(columns)),
+                        batch_size=max(min(fitting, BATCH_ROWS), 1),
                         row_groups=[part],
                         columns=list(columns),
                     ):
@@ -103,21 +109,25 @@ class ParquetTable(TableFile):
         Of all columns at once: a file of thousands takes long to open.
         """
         plain = {field.name for field in self.schema if not pa.types.is_floating(field.type)}
-        places = {name: place for name, place in self._places.items() if name in plain}
-        found: dict[str, list[Any]] = {name: [] for name in places}
+        indices = {name: index for name, index in self._indices.items() if name in plain}
+        ranges: dict[str, list[Any]] = {name: [] for name in indices}
         try:
             with self._open(STREAM_BYTES) as file:
                 for part in range(len(self.part_rows)):
-                    stored = _described(file, part, list(places.values()))
-                    for name, one in zip(places, stored, strict=True):
-                        known = one.statistics if name in found else None
-                        if known is None or not _whole(known):
-                            found.pop(name, None)
+                    stored = _described(file, part, list(indices.values()))
+                    for name, column in zip(indices, stored, strict=True):
+                        known = column.statistics if name in ranges else None
+                        if (
+                            known is None
+                            or not (known.has_null_count and known.has_min_max)
+                            or known.null_count
+                        ):
+                            ranges.pop(name, None)
                         else:
-                            found[name] += [known.min, known.max]
+                            ranges[name] += [known.min, known.max]
         except (pa.ArrowException, OSError, ValueError):
             return {}  # damaged, as the reading will say
-        return found
+        return ranges
 
     @cached_property
     def page_bytes(self) -> int:  # type: ignore[override]
@@ -128,42 +138,44 @@ class ParquetTable(TableFile):
         """
         try:
             with self._open(STREAM_BYTES) as file:
-                stored = _described(file, 0, list(self._places.values()))
+                stored = _described(file, 0, list(self._indices.values()))
         except (IndexError, pa.ArrowException, OSError, ValueError):
             return 0  # without rows, or damaged, as the reading will say
         sizes = [column.total_uncompressed_size for column in stored]
         largest = stored[sizes.index(max(sizes))]
-        page = _unpacked_bytes(self._opened(), largest.data_page_offset)
+        # The unpacked size of a page is the second number of its header. Each number stands behind
+        # a byte that tells its type, in groups of seven bits, the lowest first, its sign in the
+        # last of them.
+        header = self._file().read_at(8, largest.data_page_offset)
+        page = PAGE_BYTES
+        if header[:1] == header[2:3] == NUMBER:
+            number = 0
+            for group, byte in enumerate(header[3:]):
+                number |= (byte & 127) << 7 * group
+                if byte < 128:
+                    page = number >> 1
+                    break
         return int(PAGES_HELD * sum(min(size, page) for size in sizes) / len(sizes))
 
-    def _batch_rows(self, file: Any, part: int, wanted: set[str]) -> int:
-        """Rows of a row group that are decoded at once: fewer where they hold long lists."""
-        places = self._places.items()  # by path, such as emb.list.element
-        chosen = [at for path, at in places if wanted & {path, path.partition(".")[0]}]
-        size = 0
-        for stored in _described(file, part, chosen):
-            size += max(stored.total_uncompressed_size, stored.num_values * VALUE_BYTES)
-        return max(min(BATCH_BYTES * self.part_rows[part] // max(size, 1), BATCH_ROWS), 1)
-
     @cached_property
-    def _places(self) -> dict[str, int]:
-        """Places of the columns in the footer, by their paths."""
+    def _indices(self) -> dict[str, int]:
+        """Indices of the columns in the footer, by their paths."""
         with self._open() as file:
             schema = file.metadata.schema
-            return {schema.column(place).path: place for place in range(len(schema))}
+            return {schema.column(index).path: index for index in range(len(schema))}
 
     def _open(self, buffer_bytes: int = 0) -> Any:
         # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
         # the columns of a whole row group at once: 590 MB instead of 80 for 1 M rows × 100.
         return pq.ParquetFile(
-            self._opened(),
+            self._file(),
             metadata=self._metadata,
             pre_buffer=False,
             buffer_size=buffer_bytes,
             page_checksum_verification=True,
         )
 
-    def _opened(self) -> Any:
+    def _file(self) -> Any:
         """The file, which threads may read from at once, each with a reader of its own."""
         file = self._handle
         if file is None:
@@ -176,51 +188,28 @@ class ParquetTable(TableFile):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the file and its footer behind; they are read again where they are needed."""
-        again = {"_places", "_ranges"}
-        left = {name: value for name, value in self.__dict__.items() if name not in again}
-        return {**left, "_metadata": None, "_handle": None}
+        again = {"_indices", "_ranges"}
+        state = {name: value for name, value in self.__dict__.items() if name not in again}
+        return {**state, "_metadata": None, "_handle": None}
 
 
-def _whole(statistics: Any) -> bool:
-    """Whether statistics know a range, and that no value is missing."""
-    known = statistics.has_null_count and statistics.has_min_max
-    return bool(known) and statistics.null_count == 0
-
-
-def _described(file: Any, part: int, places: list[int]) -> list[Any]:
+def _described(file: Any, part: int, indices: list[int]) -> list[Any]:
     """What the footer says of columns of a row group.
 
     Asked for the description of a damaged column, pyarrow aborts the process. Its readers raise an
     error instead, so one is made first, of no rows, which decodes nothing. Without columns it would
     divide by zero, which ends the process too.
     """
-    if not places:
+    if not indices:
         return []
-    for _ in file.reader.iter_batches(0, row_groups=[part], column_indices=places):
+    for _ in file.reader.iter_batches(0, row_groups=[part], column_indices=indices):
         break
     group, schema = file.metadata.row_group(part), file.metadata.schema
-    found = [group.column(place) for place in places]
-    for stored, place in zip(found, places, strict=True):
-        if stored.physical_type != schema.column(place).physical_type:
-            raise pa.ArrowInvalid(f"{stored.path_in_schema}: stored as {stored.physical_type}")
-    return found
-
-
-def _unpacked_bytes(file: Any, place: int) -> int:
-    """Unpacked size of the page at a place of a file.
-
-    It is the second number of the page's header. Each number stands behind a byte that tells its
-    type, in groups of seven bits, the lowest first, its sign in the last of them.
-    """
-    header = file.read_at(8, place)
-    if header[:1] != NUMBER or header[2:3] != NUMBER:
-        return PAGE_BYTES
-    size = 0
-    for position, byte in enumerate(header[3:]):
-        size |= (byte & 127) << 7 * position
-        if byte < 128:
-            return size >> 1
-    return PAGE_BYTES
+    columns = [group.column(index) for index in indices]
+    for column, index in zip(columns, indices, strict=True):
+        if column.physical_type != schema.column(index).physical_type:
+            raise pa.ArrowInvalid(f"{column.path_in_schema}: stored as {column.physical_type}")
+    return columns
 
 
 class ParquetFormat(TableFormat):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,18 +20,11 @@ from biglp._tables.table import TableFile, stream, take_rows
 
 @dataclass(frozen=True)
 class RowColumns:
-    """A table that has a line for each row.
-
-    Attributes
-    ----------
-    files : InputFiles
-        Its files.
-    reading : dict
-        How the user says it is read: options of :class:`biglp._rows.ReadOptions`.
-    """
+    """A table that has a line for each row."""
 
     files: InputFiles
     reading: dict[str, Any] = field(default_factory=dict)
+    """How the user says it is read: options of :class:`biglp._rows.ReadOptions`."""
 
     @property
     def name(self) -> str:
@@ -57,38 +50,42 @@ class RowColumns:
         """The files, open."""
         return self.files.tables(ReadOptions(**self.reading))
 
+    def as_written(self, columns: Sequence[str]) -> list[TableFile]:
+        """The files, whose entries in these columns are as they are written."""
+        return [table.as_written(*columns, keep_all=True) for table in self.tables]
+
     def stream(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the rows' entries in these columns, in order; text files as they are written."""
-        return stream(self._as_written(columns), columns)
+        return stream(self.as_written(columns), columns)
 
     def count(self) -> int:
         """Number of rows."""
-        tables = self.tables
-        if tables[0].part_rows:
-            return sum(table.n_rows_guess for table in tables)
-        first = self.names[:1]
-        return sum(batch.num_rows for batch in self.stream(first))
+        if self.tables[0].part_rows:
+            return sum(table.n_rows_guess for table in self.tables)
+        return sum(batch.num_rows for batch in self.stream(self.names[:1]))
 
     def column(self, name: str) -> RowColumn:
         """One of the columns."""
         return RowColumn(self, name)
 
-    def take(self, columns: Sequence[str], rows: np.ndarray) -> dict[str, list[Any]]:
-        """Entries of some rows, by number and in their order."""
-        return self.table(columns, rows).to_pydict()
-
     def table(self, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
-        """Some rows, by number and in their order, as an Arrow table.
-
-        Only the parts that hold them are read, where the format has parts.
-        """
+        """Some rows, by number and in their order; of files with parts, only those are read."""
         order = np.argsort(rows, kind="stable")
-        wanted, found, start = np.asarray(rows)[order], [], 0
-        for size, read in self._pieces(columns):
+        wanted, taken, start = np.asarray(rows)[order], [], 0
+
+        def pieces() -> Iterator[tuple[int, Any]]:
+            """Sizes of pieces of the table, and how each is read."""
+            for table in self.as_written(columns):
+                for part, size in enumerate(table.part_rows):
+                    yield size, partial(table.read_part, part, columns)
+                for batch in stream([table], columns) if not table.part_rows else ():
+                    yield batch.num_rows, lambda batch=batch: batch
+
+        for size, read in pieces():
             first, last = np.searchsorted(wanted, [start, start + size])
             if last > first:
-                piece = read()
-                found.append(take_rows(piece, pa.array(wanted[first:last] - start)))
+                piece = take_rows(read(), pa.array(wanted[first:last] - start))
+                taken.append(piece if isinstance(piece, pa.Table) else pa.table(piece))
             start += size
             if last == len(wanted):
                 break
@@ -98,26 +95,10 @@ class RowColumns:
                 "the rows do; it must have one line for each, in their order. Check metadata= "
                 "(--metadata)."
             )
-        if not found:
+        if not taken:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
-        table = pa.concat_tables(
-            [piece if isinstance(piece, pa.Table) else pa.table(piece) for piece in found]
-        )
         back = np.argsort(order, kind="stable")
-        return table.select(list(columns)).take(pa.array(back))
-
-    def _pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Sizes of pieces of the table, and how each is read."""
-        for table in self._as_written(columns):
-            if table.part_rows:
-                for part, size in enumerate(table.part_rows):
-                    yield size, lambda part=part, table=table: table.read_part(part, columns)
-            else:
-                for batch in stream([table], columns):
-                    yield batch.num_rows, lambda batch=batch: batch
-
-    def _as_written(self, columns: Sequence[str]) -> list[TableFile]:
-        return [table.as_written(*columns, keep_all=True) for table in self.tables]
+        return pa.concat_tables(taken).select(list(columns)).take(pa.array(back))
 
 
 @dataclass(frozen=True)
@@ -130,8 +111,7 @@ class RowColumn:
     @cached_property
     def type(self) -> Any:
         """Its Arrow type."""
-        first = self.table._as_written([self.name])[0]
-        kind = first.schema.field(self.name).type
+        kind = self.table.as_written([self.name])[0].schema.field(self.name).type
         return kind.value_type if pa.types.is_dictionary(kind) else kind
 
     def pieces(self) -> Iterator[Any]:
@@ -143,11 +123,10 @@ class RowColumn:
 
     def at(self, rows: np.ndarray) -> list[Any]:
         """Entries of some rows, by number and in their order."""
-        return self.table.take([self.name], rows)[self.name]
+        return self.table.table([self.name], rows)[self.name].to_pylist()
 
 
-# --------------------------------------------------------------------------------------------------
-# Labels in columns of a table: one a row, ``row,label`` or ``id,label``; weights beside them.
+# Labels in columns of a table: one a row, ``row,label`` or ``id,label``; weights beside them ------
 
 
 ROW_NAMES = ("row", "rows", "index", "row_index")
@@ -155,37 +134,7 @@ ID_NAMES = ("id", "ids", "external_id")
 WEIGHT_NAMES = ("weight", "weights", "confidence", "sample_weight")
 
 
-def labels_in_columns(tables: Sequence[TableFile], columns: LabelColumns) -> Iterator[LabelPiece]:
-    """Yield the labels in columns of a table.
-
-    Parameters
-    ----------
-    tables : sequence of TableFile
-    columns : LabelColumns
-        What the user named; the rest is found by names and places.
-    """
-    found = LabelTable.of(tables[0], columns)
-    text = not tables[0].typed
-    if text:  # classes and IDs are read as they are written, whatever they look like
-        as_written = [name for name in (found.label, found.id) if name is not None]
-        keep_all = found.weight is None
-        tables = [table.as_written(*as_written, keep_all=keep_all) for table in tables]
-    name = tables[0].name
-    for batch in stream(tables, found.wanted):
-        kind = batch.schema.field(found.label).type
-        if pa.types.is_nested(kind):
-            raise LabelError(
-                f"{name}: column {found.label!r} holds {kind}, and labels are integers or text; "
-                "name another column, or write one label a row."
-            )
-        weights = None if found.weight is None else _numbers(batch, found.weight, name)
-        rows = None if found.row is None else _row_numbers(batch, found.row, name)
-        ids = None if found.id is None else batch.column(found.id)
-        yield LabelPiece(batch.column(found.label), rows, ids, text, weights)
-
-
-@dataclass(frozen=True)
-class LabelTable:
+class LabelTable(NamedTuple):
     """Which columns of a table are what; rows and IDs are never both used."""
 
     label: str
@@ -193,95 +142,91 @@ class LabelTable:
     id: str | None = None
     weight: str | None = None
 
-    @property
-    def wanted(self) -> list[str]:
-        """All of them."""
-        found = (self.row, self.id, self.label, self.weight)
-        return [name for name in found if name is not None]
 
-    @classmethod
-    def of(cls, table: TableFile, columns: LabelColumns) -> LabelTable:
-        """Find the columns of a table."""
-        names = table.schema.names
-        named = {"label": columns.label, "weight": columns.weight}
-        for what, name in named.items():
-            if name is not None and name not in names:
-                if columns.must:
-                    raise ParameterError(
-                        f"{what} column: {table.name} has no column {name!r}; it has "
-                        f"{some(names, 20)}."
-                    )
-                named[what] = None
-        label, weight = named["label"], named["weight"]
-        id_column = None if columns.id is None else _id_column(names, columns.id)
-        others = [name for name in names if name not in (id_column, weight)]
-        if label is None and weight is None:
-            weight = _weight_column(others, 2 if id_column else 3)
-            others = [name for name in others if name != weight]
-        if label is not None:
-            row = next((name for name in others if name.lower() == ROW_NAMES[0]), None)
-            by_row = not columns.by_line and id_column is None and row != label
-            return cls(label, row if by_row else None, id_column, weight)
-        row = _row_column(others, id_column is not None)
-        rest = [name for name in others if name != row]
-        if len(rest) > 1 and (row or id_column):  # what biglp suggest wrote, filled in
-            rest = [name for name in rest if name.lower() in LABEL_NAMES]
-        if len(rest) != 1:
-            raise LabelError(_which(table, names))
-        return cls(rest[0], None if id_column else row, id_column, weight)
+def labels_in_columns(tables: Sequence[TableFile], columns: LabelColumns) -> Iterator[LabelPiece]:
+    """Yield the labels in the columns that the user named, or that have such names."""
+    label, row, row_id, weight = _find_columns(tables[0], columns)
+    text = not tables[0].typed
+    if text:  # classes and IDs are read as they are written, whatever they look like
+        written = [name for name in (label, row_id) if name is not None]
+        tables = [table.as_written(*written, keep_all=weight is None) for table in tables]
+    name = tables[0].name
+    wanted = [column for column in (row, row_id, label, weight) if column is not None]
+    for batch in stream(tables, wanted):
+        kind = batch.schema.field(label).type
+        if pa.types.is_nested(kind):
+            raise LabelError(
+                f"{name}: column {label!r} holds {kind}, and labels are integers or text; "
+                "name another column, or write one label a row."
+            )
+        rows = weights = None
+        if weight is not None:  # NaN where it is empty, which labelled rows are refused for
+            weights = np.asarray(batch.column(weight).to_numpy(zero_copy_only=False))
+            if weights.dtype.kind not in "iufb":
+                raise LabelError(f"{name}: column {weight!r} must hold weights, which are numbers.")
+            weights = weights.astype(np.float64)
+        if row is not None:
+            if batch.column(row).null_count:
+                raise LabelError(f"{name}: column {row!r} has empty entries.")
+            rows = np.asarray(batch.column(row).to_numpy(zero_copy_only=False))
+            if rows.dtype.kind not in "iuf" or (rows != np.floor(rows)).any():
+                raise LabelError(f"{name}: row numbers must be whole numbers, counted from 0.")
+            rows = rows.astype(np.int64)
+        ids = None if row_id is None else batch.column(row_id)
+        yield LabelPiece(batch.column(label), rows, ids, text, weights)
 
 
-def _which(table: TableFile, names: Sequence[str]) -> str:
+def _find_columns(table: TableFile, columns: LabelColumns) -> LabelTable:
+    """Find the columns of labels, row numbers or IDs, and weights."""
+    names = table.schema.names
+    named = {"label": columns.label, "weight": columns.weight}
+    for what, name in named.items():
+        if name is not None and name not in names:
+            if columns.must:
+                raise ParameterError(
+                    f"{what} column: {table.name} has no column {name!r}; it has {some(names, 20)}."
+                )
+            named[what] = None
+    label, weight = named["label"], named["weight"]
+
+    # IDs have the name that they have in the table of the rows, or are called "id".
     by_id = [name for name in names if name.lower() in ID_NAMES]
-    more = (
-        f" Labels are joined by {by_id[0]!r} when the rows have IDs too: say where with "
-        "id_column= (--id-column)."
-        if by_id
-        else ""
-    )
-    return (
-        f"{table.name} has columns {some(names)}; say which holds the labels with column= "
-        f"(--label-column), or give a file with the columns 'row' and 'label'.{more}"
-    )
+    row_id = None
+    if columns.id is not None:
+        row_id = columns.id if columns.id in names else next(iter(by_id), None)
+    others = [name for name in names if name not in (row_id, weight)]
 
+    # A weight stands beside a row (or ID) and a label, with or without these names.
+    if label is None and weight is None and len(others) == (2 if row_id else 3):
+        weights = [name for name in others if name.lower() in WEIGHT_NAMES]
+        if weights and (row_id or any(name.lower() in ROW_NAMES for name in others)):
+            weight = weights[0]
+        elif others == ["f0", "f1", "f2"]:
+            weight = others[2]
+        others = [name for name in others if name != weight]
 
-def _id_column(names: Sequence[str], wanted: str) -> str | None:
-    """The column of IDs: of the same name as in the table of the rows, or called "id"."""
-    if wanted in names:
-        return wanted
-    return next((name for name in names if name.lower() in ID_NAMES), None)
-
-
-def _weight_column(names: list[str], count: int) -> str | None:
-    """The column beside row (or ID) and label, with or without these names."""
-    if len(names) != count:
-        return None
-    weights = [name for name in names if name.lower() in WEIGHT_NAMES]
-    if weights and (count == 2 or any(name.lower() in ROW_NAMES for name in names)):
-        return weights[0]
-    return names[2] if names == ["f0", "f1", "f2"] else None
-
-
-def _numbers(batch: Any, column: str, name: str) -> np.ndarray:
-    """A column of weights; NaN where it is empty, which labelled rows are refused for."""
-    values = np.asarray(batch.column(column).to_numpy(zero_copy_only=False))
-    if values.dtype.kind not in "iufb":
-        raise LabelError(f"{name}: column {column!r} must hold weights, which are numbers.")
-    return values.astype(np.float64)
-
-
-def _row_column(names: list[str], by_id: bool) -> str | None:
-    named = [name for name in names if name.lower() in ROW_NAMES]
-    if len(names) != 2 or by_id:
-        labels = [name for name in names if name.lower() in LABEL_NAMES]
-        return named[0] if len(named) == len(labels) == 1 else None
-    return named[0] if named else names[0] if names == ["f0", "f1"] else None
-
-
-def _row_numbers(batch: Any, column: str, name: str) -> np.ndarray:
-    if batch.column(column).null_count:
-        raise LabelError(f"{name}: column {column!r} has empty entries.")
-    values = np.asarray(batch.column(column).to_numpy(zero_copy_only=False))
-    if values.dtype.kind not in "iuf" or (values != np.floor(values)).any():
-        raise LabelError(f"{name}: row numbers must be whole numbers, counted from 0.")
-    return values.astype(np.int64)
+    if label is not None:
+        row = next((name for name in others if name.lower() == ROW_NAMES[0]), None)
+        by_row = not columns.by_line and row_id is None and row != label
+        return LabelTable(label, row if by_row else None, row_id, weight)
+    rows = [name for name in others if name.lower() in ROW_NAMES]
+    labels = [name for name in others if name.lower() in LABEL_NAMES]
+    if len(others) == 2 and row_id is None:
+        row = rows[0] if rows else others[0] if others == ["f0", "f1"] else None
+    else:
+        row = rows[0] if len(rows) == len(labels) == 1 else None
+    rest = [name for name in others if name != row]
+    if len(rest) > 1 and (row or row_id):  # what biglp suggest wrote, filled in
+        rest = [name for name in rest if name.lower() in LABEL_NAMES]
+    if len(rest) != 1:
+        more = (
+            f" Labels are joined by {by_id[0]!r} when the rows have IDs too: say where with "
+            "id_column= (--id-column)."
+            if by_id
+            else ""
+        )
+        raise LabelError(
+            f"{table.name} has columns {some(names)}; say which holds the labels with column= "
+            f"(--label-column), or give a file with the columns 'row' and 'label'.{more}"
+        )
+    return LabelTable(rest[0], None if row_id else row, row_id, weight)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,13 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._core.errors import InputWarning, OutputError, ParameterError, warn_caller
+from biglp._core.errors import (
+    BadRowsError,
+    InputWarning,
+    OutputError,
+    ParameterError,
+    warn_caller,
+)
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._rows.arrays import ArraySource, CsrSource
@@ -48,15 +55,16 @@ from biglp._rows.source import (
     table_bytes,
 )
 from biglp._tables.detect_kinds import first_rows
-from biglp._tables.encode_columns import encode, encode_sparse, make_encoding, ready_rows
+from biglp._tables.encode_columns import make_encoding
 from biglp._tables.kinds import (
-    Column,
     Embedding,
     Frequency,
-    MissingValues,
     Number,
     OneHot,
+    WrongRowsError,
     missing_in,
+    number_type,
+    numpy_type,
     text,
 )
 from biglp._tables.side_columns import labels_in_columns
@@ -70,433 +78,20 @@ from biglp._tables.table import (
     with_partitions,
 )
 
-# --------------------------------------------------------------------------------------------------
-# How the columns of a new table differ from those that a model was fitted on.
-
-
-NAMED = 3
-"""Unknown categories that are named."""
-
-
-def compare_columns(files: Sequence[TableFile], encoding: Encoding) -> dict[str, Any]:
-    """Compare the first rows of a table with the facts that an encoding has kept.
-
-    Returns
-    -------
-    drift : dict
-        ``rows`` that were compared and, of each column that differs at all, the share of its
-        ``missing`` values beside that of the training rows (``missing_before``), of numbers
-        ``outside`` their range, and of ``unknown`` categories with a few of them (``examples``).
-        JSON values only.
-    """
-    known = [column for column in encoding.columns or () if column.name in encoding.facts]
-    if not known:  # embeddings, or a model of an earlier release
-        return {}
-    table = first_rows(files, [column.name for column in known]).table
-    columns = {}
-    for column in known:
-        values = table.column(column.name)
-        found = _figures(column, encoding.facts[column.name], values)
-        if found:
-            columns[column.name] = found
-    return {"rows": table.num_rows, "columns": columns}
-
-
-def _figures(column: Column, facts: dict[str, float], values: Any) -> dict[str, Any]:
-    n_rows, found = max(len(values), 1), dict[str, Any]()
-    missing, before = missing_in(values) / n_rows, facts["missing"]
-    if isinstance(column, Number):
-        numbers = column.numbers(values).astype(np.float64, copy=False)
-        missing = float(np.isnan(numbers).mean())
-        if "low" in facts:
-            with np.errstate(invalid="ignore"):
-                outside = ((numbers < facts["low"]) | (numbers > facts["high"])).mean()
-            if outside > 0:
-                found = {"outside": round(float(outside), 6)}
-                found |= {"low": facts["low"], "high": facts["high"]}
-    whole = isinstance(column, OneHot)
-    if isinstance(column, Frequency):
-        whole = len(column.categories) == column.n_levels
-    if whole:
-        unknown = _unknown(column, values)
-        if len(unknown):
-            examples = unknown.unique()[:NAMED].to_pylist()
-            found |= {"unknown": round(len(unknown) / n_rows, 6), "examples": examples}
-    if missing > before:
-        found |= {"missing": round(missing, 6), "missing_before": before}
-    return found
-
-
-def _unknown(column: Any, values: Any) -> Any:
-    """Values that are no category of the column, missing ones left aside."""
-    words = text(values).drop_null()
-    known = pc.is_in(words, value_set=pa.array(column.categories, type=pa.string()))
-    return words.filter(pc.invert(known))
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-class TabularSource(FileSource):
-    """Rows of one or more files that can be read part by part.
-
-    Parameters
-    ----------
-    files : sequence of TableFile
-        Files of one table, in order.
-    encoding : Encoding
-        How columns become features.
-    name : str
-        What messages call the table.
-    """
-
-    kind = "table"
-    encoding: Encoding
-
-    def __init__(self, files: Sequence[TableFile], encoding: Encoding, name: str) -> None:
-        self.name = name
-        self._files = tuple(files)
-        self.encoding = encoding
-        self.feature_names = encoding.feature_names
-        self.words_from = encoding.words_from
-        self.is_sparse = encoding.words_from is not None
-        self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
-        self._parts = [
-            (number, part)
-            for number, file in enumerate(files)
-            for part, rows in enumerate(file.part_rows)
-            if rows
-        ]
-        rows = [files[number].part_rows[part] for number, part in self._parts]
-        self._bounds = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
-        self.n_rows = int(self._bounds[-1])
-        self.n_features = encoding.n_features
-        self.dtype = np.dtype(encoding.dtype)
-        self.part_bytes = max(file.part_bytes for file in files)
-        if self.stamps:  # a data frame is in memory and is not decoded
-            pages = page_bytes_of(files)
-            self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs, pages)
-        self._held = PartCache()
-
-    def compare_columns(self) -> dict[str, Any]:
-        """Compare the first rows with the training rows."""
-        return compare_columns(self._files, self.encoding)
-
-    def read(self, start: int, stop: int) -> Rows:
-        """Decode rows ``start`` to ``stop`` (exclusive)."""
-        if self.is_sparse:
-            return self._read_sparse(start, stop)
-        spans = list(self._spans(start, stop))
-        if len(spans) == 1:
-            part, low, high = spans[0]
-            batch = self._part(part).slice(low - int(self._bounds[part]), high - low)
-            ready = ready_rows(self.encoding, batch)
-            if ready is not None:
-                return ready
-        out = feature_buffer(self.encoding, stop - start)
-        missing = MissingValues()
-        for part, low, high in spans:
-            first = int(self._bounds[part])
-            batch = self._part(part).slice(low - first, high - low)
-            encode(self.encoding, batch, out[:, low - start : high - start], low, missing)
-            del batch  # let go of this part before the next one is decoded
-        if missing.counts:
-            raise missing.error(self.name, whole=False)
-        return np.ascontiguousarray(out.T)
-
-    def take(self, indices: np.ndarray) -> Rows:
-        """Decode the rows at increasing ``indices``, each part once."""
-        indices = np.asarray(indices, dtype=np.int64)
-        if self.is_sparse:
-            return self._take_sparse(indices)
-        out = feature_buffer(self.encoding, len(indices))
-        missing = MissingValues()
-        cuts = np.searchsorted(indices, self._bounds)
-        for part in np.flatnonzero(np.diff(cuts)):
-            low, high = int(cuts[part]), int(cuts[part + 1])
-            batch = take_rows(self._part(int(part)), indices[low:high] - self._bounds[part])
-            encode(self.encoding, batch, out[:, low:high], indices[low:high], missing)
-            del batch
-        if missing.counts:
-            raise missing.error(self.name, whole=False)
-        return np.ascontiguousarray(out.T)
-
-    def _read_sparse(self, start: int, stop: int) -> Rows:
-        missing, parts = MissingValues(), []
-        for part, low, high in self._spans(start, stop):
-            first = int(self._bounds[part])
-            batch = self._part(part).slice(low - first, high - low)
-            parts.append(encode_sparse(self.encoding, batch, low, missing))
-            del batch
-        return self._stacked(parts, missing)
-
-    def _take_sparse(self, indices: np.ndarray) -> Rows:
-        missing, parts = MissingValues(), []
-        cuts = np.searchsorted(indices, self._bounds)
-        for part in np.flatnonzero(np.diff(cuts)):
-            chosen = indices[int(cuts[part]) : int(cuts[part + 1])]
-            batch = take_rows(self._part(int(part)), chosen - self._bounds[part])
-            parts.append(encode_sparse(self.encoding, batch, chosen, missing))
-            del batch
-        return self._stacked(parts, missing)
-
-    def _stacked(self, parts: list[Rows], missing: MissingValues) -> Rows:
-        if missing.counts:
-            raise missing.error(self.name, whole=False)
-        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
-
-    def _spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
-        for part in range(first, len(self._parts)):
-            low, high = int(self._bounds[part]), int(self._bounds[part + 1])
-            if low >= stop:
-                return
-            yield part, max(low, start), min(high, stop)
-
-    def _part(self, index: int) -> Any:
-        number, part = self._parts[index]
-        columns = self.encoding.names
-        return self._held.get(index, lambda: self._files[number].read_part(part, columns))
-
-
-def feature_buffer(encoding: Encoding, n_rows: int) -> np.ndarray:
-    """Return an empty (features, rows) array in the layout that is quicker to fill and transpose.
-
-    Where most features come from lists of numbers, each row is in one piece. Elsewhere columns are,
-    and as those whose distance is a power of two would all fall on the same few cache lines, there
-    is a small gap between them, which makes transposing the array six times as fast.
-    """
-    dtype, n_features = np.dtype(encoding.dtype), encoding.n_features
-    if n_features > 2 * encoding.n_inputs and _from_lists(encoding) > n_features // 2:
-        return np.empty((n_rows, n_features), dtype=dtype).T
-    return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]
-
-
-def _from_lists(encoding: Encoding) -> int:
-    columns = encoding.columns or ()
-    return sum(column.width for column in columns if isinstance(column, Embedding))
-
-
-# --------------------------------------------------------------------------------------------------
-# Tables converted once to raw rows, where the disk has room.
-
-
-GUESSED_WORDS = 100
-"""Different words of a text, for the disk space."""
 logger = logging.getLogger("biglp")
-
-
-def convert(
-    store: CacheStore, files: Sequence[TableFile], encoding: Encoding, progress: Progress | None
-) -> str | None:
-    """Convert a table to raw rows.
-
-    Returns
-    -------
-    problem : str or None
-        Why a table that can also be read part by part was not converted: the disk is full.
-
-    Raises
-    ------
-    OutputError
-        When the disk is full and the table can only be streamed.
-    """
-    in_parts = bool(files[0].part_rows)
-    n_rows = sum(file.n_rows_guess for file in files)
-    needed = n_rows * row_bytes(encoding)
-    shortage = store.shortage(needed)
-    if shortage is not None and not in_parts:
-        raise no_room(store.name, shortage)
-    if shortage is not None:
-        return shortage
-    size = format_bytes(needed)
-    logger.info("%s: converting to raw rows (%s) in %s", store.name, size, store.path)
-    try:
-        with (progress or Progress()).task(f"converting {files[0].name}", n_rows) as task:
-            store.build(partial(_write_rows, files, encoding, store.name, task))
-    except OutputError as error:
-        if not in_parts:
-            raise
-        return str(error)
-    return None
-
-
-def row_bytes(encoding: Encoding) -> int:
-    """What a row takes on disk; of a text only a guess can be made before it is read."""
-    itemsize = np.dtype(encoding.dtype).itemsize
-    if encoding.words_from is None:
-        return encoding.n_features * itemsize
-    words = GUESSED_WORDS * sum(column.sparse for column in encoding.columns or ())
-    return (encoding.words_from + words) * (itemsize + 4)
-
-
-def _write_rows(
-    files: Sequence[TableFile], encoding: Encoding, name: str, task: Task, folder: Path
-) -> Encoding:
-    """Stream a table into ``rows.npy``; missing values are counted to the end, then refused."""
-    missing, done = MissingValues(), 0
-    dtype, width = np.dtype(encoding.dtype), encoding.n_features
-    writer = (
-        NpyWriter(folder / "rows.npy", dtype, (width,))
-        if encoding.words_from is None
-        else CsrWriter(folder, width, dtype)
-    )
-    with (
-        writer as rows,
-        ThreadPoolExecutor(1, "biglp-write") as disk,  # writes one batch while the next is decoded
-    ):
-        writing: Future[None] | None = None
-        for batch in stream(files, encoding.names):
-            found = _decoded(encoding, batch, done, missing)
-            if writing is not None:
-                writing.result()
-            if not missing.counts:
-                writing = disk.submit(rows.append, found)
-            done += batch.num_rows
-            task.advance(batch.num_rows)
-        if writing is not None:
-            writing.result()
-    for file in files:  # what is kept must be what the stamps in its name say
-        if file.stamp is not None:
-            file.stamp.check()
-    if missing.counts:
-        raise missing.error(name)
-    if done == 0:
-        raise no_rows(name)
-    return encoding
-
-
-def _decoded(encoding: Encoding, batch: Any, first: int, missing: MissingValues) -> Rows:
-    """Rows of a batch, sparse where some of its columns are."""
-    if encoding.words_from is not None:
-        return encode_sparse(encoding, batch, first, missing)
-    ready = ready_rows(encoding, batch)
-    if ready is not None:
-        return ready
-    buffer = feature_buffer(encoding, batch.num_rows)
-    encode(encoding, batch, buffer, first, missing)
-    return buffer.T
-
-
-# --------------------------------------------------------------------------------------------------
-# The first rows of a table, decoded without converting it.
-
-
-HEAD_ROWS, DECODED_ROWS = 50_000, 1 << 14
-"""Rows that tell what columns hold, and rows of these that are made features."""
-TALLIED = 0.4
-"""Share of the time of looking at columns that is taken for all rows: counting categories."""
-
-
-class Head(TableFile):
-    """The first rows of a table file, as a table file."""
-
-    kind = "table"
-
-    def __init__(self, file: TableFile) -> None:
-        self._file = file
-        self.name, self.stamp, self.schema = file.name, file.stamp, file.schema
-        self.part_rows, self.n_rows_guess = [], file.n_rows_guess
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the first batches."""
-        return islice(self._file.batches(columns), -(-HEAD_ROWS // BATCH_ROWS) + 1)
-
-    def first(self, columns: Sequence[str]) -> Any:
-        """The first row."""
-        return next(self.batches(columns)).slice(0, 1)
-
-    def text_example(self, column: str) -> str:
-        """Say where a column holds text."""
-        return self._file.text_example(column)
-
-
-def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
-    """Decode the first rows of the first file; all rows take as much longer.
-
-    Parameters
-    ----------
-    files : sequence of TableFile
-    options : ReadOptions
-        Which columns are features, and how they become numbers.
-    """
-    head = Head(files[0])
-    began = time.process_time()
-    encoding = make_encoding([head], options)
-    if words := encoding.words_from is not None:
-        encode_sparse(encoding, head.first(encoding.names), 0, MissingValues())  # loads libraries
-    looking = time.process_time() - began
-    columns, width = encoding.names, encoding.n_features
-    most = max(SAMPLE_BYTES // (row_bytes(encoding) if words else 8 * width), 1)
-    counts = dict.fromkeys(columns, 0)
-    parts: list[Rows] = []
-    done = 0
-    began = time.process_time()
-    for batch in stream([head], columns):
-        batch = batch.slice(0, most - done)
-        if words:
-            parts.append(encode_sparse(encoding, batch, done, MissingValues()))
-        else:
-            buffer = feature_buffer(encoding, batch.num_rows)
-            encode(encoding, batch, buffer, done, MissingValues())
-            parts.append(np.ascontiguousarray(buffer.T))
-        for name in columns:
-            counts[name] += missing_in(batch.column(name))
-        done += batch.num_rows
-        if done >= min(most, DECODED_ROWS):
-            break
-    seconds = time.process_time() - began
-    source = _source_of(parts, encoding)
-    n_rows = sum(file.n_rows_guess for file in files)
-    size = n_rows * row_bytes(encoding)
-    decode = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
-    pages = page_bytes_of(files)
-    looking *= 1.0 + TALLIED * max(n_rows / HEAD_ROWS - 1.0, 0.0)
-    return Probe(
-        source=source,
-        n_rows=n_rows,
-        exact=bool(files[0].part_rows),
-        looked_at=done,
-        convert_seconds=looking + (decode if files[0].slow else 0.0),
-        read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decode,
-        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs, pages),
-        missing={name: count for name, count in counts.items() if count},
-        uses={column.name: column.describe() for column in encoding.columns or ()},
-        left_out=encoding.left_out,
-    )
-
-
-def _source_of(parts: list[Rows], encoding: Encoding) -> Source:
-    """The rows that were decoded, as a source in memory."""
-    if encoding.words_from is not None:
-        words = CsrSource(sparse.vstack(parts, format="csr"))
-        words.words_from = encoding.words_from
-        return words
-    rows = np.concatenate(parts)
-    return ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)
-
-
-# --------------------------------------------------------------------------------------------------
-# Formats of tables: what Parquet, Arrow and delimited text have in common.
-
-
 MOST_OPEN = 64
 """Files of a table that are kept open; a system allows a process about a thousand."""
 
 
 class TableFormat(Format):
-    """A format with named columns.
+    """A format with named columns: what Parquet, Arrow, delimited text and others have in common.
 
     Its methods are given the open files of a table (:meth:`InputFiles.tables`) where those of other
     formats are given names; only labels come from files that nothing else has opened.
-
-    Attributes
-    ----------
-    table : type of TableFile
-        Opens one file; called with its path, the options, and the first file of the same table.
     """
 
     table: Callable[..., TableFile]
+    """Opens one file; called with its path, the options, and the first file of the same table."""
     names_labels = True
 
     def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
@@ -509,13 +104,12 @@ class TableFormat(Format):
                 tables[-1].close()
         return tables
 
-    def with_partitions(self, tables: Sequence[TableFile], options: ReadOptions) -> list[TableFile]:
-        """Files of one table, with the columns that the names of their folders hold."""
-        return with_partitions(tables, options)
+    with_partitions = staticmethod(with_partitions)
+    """Adds the columns that the names of the files' folders hold."""
 
     def open(self, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
-        """Open a table, converting it first where that pays and the disk has room."""
-        return open_tables(self.name, tables, options)
+        """Open the files of one table, converting them first where that pays."""
+        return open_tables(tables, options)
 
     def peek(self, tables: Sequence[TableFile], options: ReadOptions) -> FileFacts:
         """Say what files hold: their columns and number of rows."""
@@ -553,40 +147,43 @@ class TableFormat(Format):
     ) -> Iterator[LabelPiece]:
         """Yield a column of labels, of which only this column is read."""
         named = (columns.label, columns.weight, columns.id)
-        asked = ReadOptions(drop=tuple(name for name in named if name is not None))
-        return labels_in_columns(with_partitions(self.open_files(files, asked), asked), columns)
+        options = ReadOptions(drop=tuple(name for name in named if name is not None))
+        return labels_in_columns(with_partitions(self.open_files(files, options), options), columns)
 
 
-def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
-    """Open the files of one table, converting them first where that pays and the disk has room.
+# Tables converted once to raw rows, where that pays and the disk has room -------------------------
 
-    Parameters
-    ----------
-    kind : str
-        Name of the format.
-    tables : sequence of TableFile
-    options : ReadOptions
-    """
+
+def open_tables(tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
+    """Open the files of one table, converting them first where that pays."""
     stamps = tuple(table.stamp for table in tables if table.stamp is not None)
-    name, in_parts = tables[0].name, bool(tables[0].part_rows)
+    name, kind, in_parts = tables[0].name, tables[0].kind, bool(tables[0].part_rows)
     if len(tables) > 1:
         name += f" and {len(tables) - 1} more"
-    n_rows = sum(table.n_rows_guess for table in tables)
-    if n_rows == 0:
+    if not any(table.n_rows_guess for table in tables):
         raise no_rows(name)
     if in_parts and (options.cache == "never" or not tables[0].slow):
-        encoding = make_encoding(tables, options)
-        _tell(tables, options)
-        return TabularSource(tables, encoding, name)
+        in_place = TabularSource(tables, make_encoding(tables, options), name)
+        _warn(tables, options)
+        return in_place
     if options.cache == "never":
         raise ParameterError(
             f"cache='never' cannot be used with {name}: {kind} cannot be read from the "
             "middle and must be converted once; use cache='auto' or name a folder."
         )
     store = CacheStore(name, stamps, options)
-    found = store.find()
-    tables, encoding, problem = (tables, found, None) if found else _convert(store, tables, options)
-    _tell(tables, options)
+    encoding, problem = store.find(), None
+    while encoding is None:
+        try:
+            encoding = make_encoding(tables, options)
+            problem = convert(store, tables, encoding, options.progress)
+        except MixedColumnError as error:
+            # A column in which a text turns up is read as text from its first row: whether the
+            # text is at the beginning of a file or later must make no difference.
+            if options.categorical != "auto" or options.encoding is not None:
+                raise
+            encoding, tables = None, [table.as_written(error.column) for table in tables]
+    _warn(tables, options)
     open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
     if problem is not None and open_original is not None:
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
@@ -600,25 +197,7 @@ def open_tables(kind: str, tables: Sequence[TableFile], options: ReadOptions) ->
     return source
 
 
-def _convert(
-    store: CacheStore, tables: Sequence[TableFile], options: ReadOptions
-) -> tuple[Sequence[TableFile], Encoding, str | None]:
-    """Convert a table; a column in which a text turns up is read as text from its first row.
-
-    Whether the text is found at the beginning of a file or later must make no difference. The
-    table is returned as it was read.
-    """
-    while True:
-        try:
-            encoding = make_encoding(tables, options)
-            return tables, encoding, convert(store, tables, encoding, options.progress)
-        except MixedColumnError as error:
-            if options.categorical != "auto" or options.encoding is not None:
-                raise
-            tables = [table.as_written(error.column) for table in tables]
-
-
-def _tell(tables: Sequence[TableFile], options: ReadOptions) -> None:
+def _warn(tables: Sequence[TableFile], options: ReadOptions) -> None:
     """Warn of what may not have been meant: guesses, and columns that the first file has not."""
     for table in tables:
         for remark in table.remarks:
@@ -636,3 +215,445 @@ def _tell(tables: Sequence[TableFile], options: ReadOptions) -> None:
             "that the first file has not are left out.",
             InputWarning,
         )
+
+
+def convert(
+    store: CacheStore, files: Sequence[TableFile], encoding: Encoding, progress: Progress | None
+) -> str | None:
+    """Convert a table to raw rows.
+
+    Where the disk is full, the answer says so for a table that can be read part by part as well;
+    for others it is an OutputError.
+    """
+    in_parts = bool(files[0].part_rows)
+    n_rows = sum(file.n_rows_guess for file in files)
+    needed = n_rows * row_bytes(encoding)
+    shortage = store.shortage(needed)
+    if shortage is not None and not in_parts:
+        raise no_room(store.name, shortage)
+    if shortage is not None:
+        return shortage
+    size = format_bytes(needed)
+    logger.info("%s: converting to raw rows (%s) in %s", store.name, size, store.path)
+    try:
+        with (progress or Progress()).task(f"converting {files[0].name}", n_rows) as task:
+            store.build(partial(_write_rows, files, encoding, store.name, task))
+    except OutputError as error:
+        if not in_parts:
+            raise
+        return str(error)
+    return None
+
+
+GUESSED_WORDS = 100
+"""Different words of a text, for the disk space."""
+
+
+def row_bytes(encoding: Encoding) -> int:
+    """What a row takes on disk; of a text only a guess can be made before it is read."""
+    itemsize = np.dtype(encoding.dtype).itemsize
+    if encoding.words_from is None:
+        return encoding.n_features * itemsize
+    return (encoding.words_from + GUESSED_WORDS * len(encoding.text_columns)) * (itemsize + 4)
+
+
+def _write_rows(
+    files: Sequence[TableFile], encoding: Encoding, name: str, task: Task, folder: Path
+) -> Encoding:
+    """Stream a table into ``rows.npy``; missing values are counted to the end, then refused."""
+    missing, done = MissingValues(), 0
+    dtype, width = np.dtype(encoding.dtype), encoding.n_features
+    writer = (
+        NpyWriter(folder / "rows.npy", dtype, (width,))
+        if encoding.words_from is None
+        else CsrWriter(folder, width, dtype)
+    )
+    with (
+        writer as rows,
+        ThreadPoolExecutor(1, "biglp-write") as disk,  # writes one batch while the next is decoded
+    ):
+        writing: Future[None] | None = None
+        for batch in stream(files, encoding.names):
+            decoded = decode(encoding, batch, done, missing)
+            if writing is not None:
+                writing.result()
+            if not missing.counts:
+                writing = disk.submit(rows.append, decoded)
+            done += batch.num_rows
+            task.advance(batch.num_rows)
+        if writing is not None:
+            writing.result()
+    for file in files:  # what is kept must be what the stamps in its name say
+        if file.stamp is not None:
+            file.stamp.check()
+    if missing.counts:
+        raise missing.error(name)
+    if done == 0:
+        raise no_rows(name)
+    return encoding
+
+
+# Tables read part by part -------------------------------------------------------------------------
+
+
+class TabularSource(FileSource):
+    """Rows of one or more files of a table that can be read part by part."""
+
+    kind = "table"
+    encoding: Encoding
+
+    def __init__(self, files: Sequence[TableFile], encoding: Encoding, name: str) -> None:
+        self.name = name
+        self._files = tuple(files)
+        self.encoding = encoding
+        self.feature_names = encoding.feature_names
+        self.words_from = encoding.words_from
+        self.is_sparse = encoding.words_from is not None
+        self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
+        self._parts = [
+            (number, part)
+            for number, file in enumerate(files)
+            for part, rows in enumerate(file.part_rows)
+            if rows
+        ]
+        rows = [files[number].part_rows[part] for number, part in self._parts]
+        self._bounds = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
+        self.n_rows = int(self._bounds[-1])
+        self.n_features = encoding.n_features
+        self.dtype = np.dtype(encoding.dtype)
+        self.part_bytes = max(file.part_bytes for file in files)
+        if self.stamps:  # a data frame is in memory and is not decoded
+            pages = page_bytes_of(files)
+            self.decoding_bytes = table_bytes(self.n_rows, encoding.n_inputs, pages)
+        self._cache = PartCache()
+
+    def compare_columns(self) -> dict[str, Any]:
+        """Compare the first rows with the training rows."""
+        return compare_columns(self._files, self.encoding)
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Decode rows ``start`` to ``stop`` (exclusive)."""
+        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
+        end = int(np.searchsorted(self._bounds, stop, side="left"))
+
+        def batch(part: int) -> tuple[Any, int]:
+            begin = int(self._bounds[part])
+            low, high = max(begin, start), min(int(self._bounds[part + 1]), stop)
+            return self._part(part).slice(low - begin, high - low), low
+
+        if end - first == 1 and not self.is_sparse:
+            ready = ready_rows(self.encoding, batch(first)[0])
+            if ready is not None:
+                return ready
+        return self._decoded(map(batch, range(first, end)), stop - start)
+
+    def take(self, indices: np.ndarray) -> Rows:
+        """Decode the rows at increasing ``indices``, each part once."""
+        indices = np.asarray(indices, dtype=np.int64)
+        cuts = np.searchsorted(indices, self._bounds)
+
+        def batch(part: int) -> tuple[Any, np.ndarray]:
+            chosen = indices[int(cuts[part]) : int(cuts[part + 1])]
+            return take_rows(self._part(part), chosen - self._bounds[part]), chosen
+
+        return self._decoded(map(batch, np.flatnonzero(np.diff(cuts)).tolist()), len(indices))
+
+    def _part(self, index: int) -> Any:
+        number, part = self._parts[index]
+        columns = self.encoding.names
+        return self._cache.get(index, lambda: self._files[number].read_part(part, columns))
+
+    def _decoded(self, batches: Iterable[tuple[Any, int | np.ndarray]], n_rows: int) -> Rows:
+        """Rows of batches, of each of which the first row's number is given, or all numbers."""
+        missing, done = MissingValues(), 0
+        out = None if self.is_sparse else feature_buffer(self.encoding, n_rows)
+        parts: list[Rows] = []
+        for batch, rows in batches:
+            if out is None:
+                parts.append(encode_sparse(self.encoding, batch, rows, missing))
+            else:
+                encode(self.encoding, batch, out[:, done : done + batch.num_rows], rows, missing)
+            done += batch.num_rows
+            del batch  # let go of this part before the next one is decoded
+        if missing.counts:
+            raise missing.error(self.name, whole=False)
+        if out is not None:
+            return np.ascontiguousarray(out.T)
+        return parts[0] if len(parts) == 1 else sparse.vstack(parts, format="csr")
+
+
+# From a batch of Arrow columns to rows ------------------------------------------------------------
+
+
+def decode(encoding: Encoding, batch: Any, first: int, missing: MissingValues) -> Rows:
+    """Rows of a batch, whose first row has this number, sparse where some columns are."""
+    if encoding.words_from is not None:
+        return encode_sparse(encoding, batch, first, missing)
+    ready = ready_rows(encoding, batch)
+    if ready is not None:
+        return ready
+    buffer = feature_buffer(encoding, batch.num_rows)
+    encode(encoding, batch, buffer, first, missing)
+    return buffer.T
+
+
+def feature_buffer(encoding: Encoding, n_rows: int) -> np.ndarray:
+    """Return an empty (features, rows) array in the layout that is quicker to fill and transpose.
+
+    Where most features come from lists of numbers, each row is in one piece. Elsewhere columns are,
+    and as those whose distance is a power of two would all fall on the same few cache lines, there
+    is a small gap between them, which makes transposing the array six times as fast.
+    """
+    dtype, n_features = np.dtype(encoding.dtype), encoding.n_features
+    lists = [c.width for c in encoding.columns or () if isinstance(c, Embedding)]
+    if n_features > 2 * encoding.n_inputs and sum(lists) > n_features // 2:
+        return np.empty((n_rows, n_features), dtype=dtype).T
+    return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]
+
+
+def ready_rows(encoding: Encoding, batch: Any) -> np.ndarray | None:
+    """Rows of a table of one embedding column, without a copy.  (rows, features)
+
+    None where there is more to do, or something wrong that :func:`encode` will tell.
+    """
+    columns = encoding.columns or ()
+    if len(columns) != 1 or not isinstance(columns[0], Embedding):
+        return None
+    values = batch.column(columns[0].name)
+    kind = number_type(values.type)
+    if kind is None or numpy_type(kind) != np.dtype(encoding.dtype):
+        return None
+    try:
+        return columns[0].rows(values)
+    except WrongRowsError:
+        return None
+
+
+def encode(
+    encoding: Encoding,
+    batch: Any,
+    out: np.ndarray,
+    rows: int | np.ndarray,
+    missing: MissingValues,
+) -> None:
+    """Fill ``out`` (features, rows) from a batch of Arrow columns.
+
+    ``rows`` is the number of the first row, or the numbers of all. Missing values that are not
+    filled, and wrong ones, are counted.
+    """
+
+    def numbered(where: Any) -> np.ndarray:
+        positions = np.flatnonzero(np.asarray(where))
+        return rows[positions] if isinstance(rows, np.ndarray) else rows + positions
+
+    start = 0
+    for column in encoding.columns or ():
+        if column.sparse:
+            continue
+        values = batch.column(column.name)
+        try:
+            refused = column.fill(values, out[start : start + column.width])
+        except WrongRowsError as error:
+            missing.add_wrong(column.name, str(error), numbered(error.where))
+            refused = None
+        except (TypeError, ValueError, pa.ArrowException) as error:
+            raise BadRowsError(
+                f"column {column.name!r} must hold {column.expects} and holds {values.type}: "
+                f"{error}. Give the same kind of table as the model was fitted on."
+            ) from error
+        if refused is not None:
+            missing.add(column.name, numbered(refused))
+        start += column.width
+
+
+def encode_sparse(
+    encoding: Encoding, batch: Any, rows: int | np.ndarray, missing: MissingValues
+) -> Rows:
+    """Turn a batch of Arrow columns, some of them sparse, into CSR rows; else as :func:`encode`."""
+    dtype = np.dtype(encoding.dtype)
+    dense = np.empty((encoding.words_from or 0, batch.num_rows), dtype=dtype)
+    encode(encoding, batch, dense, rows, missing)
+    words = [c.sparse_rows(batch.column(c.name)) for c in encoding.columns or () if c.sparse]
+    return sparse.hstack([sparse.csr_matrix(dense.T), *words], format="csr", dtype=dtype)
+
+
+FIRST_ROWS = 5
+
+
+@dataclass
+class MissingValues:
+    """Missing values of each column, so that one message can say how many there are and where.
+
+    Values that are wrong in another way count as well, and are told first: what is wrong with a
+    column, in how many rows and in which first.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    first_rows: list[int] = field(default_factory=list)
+    wrong: dict[tuple[str, str], tuple[int, list[int]]] = field(default_factory=dict)
+
+    def add(self, column: str, rows: np.ndarray) -> None:
+        """Count the missing values of one column at ``rows``."""
+        self.counts[column] = self.counts.get(column, 0) + len(rows)
+        known = sorted({*self.first_rows, *(int(row) for row in rows[:FIRST_ROWS])})
+        self.first_rows = known[:FIRST_ROWS]
+
+    def add_wrong(self, column: str, problem: str, rows: np.ndarray) -> None:
+        """Count the rows of one column that cannot be features."""
+        self.counts[column] = self.counts.get(column, 0) + len(rows)
+        count, first = self.wrong.get((column, problem), (0, []))
+        first = (first + rows[:FIRST_ROWS].tolist())[:FIRST_ROWS]
+        self.wrong[column, problem] = count + len(rows), first
+
+    def error(self, name: str, whole: bool = True) -> BadRowsError:
+        """Say how many values are missing and where; ``whole``: all rows have been looked at."""
+        at_least = "" if whole else "at least "
+        if self.wrong:
+            (column, problem), (count, rows) = next(iter(self.wrong.items()))
+            error = BadRowsError(
+                f"{name}: column {column!r} {problem} in {at_least}{count:,} rows, "
+                f"first in rows {', '.join(f'{row:,}' for row in rows)} (counted from 0). Every "
+                "row needs a list of the same length, with a number at each place; leave those "
+                "rows out, or the column (drop=, --drop)."
+            )
+            error.rows = tuple(rows)
+            return error
+        worst = sorted(self.counts, key=lambda column: -self.counts[column])
+        columns = ", ".join(f"{column!r} ({self.counts[column]:,})" for column in worst[:5])
+        more = f" and {len(worst) - 5} more columns" if len(worst) > 5 else ""
+        error = BadRowsError(
+            f"{name} has {at_least}{sum(self.counts.values()):,} missing values, in "
+            f"{columns}{more}; first in rows {', '.join(f'{row:,}' for row in self.first_rows)} "
+            "(counted from 0). Fill and mark them with missing='auto' (--missing auto), only fill "
+            "them with missing='mean' (--missing mean), or leave those columns or rows out."
+        )
+        error.rows = tuple(self.first_rows)
+        return error
+
+
+# How the columns of a new table differ from those that a model was fitted on ----------------------
+
+
+NAMED = 3
+"""Unknown categories that are named."""
+
+
+def compare_columns(files: Sequence[TableFile], encoding: Encoding) -> dict[str, Any]:
+    """Compare the first rows of a table with the facts that an encoding has kept, for JSON.
+
+    The answer has the ``rows`` that were compared and, of each column that differs at all, the
+    share of its ``missing`` values beside that of the training rows (``missing_before``), of
+    numbers ``outside`` their range, and of ``unknown`` categories with a few ``examples``.
+    """
+    known = [column for column in encoding.columns or () if column.name in encoding.facts]
+    if not known:  # embeddings, or a model of an earlier release
+        return {}
+    table, _ = first_rows(files, [column.name for column in known])
+    n_rows = max(table.num_rows, 1)
+    columns = {}
+    for column in known:
+        facts, values = encoding.facts[column.name], table.column(column.name)
+        differences: dict[str, Any] = {}
+        missing = missing_in(values) / n_rows
+        if isinstance(column, Number):
+            numbers = column.numbers(values).astype(np.float64, copy=False)
+            missing = float(np.isnan(numbers).mean())
+            if "low" in facts:
+                with np.errstate(invalid="ignore"):
+                    outside = ((numbers < facts["low"]) | (numbers > facts["high"])).mean()
+                if outside > 0:
+                    differences["outside"] = round(float(outside), 6)
+                    differences |= {"low": facts["low"], "high": facts["high"]}
+        # A list of the most frequent categories does not tell which are unknown.
+        if isinstance(column, OneHot) or (
+            isinstance(column, Frequency) and len(column.categories) == column.n_levels
+        ):
+            words = text(values).drop_null()
+            categories = pa.array(column.categories, type=pa.string())
+            unknown = words.filter(pc.invert(pc.is_in(words, value_set=categories)))
+            if len(unknown):
+                differences["unknown"] = round(len(unknown) / n_rows, 6)
+                differences["examples"] = unknown.unique()[:NAMED].to_pylist()
+        if missing > facts["missing"]:
+            differences |= {"missing": round(missing, 6), "missing_before": facts["missing"]}
+        if differences:
+            columns[column.name] = differences
+    return {"rows": table.num_rows, "columns": columns}
+
+
+# The first rows of a table, decoded without converting it -----------------------------------------
+
+
+HEAD_ROWS, DECODED_ROWS = 50_000, 1 << 14
+"""Rows that tell what columns hold, and rows of these that are made features."""
+TALLIED = 0.4
+"""Share of the time of looking at columns that is taken for all rows: counting categories."""
+
+
+class Head(TableFile):
+    """The first rows of a table file, as a table file."""
+
+    kind = "table"
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        self.name, self.stamp, self.schema = file.name, file.stamp, file.schema
+        self.part_rows, self.n_rows_guess = [], file.n_rows_guess
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        return islice(self._file.batches(columns), -(-HEAD_ROWS // BATCH_ROWS) + 1)
+
+    def text_example(self, column: str) -> str:
+        return self._file.text_example(column)
+
+
+def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
+    """Decode the first rows of the first file; all rows take as much longer."""
+    head = Head(files[0])
+    began = time.process_time()
+    encoding = make_encoding([head], options)
+    columns, words = encoding.names, encoding.words_from is not None
+    if words:  # the first row loads libraries
+        row = next(head.batches(columns)).slice(0, 1)
+        encode_sparse(encoding, row, 0, MissingValues())
+    looking = time.process_time() - began
+    row_size = row_bytes(encoding)
+    most = max(SAMPLE_BYTES // (row_size if words else 8 * encoding.n_features), 1)
+    counts = dict.fromkeys(columns, 0)
+    parts: list[Rows] = []
+    done = 0
+    began = time.process_time()
+    for batch in stream([head], columns):
+        batch = batch.slice(0, most - done)
+        rows = decode(encoding, batch, done, MissingValues())
+        parts.append(rows if words else np.ascontiguousarray(rows))
+        for name in columns:
+            counts[name] += missing_in(batch.column(name))
+        done += batch.num_rows
+        if done >= min(most, DECODED_ROWS):
+            break
+    seconds = time.process_time() - began
+    source: Source
+    if words:
+        source = CsrSource(sparse.vstack(parts, format="csr"))
+        source.words_from = encoding.words_from
+    else:
+        rows = np.concatenate(parts)
+        source = ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)
+    n_rows = sum(file.n_rows_guess for file in files)
+    size = n_rows * row_size
+    decoding = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
+    pages = page_bytes_of(files)
+    looking *= 1.0 + TALLIED * max(n_rows / HEAD_ROWS - 1.0, 0.0)
+    return Probe(
+        source=source,
+        n_rows=n_rows,
+        exact=bool(files[0].part_rows),
+        looked_at=done,
+        convert_seconds=looking + (decoding if files[0].slow else 0.0),
+        read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decoding,
+        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs, pages),
+        missing={name: count for name, count in counts.items() if count},
+        uses={column.name: column.describe() for column in encoding.columns or ()},
+        left_out=encoding.left_out,
+    )

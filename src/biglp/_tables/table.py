@@ -1,7 +1,7 @@
-"""Tables with named columns, whatever file they are in.
+"""Files and data frames with named columns: what every format of tables offers.
 
-A :class:`TableFile` knows one format. It can be streamed from its first row to its last; formats
-with an index (Parquet's row groups, Arrow's record batches) can also be read part by part.
+A file can be streamed from its first row to its last. Formats with an index (Parquet's row groups,
+Arrow's record batches) can also be read part by part.
 """
 
 from __future__ import annotations
@@ -26,49 +26,30 @@ BATCH_ROWS = 1 << 14
 
 
 class TableFile(ABC):
-    """One file (or data frame) of named columns.
-
-    Attributes
-    ----------
-    kind, part_word : str
-        Names of the format and of its parts.
-    slow : bool
-        Whether decoding costs more than reading raw rows, so that converting once pays.
-    typed : bool
-        Whether the columns have declared types; labels in other formats are read as written.
-    name : str
-        What messages call the file.
-    stamp : FileStamp or None
-        The file as it was when it was opened; None for a data frame.
-    schema : pyarrow.Schema
-        Names and types of the columns.
-    part_rows : list of int
-        Rows of each part; empty when the file can only be streamed.
-    n_rows_guess : int
-        Number of rows, exact when there are parts.
-    part_bytes : int
-        Memory that the largest part takes when it is read; 0 when it is not copied.
-    page_bytes : int
-        Memory that streaming holds of each column on the mean, because the format packs so much.
-    words : str
-        What is unusual about the file's layout, beside its format.
-    remarks : tuple of str
-        What the user should know about how the file is read.
-    """
+    """One file (or data frame) of named columns."""
 
     kind: str
     part_word: str = "part"
     slow: bool = False
+    """Whether decoding costs more than reading raw rows, so that converting once pays."""
     typed: bool = True
+    """Whether the columns have declared types; labels in other formats are read as written."""
     name: str
     stamp: FileStamp | None
+    """The file as it was when it was opened; None for a data frame."""
     schema: Any
     part_rows: list[int]
+    """Rows of each part; empty when the file can only be streamed."""
     n_rows_guess: int
+    """Exact when there are parts."""
     part_bytes: int = 0
+    """Memory that the largest part takes when it is read; 0 when it is not copied."""
     page_bytes: int = 0
+    """Memory that streaming holds of each column on the mean, because the format packs so much."""
     words: str = ""
+    """What is unusual about the file's layout, beside its format."""
     remarks: tuple[str, ...] = ()
+    """What the user should know about how the file is read."""
     _handle: Any = None
     """The file, where its format keeps it open."""
     _stays_open: bool = True
@@ -82,13 +63,7 @@ class TableFile(ABC):
         raise LookupError(f"{self.name} can only be read from its start to its end")
 
     def extremes(self, column: str) -> Any | None:
-        """Least and greatest value of a column, where no value is missing.
-
-        Returns
-        -------
-        found : pyarrow.Array of length 2 or None
-            None when a value is missing, or when only reading the rows can tell.
-        """
+        """Least and greatest value, an Arrow array; None where one is missing, or may be."""
         return None
 
     def text_example(self, column: str) -> str:
@@ -111,7 +86,6 @@ class TableFile(ABC):
         self._handle, self._stays_open = None, False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the open file behind."""
         return {**self.__dict__, "_handle": None}
 
     def unreadable(self, error: Exception, part: int | None = None) -> BadRowsError:
@@ -125,12 +99,7 @@ class TableFile(ABC):
 
 
 class MixedColumnError(BadRowsError):
-    """A column whose first rows are numbers, dates or truth values holds a text further down.
-
-    Attributes
-    ----------
-    column : str
-    """
+    """A column whose first rows are numbers, dates or truth values holds a text further down."""
 
     def __init__(self, message: str, column: str) -> None:
         super().__init__(message)
@@ -142,26 +111,25 @@ class MixedColumnError(BadRowsError):
 
 def check_names(schema: Any, name: str) -> Any:
     """Refuse a table that has a column name twice, or no columns."""
-    names = schema.names
-    twice = sorted(column for column, count in Counter(names).items() if count > 1)
+    twice = sorted(column for column, count in Counter(schema.names).items() if count > 1)
     if twice:
         raise BadRowsError(
             f"{name} has more than one column named {some(twice)}; give each column its own name."
         )
-    if not names:
+    if not schema.names:
         raise BadRowsError(f"{name} has no columns; a table needs at least one feature column.")
     return schema
 
 
+def shortened(text: str) -> str:
+    """The beginning of a text, for messages."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def with_text(table: Any) -> Any:
-    """A table or batch whose text is UTF-8.
+    """A table or batch whose text is UTF-8, else ``pyarrow.ArrowInvalid``.
 
     pyarrow's readers of Parquet and JSON take any bytes for text, and others then fail over them.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        Where a text is none.
     """
     for field, column in zip(table.schema, table.columns, strict=True):
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -190,14 +158,14 @@ def pieces(batch: Any) -> Iterator[Any]:
         yield batch.slice(start, BATCH_ROWS)
 
 
-def take_rows(table: Any, places: Any) -> Any:
+def take_rows(table: Any, rows: Any) -> Any:
     """Rows of a table or batch by increasing numbers.
 
     pyarrow takes none of views of text, as polars has; these become plain text first, of the rows
     from the first to the last that are wanted.
     """
-    if len(places) and any(str(kind) == "string_view" for kind in table.schema.types):
-        numbers = np.asarray(places)
+    if len(rows) and any(str(kind) == "string_view" for kind in table.schema.types):
+        numbers = np.asarray(rows)
         first = int(numbers[0])
         table = table.slice(first, int(numbers[-1]) + 1 - first)
         arrays = [
@@ -205,27 +173,19 @@ def take_rows(table: Any, places: Any) -> Any:
             for column in table.columns
         ]
         table = type(table).from_arrays(arrays, names=table.schema.names)
-        places = numbers - first
-    return table.take(places)
+        rows = numbers - first
+    return table.take(rows)
 
 
-# --------------------------------------------------------------------------------------------------
-# Columns that are in the names of folders, as in ``year=2024/lang=de/part-0.parquet``.
+# Columns in the names of folders: ``year=2024/lang=de/part-0.parquet`` ----------------------------
 
 
-NOTHING = "__HIVE_DEFAULT_PARTITION__"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive and Spark call a folder of rows without a value."""
 
 
 class PartitionedTable(TableFile):
-    """A table file with further columns, each of one value.
-
-    Parameters
-    ----------
-    file : TableFile
-    values : pyarrow.StructScalar or dict
-        The value of each further column, as Arrow scalars.
-    """
+    """A table file with further columns, each of one value (an Arrow scalar)."""
 
     def __init__(self, file: TableFile, values: dict[str, Any]) -> None:
         self._file, self._values = file, values
@@ -237,7 +197,6 @@ class PartitionedTable(TableFile):
 
     @property
     def page_bytes(self) -> int:  # type: ignore[override]  # asked of the largest file only
-        """What its file says."""
         return self._file.page_bytes
 
     @property
@@ -249,29 +208,25 @@ class PartitionedTable(TableFile):
         return schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield batches of the file with the further columns."""
         for batch in self._file.batches(self._stored(columns)):
             yield self._with_values(batch, columns)
 
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
-        """Return a part of the file with the further columns."""
         return self._with_values(self._file.read_part(part, self._stored(columns)), columns)
 
     def extremes(self, column: str) -> Any | None:
-        """Least and greatest value of a column; one of a folder's name is both."""
         value = self._values.get(column)
         if value is None:
             return self._file.extremes(column)
         return pa.repeat(value, 2) if value.is_valid else None
 
     def text_example(self, column: str) -> str:
-        """Say where a column holds text."""
         if column not in self._values:
             return self._file.text_example(column)
         return f", in the folder {column}={self._values[column]}"
 
     def as_written(self, *columns: str, keep_all: bool = False) -> TableFile:
-        """Columns as they are written; those of folders have one type in all files already."""
+        """Columns of folders stay as they are: they have one type in all files already."""
         stored = [column for column in columns if column not in self._values]
         return PartitionedTable(self._file.as_written(*stored, keep_all=keep_all), self._values)
 
@@ -291,61 +246,41 @@ class PartitionedTable(TableFile):
 
 
 def with_partitions(files: Sequence[TableFile], options: ReadOptions) -> list[TableFile]:
-    """Add the columns that are in the names of the files' folders.
+    """Files of one table, with the columns that are in the names of their folders.
 
-    A key that has one value in all files is a column only where it is asked for: a file may happen
-    to lie in such a folder.
-
-    Parameters
-    ----------
-    files : sequence of TableFile
-        Files of one table.
-    options : ReadOptions
-        Names the columns that are asked for.
+    A key that has one value in all files is a column only where the options name it: a file may
+    happen to lie in such a folder.
     """
-    found = [_keys(file.name) for file in files]
-    asked = {options.label_column, *(options.columns or ()), *options.drop}
+    keys: list[dict[str, str]] = []
+    for file in files:
+        folders = [folder.partition("=") for folder in Path(file.name).parts[:-1]]
+        keys.append({unquote(key): unquote(text) for key, mark, text in folders if key and mark})
+    named = {options.label_column, *(options.columns or ()), *options.drop}
     if options.encoding is not None:
-        asked |= set(options.encoding.names)
-    every = list(dict.fromkeys(name for keys in found for name in keys))
-    values: dict[str, list[Any]] = {}
-    for name in every:
-        texts = [keys.get(name) for keys in found]
-        if name in files[0].schema.names or (len(set(texts)) == 1 and name not in asked):
+        named |= set(options.encoding.names)
+    values: dict[str, Any] = {}
+    for name in dict.fromkeys(name for known in keys for name in known):
+        texts = [known.get(name) for known in keys]
+        if name in files[0].schema.names or (len(set(texts)) == 1 and name not in named):
             continue
-        _check_all(name, texts, files)
-        values[name] = _typed([None if text == NOTHING else text for text in texts])
+        if None in texts:
+            has = next(index for index, text in enumerate(texts) if text is not None)
+            raise BadRowsError(
+                f"{files[has].name} is in a folder {name}=…, which makes {name!r} a column of the "
+                f"table, and {files[texts.index(None)].name} is not; put all files of a table in "
+                "such folders, or none."
+            )
+        column = pa.array([None if text == NO_VALUE else text for text in texts], type=pa.string())
+        for kind in (pa.int64(), pa.float64()):
+            try:
+                column = column.cast(kind)
+                break
+            except pa.ArrowInvalid:
+                continue
+        values[name] = column
     if not values:
         return list(files)
     return [
-        PartitionedTable(file, {name: column[place] for name, column in values.items()})
-        for place, file in enumerate(files)
+        PartitionedTable(file, {name: column[index] for name, column in values.items()})
+        for index, file in enumerate(files)
     ]
-
-
-def _keys(path: str) -> dict[str, str]:
-    """Keys and values in the names of the folders of a file."""
-    parts = [folder.partition("=") for folder in Path(path).parts[:-1]]
-    return {unquote(key): unquote(value) for key, mark, value in parts if key and mark}
-
-
-def _check_all(name: str, texts: Sequence[str | None], files: Sequence[TableFile]) -> None:
-    if None in texts:
-        there = next(place for place, text in enumerate(texts) if text is not None)
-        lacks = texts.index(None)
-        raise BadRowsError(
-            f"{files[there].name} is in a folder {name}=…, which makes {name!r} a column of the "
-            f"table, and {files[lacks].name} is not; put all files of a table in such folders, or "
-            "none."
-        )
-
-
-def _typed(texts: Sequence[str | None]) -> Any:
-    """Values as integers where all are, else as numbers, else as text."""
-    strings = pa.array(texts, type=pa.string())
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            return strings.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return strings

@@ -20,23 +20,9 @@ class RowTransform(ABC):
     It is learnt from a sample of rows, applied to every block of them, and stored with the model.
     A new one is a class in a file of its own and a line in :data:`TRANSFORMS`;
     ``projection="its name"`` puts it after the scaling.
-
-    Attributes
-    ----------
-    name : str
-        Its name in ``TRANSFORMS`` and in model files.
-    embeds : bool
-        Whether the features that come out are others than those that go in. They have no names
-        then, and rows on the processor are kept, where all of them are small, once they are made.
-    keeps_sparse : bool
-        Whether CSR rows stay CSR.
-    changes_rows : bool
-        Whether anything at all is done to rows.
-    unit : bool
-        Whether all rows have length 1 afterwards.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # in TRANSFORMS and in model files
 
     @abstractmethod
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
@@ -68,18 +54,26 @@ class RowTransform(ABC):
 
     @property
     def embeds(self) -> bool:
+        """Whether the features that come out are others than those that go in.
+
+        They have no names then, and rows on the processor, where all of them are small, are made
+        only once.
+        """
         return True
 
     @property
     def keeps_sparse(self) -> bool:
+        """Whether CSR rows stay CSR."""
         return False
 
     @property
     def changes_rows(self) -> bool:
+        """Whether anything at all is done to rows."""
         return True
 
     @property
     def unit(self) -> bool:
+        """Whether all rows have length 1 afterwards."""
         return False
 
 
@@ -98,12 +92,7 @@ OWN = tuple(TRANSFORMS)
 
 @dataclass(frozen=True)
 class Chain:
-    """Transforms, one after the other; an empty chain leaves rows as they are.
-
-    Attributes
-    ----------
-    transforms : sequence of RowTransform
-    """
+    """Transforms, one after the other; an empty chain leaves rows as they are."""
 
     transforms: Sequence[RowTransform] = ()
 
@@ -125,69 +114,64 @@ class Chain:
         return rows
 
     def width(self, n_features: int) -> int:
-        """Number of features that so many become."""
         for transform in self.transforms:
             n_features = transform.width(n_features)
         return n_features
 
     @property
     def embeds(self) -> bool:
-        """Whether the features that come out are others than those that go in."""
         return any(transform.embeds for transform in self.transforms)
 
     @property
     def keeps_sparse(self) -> bool:
-        """Whether CSR rows stay CSR."""
         return all(transform.keeps_sparse for transform in self.transforms)
 
     @property
     def fills_in(self) -> bool:
         """Whether CSR rows become dense with all of their features, as centred ones do."""
-        return any(not (one.keeps_sparse or one.embeds) for one in self.transforms)
+        return any(not (step.keeps_sparse or step.embeds) for step in self.transforms)
 
     @property
     def changes_rows(self) -> bool:
-        """Whether anything at all is done to rows."""
         return any(transform.changes_rows for transform in self.transforms)
 
     @property
     def unit(self) -> bool:
-        """Whether all rows have length 1 afterwards."""
         return bool(self.transforms) and self.transforms[-1].unit
+
+    def describe(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        for transform in self.transforms:
+            facts |= transform.describe()
+        return facts
 
     @property
     def scaling(self) -> str:
         """How features are scaled, by the name that reports have for it."""
         return str(self.describe().get("scaling", "none"))
 
-    def describe(self) -> dict[str, Any]:
-        """What was recognised and is done, for the report."""
-        facts: dict[str, Any] = {}
-        for transform in self.transforms:
-            facts |= transform.describe()
-        return facts
-
     def state(self) -> dict[str, np.ndarray]:
-        """The names of the transforms, and the arrays of each by its place in the chain."""
+        """The names of the transforms, and the arrays of each after its index in the chain."""
         names = np.array([transform.name for transform in self.transforms], dtype=np.str_)
         return {"names": names} | {
-            f"{place}.{key}": array
-            for place, transform in enumerate(self.transforms)
+            f"{index}.{key}": array
+            for index, transform in enumerate(self.transforms)
             for key, array in transform.state().items()
         }
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Chain:
         """Rebuild from :meth:`state`, among which there may be other arrays."""
+        names = state["names"].tolist()
         return cls(
             [
-                TRANSFORMS[name].from_state(part_of(state, f"{place}."))
-                for place, name in enumerate(state["names"].tolist())
+                TRANSFORMS[name].from_state(below(state, f"{index}."))
+                for index, name in enumerate(names)
             ]
         )
 
 
-def part_of(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+def below(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """Arrays whose names begin with a prefix, without that."""
     return {
         name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)

@@ -16,24 +16,16 @@ from biglp._transforms.base import RowTransform
 
 @dataclass(frozen=True)
 class Fill(RowTransform):
-    """NaN becomes a number.
-
-    Attributes
-    ----------
-    means : ndarray of shape (m,)
-        What NaN becomes in each feature; NaN where it stays.
-    """
+    """NaN becomes ``means`` of its feature; NaN where it stays.  (m,)."""
 
     name: ClassVar[str] = "fill"
     means: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def embeds(self) -> bool:
-        """Never."""
         return False
 
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
-        """Take the means of one piece of rows."""
         return self.from_pieces([to_numpy(sample)], sample.shape[1], "X")
 
     @classmethod
@@ -54,20 +46,16 @@ class Fill(RowTransform):
         return cls(np.asarray(sums / counts))
 
     def apply(self, rows: Rows) -> Rows:
-        """Put the mean of its feature in the place of each NaN of dense rows."""
         xp = namespace(rows)
         missing = xp.isnan(rows)
         return xp.where(missing, like(rows, self.means), rows) if missing.any() else rows
 
     def width(self, n_features: int) -> int:
-        """As many as before."""
         return n_features
 
     def state(self) -> dict[str, np.ndarray]:
-        """The means."""
         return {"means": self.means}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Rebuild from the means."""
         return cls(state["means"])

@@ -26,23 +26,18 @@ from biglp._core.size import Size
 from biglp._transforms.base import RowTransform
 from biglp._transforms.recognise import inverse
 
-PROJECT_ABOVE = 200
-PROJECT_TO = 40
-PROJECT_SHARE = 0.6
+PROJECT_ABOVE, PROJECT_TO, PROJECT_SHARE = 200, 40, 0.6
 """Rows of so many features or more are projected on so many principal directions, where these hold
 that share of the variance."""
-COVARIANCE_FEATURES = 2000
-"""Features up to which principal directions come from the covariance matrix."""
-COVARIANCE_ROWS = 1000
-"""Rows behind the covariance matrix, about."""
+COVARIANCE_FEATURES, COVARIANCE_ROWS = 2000, 1000
+"""Features up to which principal directions come from the covariance matrix, of so many rows."""
 OVERSAMPLED, SUBSPACE_STEPS = 10, 4
 """Directions beyond those asked for, and steps, in the randomised decomposition."""
 RESTARTS = 3
 """Of ARPACK in float32, which seldom needs more than one."""
 MOST_WORDS = 30_000
 """Words that are used: those in the most texts of the sample."""
-TEXT_DIRECTIONS = 64
-TEXT_ROWS = 10_000
+TEXT_DIRECTIONS, TEXT_ROWS = 64, 10_000
 """Directions of text, and rows behind them."""
 DIRECTION_POWER = 0.5
 """Directions count by this power of their singular value, beside the length that rows have along
@@ -51,40 +46,28 @@ them: the first ones are topics, the last ones single words."""
 
 @dataclass(frozen=True)
 class Project(RowTransform):
-    """Rows times a few directions, by default the principal ones where these say most.
-
-    Attributes
-    ----------
-    count : int or None
-        Number of directions; None: as many as suits the rows, and none at all where the leading
-        ones hold too little of the variance.
-    seed : int
-    words : bool
-        Whether rows are weighted words, whose directions are singular, each by its importance.
-    unit : bool
-        Whether rows are brought to length 1 again.
-    directions : ndarray of shape (m, d) or None
-        None: rows stay as they are.
-    """
+    """Rows times a few directions (m, d), by default the principal ones where these say most."""
 
     name: ClassVar[str] = "project"
-    count: int | None = None
+    count: int | None = None  # None: as many as suits the rows, or none at all
     seed: int = 0
-    words: bool = False
-    unit: bool = False
-    directions: np.ndarray | None = None
+    words: bool = False  # weighted words have singular directions, each by its importance
+    unit: bool = False  # rows are brought to length 1 again
+    directions: np.ndarray | None = None  # None: rows stay as they are
 
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
-        """Find the directions."""
         if self.words:
-            return replace(self, directions=text_directions(sample, self.seed, self.count))
+            count = self.count or TEXT_DIRECTIONS
+            directions, lengths = leading_directions(sample, self.seed, count)
+            scales = (lengths / max(lengths[0], np.finfo(np.float64).tiny)) ** DIRECTION_POWER
+            directions = np.asarray(directions * scales.astype(directions.dtype))
+            return replace(self, directions=directions)
         count = PROJECT_TO if self.count is None else self.count
         directions, share = principal_directions(sample, self.seed, count)
         useful = self.count is not None or share >= PROJECT_SHARE
         return replace(self, directions=directions if useful else None)
 
     def apply(self, rows: Rows) -> Rows:
-        """Multiply by the directions."""
         if self.directions is None:
             return rows
         rows = rows @ like(rows, self.directions)
@@ -92,79 +75,64 @@ class Project(RowTransform):
         return unit_length(rows) if self.unit else rows
 
     def width(self, n_features: int) -> int:
-        """Number of directions."""
         return n_features if self.directions is None else self.directions.shape[1]
 
     @property
-    def embeds(self) -> bool:
-        """Where there are directions."""
+    def changes_rows(self) -> bool:
         return self.directions is not None
+
+    embeds = changes_rows
 
     @property
     def keeps_sparse(self) -> bool:
-        """Where there are no directions."""
         return self.directions is None
 
-    @property
-    def changes_rows(self) -> bool:
-        """Where there are directions."""
-        return self.directions is not None
-
     def describe(self) -> dict[str, Any]:
-        """Number of directions."""
         return {} if self.directions is None else {"directions": self.directions.shape[1]}
 
     def state(self) -> dict[str, np.ndarray]:
-        """The directions, and whether rows have length 1 afterwards."""
-        found = {} if self.directions is None else {"directions": self.directions}
-        return {**found, "unit": np.array(self.unit)}
+        learnt = {} if self.directions is None else {"directions": self.directions}
+        return {**learnt, "unit": np.array(self.unit)}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Rebuild from the directions."""
         return cls(unit=bool(state["unit"]), directions=state.get("directions"))
 
 
 def principal_directions(sample: Rows, seed: int, count: int) -> tuple[np.ndarray, float]:
     """The first principal directions of rows (m × count), and their share of the variance."""
     count = min(count, *sample.shape)
-    sample = _of_usual_size(sample)
-    if not sparse.issparse(sample) and sample.shape[1] <= COVARIANCE_FEATURES:
-        part = sample[:: max(len(sample) // max(COVARIANCE_ROWS, 2 * count), 1)]
-        used = np.flatnonzero((part != part[0]).any(axis=0))
-        if 2 * count < len(used) < part.shape[1]:  # a quarter of the pixels of digits is never used
-            part = part[:, used]
+    largest, limits = largest_size(sample), np.finfo(sample.dtype)
+    if largest and not float(limits.tiny) ** 0.2 < largest < float(limits.max) ** 0.2:
+        # Fourth powers would leave the range of numbers. Times a power of two, directions and
+        # shares remain what they are, to the last bit.
+        power = -int(np.frexp(largest)[1])
+        if sparse.issparse(sample):
+            sample = sample.copy()
+            sample.data = np.ldexp(sample.data, power)
         else:
-            used = np.arange(part.shape[1])
-        centred = part - part.mean(axis=0)
+            sample = np.ldexp(sample, power)
+    if not sparse.issparse(sample) and sample.shape[1] <= COVARIANCE_FEATURES:
+        rows = sample[:: max(len(sample) // max(COVARIANCE_ROWS, 2 * count), 1)]
+        used = np.flatnonzero((rows != rows[0]).any(axis=0))
+        if 2 * count < len(used) < rows.shape[1]:  # a quarter of the pixels of digits is never used
+            rows = rows[:, used]
+        else:
+            used = np.arange(rows.shape[1])
+        centred = rows - rows.mean(axis=0)
         covariance = centred.T @ centred
         values, vectors = _largest_eigenpairs(covariance, seed, count)
-        whole = float(np.trace(covariance, dtype=np.float64))
         directions = np.zeros((sample.shape[1], count))
         directions[used] = vectors[:, ::-1]
-        return directions, float(values.sum() / max(whole, np.finfo(np.float64).tiny))
-    centred = sample if sparse.issparse(sample) else sample - sample.mean(axis=0)
-    directions, lengths = leading_directions(centred, seed, count)
-    entries = centred.data if sparse.issparse(centred) else centred
-    whole = float(np.square(entries, dtype=np.float64).sum())
-    return directions, float(np.square(lengths).sum() / max(whole, np.finfo(np.float64).tiny))
-
-
-def _of_usual_size(sample: Rows) -> Rows:
-    """The rows times a power of two, where their fourth powers would leave the range of numbers.
-
-    Directions and shares remain what they are, to the last bit.
-    """
-    largest = largest_size(sample)
-    limits = np.finfo(sample.dtype)
-    if largest == 0.0 or float(limits.tiny) ** 0.2 < largest < float(limits.max) ** 0.2:
-        return sample
-    power = -int(np.frexp(largest)[1])
-    if not sparse.issparse(sample):
-        return np.ldexp(sample, power)
-    scaled = sample.copy()
-    scaled.data = np.ldexp(scaled.data, power)
-    return scaled
+        explained = values.sum()
+        whole = float(np.trace(covariance, dtype=np.float64))
+    else:
+        centred = sample if sparse.issparse(sample) else sample - sample.mean(axis=0)
+        directions, lengths = leading_directions(centred, seed, count)
+        explained = np.square(lengths).sum()
+        entries = centred.data if sparse.issparse(centred) else centred
+        whole = float(np.square(entries, dtype=np.float64).sum())
+    return directions, float(explained / max(whole, np.finfo(np.float64).tiny))
 
 
 def leading_directions(
@@ -192,8 +160,8 @@ def leading_directions(
     largest = slice(None, -count - 1, -1)
     directions = basis @ turn[:, largest].astype(basis.dtype)
     # A direction has two signs, and rounding must not choose between them.
-    places = np.abs(directions).argmax(axis=0)
-    directions *= np.sign(directions[places, np.arange(count)])
+    longest = np.abs(directions).argmax(axis=0)
+    directions *= np.sign(directions[longest, np.arange(count)])
     return np.ascontiguousarray(directions), np.sqrt(np.maximum(values[largest], 0.0))
 
 
@@ -227,22 +195,15 @@ def _largest_eigenpairs(matrix: np.ndarray, seed: int, count: int) -> tuple[np.n
         # Of a size at which what ARPACK takes for zero in float32 is far below its tolerance.
         size = max(float(np.trace(exact)), np.finfo(np.float64).tiny) / m
         tries = [] if matrix is exact else [(matrix / matrix.dtype.type(size), RESTARTS, size)]
-        for each, most, scale in (*tries, (exact, None, 1.0)):
-            first = start.astype(each.dtype)
+        for attempt, most, scale in (*tries, (exact, None, 1.0)):
+            first = start.astype(attempt.dtype)
             try:
-                values, vectors = eigsh(each, count, v0=first, tol=1e-4, maxiter=most)
+                values, vectors = eigsh(attempt, count, v0=first, tol=1e-4, maxiter=most)
             except ArpackError:  # fewer directions than are asked for have any variance
                 continue
             return scale * values.astype(np.float64), vectors
     values, vectors = eigh(exact, subset_by_index=(m - count, m - 1))
     return values, vectors
-
-
-def text_directions(rows: Rows, seed: int, count: int | None) -> np.ndarray:
-    """Leading singular directions of weighted rows, each by its importance.  (w, count)."""
-    directions, lengths = leading_directions(rows, seed, count or TEXT_DIRECTIONS)
-    scales = (lengths / max(lengths[0], np.finfo(np.float64).tiny)) ** DIRECTION_POWER
-    return np.asarray(directions * scales.astype(directions.dtype))
 
 
 def text_bytes(n_features: int, count: int) -> int:
@@ -254,15 +215,9 @@ def text_bytes(n_features: int, count: int) -> int:
 
 
 def word_weights(sample: Rows) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Words that are used, the weight of each, and whether the rows hold counts.
+    """Words that are used, increasing (w,), their weights (w,), and whether rows hold counts.
 
-    Returns
-    -------
-    words : ndarray of shape (w,)
-        Their columns, increasing.
-    weights : ndarray of shape (w,)
-    counts : bool
-        Whether entries are counts, which become log(1 + c) first.
+    Counts c become log(1 + c) before they are weighted.
     """
     rows = sample if sparse.issparse(sample) else sparse.csr_matrix(sample)
     n_rows, n_features = rows.shape

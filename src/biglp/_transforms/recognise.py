@@ -15,8 +15,8 @@ constants        0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -32,10 +32,8 @@ LEAST_VARIATION = 0.15
 Spread of the number of entries in a row, in units of its mean, from which on rows are text."""
 LONG_TAIL = 5.0
 """A feature has a long tail when it reaches this many times its usual distance from its median."""
-EMBEDDING_FEATURES = 32
-EMBEDDING_SHARE = 0.9
-EMBEDDING_SIGNS = 0.05
-EMBEDDING_SPREADS = 30.0
+EMBEDDING_FEATURES, EMBEDDING_SHARE = 32, 0.9
+EMBEDDING_SIGNS, EMBEDDING_SPREADS = 0.05, 30.0
 """An embedding has so many features or more. That share of them is of both signs in that share of
 the rows or more, and the spreads of those in the middle differ by no more than that factor."""
 LIKE_LENGTHS = 1.5
@@ -49,11 +47,9 @@ LEAST_TAKEN = 0.5
 """Share of the rows that have one of a group's columns; rare marks that never meet are no group."""
 COUNTED = ("numbers", "long_tails", "two_valued", "groups", "constant")
 """What is counted, for the report."""
-STATISTICS_BYTES = 4 << 20
-PART_BYTES = 1 << 20
+STATISTICS_BYTES, PART_BYTES = 4 << 20, 1 << 20
 """What a few columns, or rows, of a sample take while they are looked at."""
-USUAL_SHARE = 0.75
-LEAST_USUAL = 0.1
+USUAL_SHARE, LEAST_USUAL = 0.75, 0.1
 """A feature's usual distance from its median is that of three quarters of the rows, but no less
 than a tenth of its standard deviation."""
 
@@ -74,7 +70,12 @@ def is_table(sample: Rows, statistics: Statistics) -> bool:
     Numbers from 0 to 1 beside one-hot columns share their range, but not their distances: a number
     moves by a tenth where a category moves by one.
     """
-    if not share_one_scale(statistics):
+    width = statistics.high - statistics.low
+    width = width[width > 0]
+    # One scale: most of the features that vary span nearly the same range.
+    if width.size and not (
+        np.median(width) >= 0.5 * width.max() and np.quantile(width, 0.1) > 0.1 * width.max()
+    ):
         return True
     two = two_valued(sample, statistics)
     numbers = (statistics.spread > 0) & ~two
@@ -105,17 +106,6 @@ def lengths_differ(sample: np.ndarray) -> bool:
     lengths = np.sqrt(np.square(sample, dtype=np.float64).sum(axis=1))
     by_chance = lengths.mean() / np.sqrt(2.0 * sample.shape[1])
     return bool(lengths.std() > LIKE_LENGTHS * by_chance)
-
-
-def share_one_scale(statistics: Statistics) -> bool:
-    """Features have one scale when most of those that vary span nearly the same range."""
-    low, high = statistics.low, statistics.high
-    width = (high - low)[high > low]
-    if width.size == 0:
-        return True
-    return bool(
-        np.median(width) >= 0.5 * width.max() and np.quantile(width, 0.1) > 0.1 * width.max()
-    )
 
 
 def has_long_tail(sample: Rows, statistics: Statistics) -> np.ndarray:
@@ -154,28 +144,21 @@ def one_hot_groups(sample: Rows, two: np.ndarray, offset: np.ndarray) -> np.ndar
         run.clear()
         taken[:] = False
 
-    for place, ones in _ones(sample, np.flatnonzero(two), offset):
-        if run and (place != run[-1] + 1 or (taken & ones).any()):
+    indices = np.flatnonzero(two)
+    columns = sample[:, indices].tocsc() if sparse.issparse(sample) else None
+    for number, index in enumerate(indices.tolist()):
+        if columns is None:
+            ones = sample[:, index] != offset[index]
+        else:
+            column = slice(*columns.indptr[number : number + 2])
+            ones = np.zeros(sample.shape[0], dtype=bool)
+            ones[columns.indices[column]] = columns.data[column] != 0
+        if run and (index != run[-1] + 1 or (taken & ones).any()):
             close()
-        run.append(place)
+        run.append(index)
         taken |= ones
     close()
     return groups
-
-
-def _ones(sample: Rows, places: np.ndarray, offset: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Columns of two values, one after the other, and the rows that have the second one."""
-    if not sparse.issparse(sample):
-        for place in places.tolist():
-            yield place, sample[:, place] != offset[place]
-        return
-    columns = sample[:, places].tocsc()
-    for place, start, stop in zip(
-        places.tolist(), columns.indptr[:-1], columns.indptr[1:], strict=True
-    ):
-        ones = np.zeros(sample.shape[0], dtype=bool)
-        ones[columns.indices[start:stop]] = columns.data[start:stop] != 0
-        yield place, ones
 
 
 class Statistics(NamedTuple):
@@ -190,15 +173,30 @@ class Statistics(NamedTuple):
 def feature_statistics(sample: Rows, device: str = "cpu") -> Statistics:
     """Look at every feature of a sample, dense or CSR, on a device where that is one."""
     if sparse.issparse(sample):
-        return _sparse_statistics(sample)
+        low = sample.min(axis=0).toarray().ravel()
+        high = sample.max(axis=0).toarray().ravel()
+        largest = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
+        scaled = sample.astype(np.float64)
+        # SciPy would multiply by 1 / largest, which is infinite for denormal numbers.
+        scaled.data /= largest
+        mean = np.asarray(scaled.mean(axis=0)).ravel()
+        square = np.asarray(scaled.multiply(scaled).mean(axis=0)).ravel()
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0)) * largest
+        return Statistics(low.astype(np.float64), high.astype(np.float64), mean * largest, spread)
     if device != "cpu":
-        return _device_statistics(to_device(sample, device).double())
-    low, high = (np.asarray(one, dtype=np.float64) for one in (sample.min(0), sample.max(0)))
+        values = to_device(sample, device).double()
+        low, high = values.amin(0), values.amax(0)
+        size = low.abs().maximum(high.abs())
+        scaled = values / size.where(size > 0, 1.0)
+        mean = scaled.mean(0)
+        spread = (scaled - mean).square().mean(0).sqrt().where(low < high, 0.0)
+        return Statistics(*map(to_numpy, (low, high, mean * size, spread * size)))
+    low, high = (np.asarray(limit, dtype=np.float64) for limit in (sample.min(0), sample.max(0)))
     # So that squares of huge values do not overflow.
     size = np.maximum(np.abs(low), np.abs(high))
     factor = inverse(size)
-    mean = _summed(sample, lambda part: part * factor) / len(sample)
-    square = _summed(sample, lambda part: (part * factor - mean) ** 2) / len(sample)
+    mean = _summed(sample, lambda rows: rows * factor) / len(sample)
+    square = _summed(sample, lambda rows: (rows * factor - mean) ** 2) / len(sample)
     # Rounding of the mean is no spread.
     spread = np.where(low < high, np.sqrt(square) * size, 0.0)
     return Statistics(low, high, mean * size, spread)
@@ -209,36 +207,9 @@ def _summed(sample: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.nd
     step = max(PART_BYTES // (8 * sample.shape[1]), 1)
     total = np.zeros(sample.shape[1])
     for start in range(0, len(sample), step):
-        part = of(sample[start : start + step].astype(np.float64))
-        total += np.ones(len(part)) @ part
+        rows = of(sample[start : start + step].astype(np.float64))
+        total += np.ones(len(rows)) @ rows
     return total
-
-
-def columns_at_once(sample: np.ndarray) -> int:
-    """Columns of a dense sample whose float64 copy is small."""
-    return max(STATISTICS_BYTES // (8 * len(sample)), 1)
-
-
-def _device_statistics(values: Any) -> Statistics:
-    low, high = values.amin(0), values.amax(0)
-    size = low.abs().maximum(high.abs())
-    scaled = values / size.where(size > 0, 1.0)
-    mean = scaled.mean(0)
-    spread = (scaled - mean).square().mean(0).sqrt().where(low < high, 0.0)
-    found = (to_numpy(one) for one in (low, high, mean * size, spread * size))
-    return Statistics(*found)
-
-
-def _sparse_statistics(sample: Rows) -> Statistics:
-    low = sample.min(axis=0).toarray().ravel()
-    high = sample.max(axis=0).toarray().ravel()
-    size = float(max(np.abs(low).max(), np.abs(high).max())) or 1.0
-    scaled = sample.astype(np.float64)
-    scaled.data /= size  # SciPy would multiply by 1 / size, which is infinite for denormal sizes
-    mean = np.asarray(scaled.mean(axis=0)).ravel()
-    square = np.asarray(scaled.multiply(scaled).mean(axis=0)).ravel()
-    spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-    return Statistics(low.astype(np.float64), high.astype(np.float64), mean * size, spread * size)
 
 
 def usual_range(sample: Rows, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -269,15 +240,16 @@ def two_valued(sample: Rows, statistics: Statistics) -> np.ndarray:
         other = (sample.data != value[sample.indices]) & (sample.data != 0)
         mixed = np.bincount(sample.indices[other], minlength=sample.shape[1]) > 0
         return (low < high) & ~mixed & ((low == 0) | (high == 0))
-    found = low < high
+    two = low < high
+    at_once = max(STATISTICS_BYTES // (8 * len(sample)), 1)
     # Most features show a third value among a few rows; only the others are looked at in whole.
     for rows in (sample[:100], sample):
-        places = np.flatnonzero(found)
-        for start in range(0, len(places), columns_at_once(sample)):
-            some = places[start : start + columns_at_once(sample)]
+        waiting = np.flatnonzero(two)
+        for start in range(0, len(waiting), at_once):
+            some = waiting[start : start + at_once]
             values = rows[:, some]
-            found[some] = ((values == low[some]) | (values == high[some])).all(axis=0)
-    return found
+            two[some] = ((values == low[some]) | (values == high[some])).all(axis=0)
+    return two
 
 
 def inverse(width: np.ndarray) -> np.ndarray:

@@ -26,12 +26,11 @@ from scipy import sparse
 from biglp._core.arrays import Rows, is_torch, largest_size, like, namespace, to_dense
 from biglp._core.errors import ParameterError
 from biglp._core.size import Size
-from biglp._transforms.base import Chain, RowTransform, part_of
+from biglp._transforms.base import Chain, RowTransform, below
 from biglp._transforms.project import TEXT_ROWS, Project, unit_length, word_weights
 from biglp._transforms.recognise import (
     COUNTED,
     LONE_FACTOR,
-    Statistics,
     feature_statistics,
     has_long_tail,
     inverse,
@@ -62,33 +61,18 @@ class Scale(RowTransform):
     With ``final`` they become ``sign(u) · log(1 + |u|) · final`` of that u: for small values a
     line, for large ones a logarithm, so that a few huge values do not decide all distances. Where
     there is ``logged``, only these features do. With ``unit`` rows have length 1 in the end.
-
-    Attributes
-    ----------
-    kind : str
-        One of ``SCALINGS``; once it is learnt, what "auto" took the rows for.
-    device : str
-        Where a sample is looked at.
-    used : ndarray of shape (m,), optional
-        Features that are used at all; the other arrays are about these.
-    offset, factor, final : ndarrays of shape (m,), optional
-    logged : ndarray of shape (m,), optional
-        True where the logarithm is taken; everywhere by default.
-    unit : bool
-    counts : ndarray of shape (5,), optional
-        How many features of each kind there are (:data:`.recognise.COUNTED`).
     """
 
     name: ClassVar[str] = "scale"
-    kind: str = "none"
-    device: str = "cpu"
-    used: np.ndarray | None = None
-    offset: np.ndarray | None = None
+    kind: str = "none"  # of SCALINGS; once it is learnt, what "auto" took the rows for
+    device: str = "cpu"  # where a sample is looked at
+    used: np.ndarray | None = None  # features that are used at all; the other arrays are about them
+    offset: np.ndarray | None = None  # (m,), as factor and final
     factor: np.ndarray | None = None
-    logged: np.ndarray | None = None
+    logged: np.ndarray | None = None  # where the logarithm is taken; everywhere by default.  (m,)
     final: np.ndarray | None = None
     unit: bool = False
-    counts: np.ndarray | None = None
+    counts: np.ndarray | None = None  # features of each kind, as recognise.COUNTED names them
 
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
         """Choose the scale of each feature from a sample of rows.
@@ -115,11 +99,17 @@ class Scale(RowTransform):
                 kind = "table" if is_table(sample, statistics) else "none"
         learnt = replace(self, kind=kind)
         if kind in ("none", "unit"):
-            offset, factor = _kept_in_range(statistics, sample.dtype, dense=dense)
-            unit = kind == "unit"
-            return replace(learnt, offset=None if unit else offset, factor=factor, unit=unit)
-        if kind == "table":
-            return learnt._by_kinds(sample, statistics)
+            far = np.abs(mean) > CENTRING_RATIO * spread
+            # Centring is a translation: distances do not change, only their rounding does.
+            centred = kind == "none" and dense and far.any()
+            largest = float(max(np.abs(low).max(), np.abs(high).max()))
+            common = _into_range(largest, len(low), sample.dtype)
+            return replace(
+                learnt,
+                offset=np.where(far, mean, 0.0) if centred else None,
+                factor=None if common == 1.0 else np.full(len(low), common),
+                unit=kind == "unit",
+            )
         if kind == "log":
             middle, factor, final = log_scales(sample, spread)
             return replace(learnt, offset=middle if dense else None, factor=factor, final=final)
@@ -127,11 +117,10 @@ class Scale(RowTransform):
             return replace(learnt, offset=low if dense else None, factor=inverse(high - low))
         if kind == "standard":
             return replace(learnt, offset=mean if dense else None, factor=inverse(spread))
-        raise ParameterError(f"scaling={kind!r} is not known; use one of {', '.join(SCALINGS)}.")
-
-    def _by_kinds(self, sample: Rows, statistics: Statistics) -> Self:
-        """Find the kind of each column of a table, and its scale."""
-        low, high, mean, spread = statistics
+        if kind != "table":
+            known = ", ".join(SCALINGS)
+            raise ParameterError(f"scaling={kind!r} is not known; use one of {known}.")
+        # Each column of a table by its kind.
         two = two_valued(sample, statistics)
         varies = spread > 0
         tails = has_long_tail(sample, statistics) & varies & ~two
@@ -146,100 +135,85 @@ class Scale(RowTransform):
         groups = one_hot_groups(sample, two, offset)
         factor[two & (groups < 0)] *= LONE_FACTOR
         numbers = varies & ~two & ~tails
-        counts = (numbers.sum(), tails.sum(), two.sum(), groups.max() + 1, (~varies).sum())
+        kinds = (numbers.sum(), tails.sum(), two.sum(), groups.max() + 1, (~varies).sum())
         return replace(
-            self,
-            offset=None if sparse.issparse(sample) else offset,
+            learnt,
+            offset=offset if dense else None,
             factor=factor,
             logged=tails if tails.any() else None,
             final=final,
-            counts=np.array(counts),
+            counts=np.array(kinds),
         )
 
     def apply(self, rows: Rows) -> Rows:
         """Scale a block of rows (dense or CSR); the identity returns the rows untouched."""
-        if self.used is not None:
-            rows = self._of_used(rows)
+        if self.used is not None and sparse.issparse(rows):
+            # SciPy's own choice of columns looks at every column, of which there may be a million.
+            ranks = self._ranks[np.minimum(rows.indices, len(self._ranks) - 1)]
+            known = ranks >= 0
+            ends = np.concatenate([[0], np.cumsum(known)])[rows.indptr]
+            shape = rows.shape[0], len(self.used)
+            rows = type(rows)((rows.data[known], ranks[known], ends), shape=shape)
+        elif self.used is not None:
+            rows = rows[:, self.used]
         if self.offset is not None:
             if sparse.issparse(rows):  # learnt from dense rows: zeros become something else
                 rows = rows.toarray()
             rows = rows - like(rows, self.offset)
         if self.factor is not None:
             rows = _times(rows, self.factor)
-        if self.final is not None:
-            rows = self._on_log_scale(rows, self.final)
-        if self.unit:
-            rows = unit_length(rows)
-        return rows
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """Place of each feature up to the last used one among those used; −1: it is not."""
-        assert self.used is not None
-        places = np.full(int(self.used[-1]) + 2, -1, dtype=np.int32)
-        places[self.used] = np.arange(len(self.used))
-        return places
-
-    def _of_used(self, rows: Rows) -> Rows:
-        assert self.used is not None
-        if not sparse.issparse(rows):
-            return rows[:, self.used]
-        # SciPy's own choice of columns looks at every column, of which there may be a million.
-        places = self._places[np.minimum(rows.indices, len(self._places) - 1)]
-        known = places >= 0
-        ends = np.concatenate([[0], np.cumsum(known)])[rows.indptr]
-        shape = rows.shape[0], len(self.used)
-        return type(rows)((rows.data[known], places[known], ends), shape=shape)
-
-    def _on_log_scale(self, rows: Rows, final: np.ndarray) -> Rows:
-        if self.logged is None:
-            return _times(signed_log(rows), final)
-        if sparse.issparse(rows):
+        if self.final is None:
+            pass
+        elif self.logged is None:
+            rows = _times(signed_log(rows), self.final)
+        elif sparse.issparse(rows):
             chosen = self.logged[rows.indices]
             rows = rows.copy()
             rows.data[chosen] = signed_log(rows.data[chosen])
-            return _times(rows, final)
-        # A table always has factors, so that these rows are a copy already.
-        places = np.flatnonzero(self.logged)
-        rows[:, places] = signed_log(rows[:, places]) * like(rows, final[places])
-        return rows
+            rows = _times(rows, self.final)
+        else:
+            # A table always has factors, so that these rows are a copy already.
+            columns = np.flatnonzero(self.logged)
+            rows[:, columns] = signed_log(rows[:, columns]) * like(rows, self.final[columns])
+        return unit_length(rows) if self.unit else rows
+
+    @cached_property
+    def _ranks(self) -> np.ndarray:
+        """Rank among those used of each feature up to the last of them; −1: it is not used."""
+        assert self.used is not None
+        ranks = np.full(int(self.used[-1]) + 2, -1, dtype=np.int32)
+        ranks[self.used] = np.arange(len(self.used))
+        return ranks
 
     def width(self, n_features: int) -> int:
-        """As many as before, or those that are used."""
         return n_features if self.used is None else len(self.used)
 
     @property
     def embeds(self) -> bool:
-        """Never: a feature stays what it is."""
         return False
 
     @property
     def keeps_sparse(self) -> bool:
-        """Where rows are not centred."""
         return self.offset is None
 
     @property
     def changes_rows(self) -> bool:
-        """Where there is any step."""
         steps = (self.used, self.offset, self.factor, self.final)
         return self.unit or any(step is not None for step in steps)
 
     def describe(self) -> dict[str, Any]:
-        """What the features were taken for."""
         report: dict[str, Any] = {"scaling": self.kind}
         if self.counts is not None:
             report["columns"] = dict(zip(COUNTED, self.counts.tolist(), strict=True))
         return report
 
     def state(self) -> dict[str, np.ndarray]:
-        """The arrays it is made of, for a file."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        found = {name: array for name, array in arrays.items() if array is not None}
-        return {"kind": np.array(self.kind), "unit": np.array(self.unit), **found}
+        learnt = {name: array for name, array in arrays.items() if array is not None}
+        return {"kind": np.array(self.kind), "unit": np.array(self.unit), **learnt}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Rebuild from the arrays."""
         known: dict[str, Any] = {name: state[name] for name in _ARRAYS if name in state}
         return cls(str(state["kind"]), unit=bool(state["unit"]), **known)
 
@@ -250,27 +224,16 @@ class Parts(RowTransform):
 
     Two texts that have nothing in common are as far apart as two different categories: directions
     of words have unit length.
-
-    Attributes
-    ----------
-    split : int
-        First feature that is a word.
-    kind : str
-        The scaling that was asked for; it is about the columns.
-    seed : int
-    table : Scale
-    words : Chain
     """
 
     name: ClassVar[str] = "parts"
-    split: int = 0
-    kind: str = "auto"
+    split: int = 0  # first feature that is a word
+    kind: str = "auto"  # the scaling that was asked for; it is about the columns
     seed: int = 0
     table: Scale = field(default_factory=Scale)
     words: Chain = field(default_factory=Chain)
 
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
-        """Choose the scale of columns and words from CSR rows."""
         counts = sample[:, self.split :]
         words = Chain([Scale("text").fit(counts)]).then(
             Project(seed=self.seed, words=True, unit=True),
@@ -280,20 +243,16 @@ class Parts(RowTransform):
         return replace(self, table=Scale(kind).fit(to_dense(sample[:, : self.split])), words=words)
 
     def apply(self, rows: Rows) -> Rows:
-        """Scale a block of CSR rows."""
         columns = self.table.apply(to_dense(rows[:, : self.split]))
         return np.hstack([columns, self.words.apply(rows[:, self.split :])])
 
     def width(self, n_features: int) -> int:
-        """Columns and directions."""
         return self.split + self.words.width(n_features - self.split)
 
     def describe(self) -> dict[str, Any]:
-        """What was recognised of both."""
         return {**self.table.describe(), **self.words.describe(), "scaling": "mixed"}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Arrays of both, for a file."""
         return {
             "split": np.array(self.split),
             **{f"table.{name}": array for name, array in self.table.state().items()},
@@ -302,11 +261,10 @@ class Parts(RowTransform):
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Rebuild from the arrays of both."""
         return cls(
             int(state["split"]),
-            table=Scale.from_state(part_of(state, "table.")),
-            words=Chain.from_state(part_of(state, "words.")),
+            table=Scale.from_state(below(state, "table.")),
+            words=Chain.from_state(below(state, "words.")),
         )
 
 
@@ -319,18 +277,6 @@ def _times(rows: Rows, factor: np.ndarray) -> Rows:
     scaled = rows.copy()
     scaled.data *= factor[rows.indices]
     return scaled
-
-
-def _kept_in_range(
-    statistics: Statistics, dtype: np.dtype[Any], *, dense: bool
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Offset and factor of features that are left alone, where arithmetic needs them."""
-    low, high, mean, spread = statistics
-    far = np.abs(mean) > CENTRING_RATIO * spread
-    # Centring is a translation: distances do not change, only their rounding does.
-    offset = np.where(far, mean, 0.0) if dense and far.any() else None
-    factor = _into_range(float(max(np.abs(low).max(), np.abs(high).max())), len(low), dtype)
-    return offset, None if factor == 1.0 else np.full(len(low), factor)
 
 
 def _into_range(size: float, n_features: int, dtype: np.dtype[Any]) -> float:

@@ -27,44 +27,32 @@ from biglp.cli.report import report
 from biglp.cli.simulate import simulate
 from biglp.cli.suggest import suggest
 
-# --------------------------------------------------------------------------------------------------
-# How commands show their help: no types that say nothing, also into pipes that close early.
+
+class _Helpful:
+    """How commands show their help: no types that say nothing, also into pipes that close early."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Keep typer from writing <bool> beside a switch, and <Any> beside an argument."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+            if param.param_type_name == "argument":  # what it is says its name
+                param.display_type_rich = lambda ctx: None
+        return params
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Read the options, which prints the help where that is asked for."""
+        with _reader_may_leave():
+            return super().make_context(*args, **more)  # type: ignore[misc]
 
 
-class Command(TyperCommand):
+class Command(_Helpful, TyperCommand):
     """A command."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Options and arguments."""
-        return _without_types(super().get_params(ctx))
 
-    def make_context(self, *args: Any, **more: Any) -> Any:
-        """Read the options, which prints the help where that is asked for."""
-        with _reader_may_leave():
-            return super().make_context(*args, **more)
-
-
-class Group(TyperGroup):
+class Group(_Helpful, TyperGroup):
     """A command that has commands."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Options and arguments."""
-        return _without_types(super().get_params(ctx))
-
-    def make_context(self, *args: Any, **more: Any) -> Any:
-        """Read the options, which prints the help where that is asked for."""
-        with _reader_may_leave():
-            return super().make_context(*args, **more)
-
-
-def _without_types(params: list[Any]) -> list[Any]:
-    """Keep typer from writing <bool> beside a switch, and <Any> beside an argument."""
-    for param in params:
-        if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
-        if param.param_type_name == "argument":  # what it is says its name
-            param.display_type_rich = lambda ctx: None
-    return params
 
 
 @contextmanager
@@ -83,9 +71,6 @@ def _reader_may_leave() -> Iterator[None]:
 
         nothing_more_to_print()
         raise typer.Exit(0) from None
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 app = typer.Typer(
@@ -121,19 +106,12 @@ def biglp(
     """
 
 
-def print_anything(stream: object) -> None:
-    """Print letters that a stream's encoding does not have as escapes, not as an error.
-
-    Output that goes to a file or another program is in cp1252 on most Windows machines, and names
-    of classes and columns are in any language.
-    """
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
-
-
 def main() -> None:
     """Run the command line; of several processes of a launcher, the first prints wrong usage."""
-    print_anything(sys.stdout)
+    # Output that goes to a file or another program is in cp1252 on most Windows machines, and names
+    # of classes and columns are in any language: what it lacks is an escape, not an error.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     if not any(name.endswith(("_RANK", "_PROCID")) for name in os.environ):
         app()  # by far the usual case, and engines take a while to load
     from biglp._engines import speaks_to_user

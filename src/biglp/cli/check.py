@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, TASKS
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, output_to, with_options
+from biglp.cli.options import Options, argument, output_to, with_options
 from biglp.cli.pipes import piped
 
 SHOWN = 10
@@ -29,11 +27,10 @@ LIST = output_to(
 def check(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FOLDER | INPUT",
-            help="Folder that biglp fit wrote, whose rows, labels and options are used; or rows, "
+        argument(
+            "FOLDER | INPUT",
+            "Folder that biglp fit wrote, whose rows, labels and options are used; or rows, "
             "with their labels.",
-            show_default=False,
         ),
     ],
     *,
@@ -54,7 +51,7 @@ def check(
     [bold]biglp check[/bold] out/
     [bold]biglp check[/bold] data.parquet --label-column y -o doubtful.csv
     """
-    from biglp._jobs.check import CheckJob, earlier_fit
+    from biglp._jobs.check import CheckJob, check_of_fit
     from biglp._jobs.results import SUMMARY
     from biglp.cli.running import added_labels, job_arguments, label_arguments, placing, run_job
 
@@ -66,7 +63,7 @@ def check(
     folder = as_place(inputs[0])
     named = bool(labels.labels) or labels.label_column is not None
     if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
-        known = earlier_fit(folder)
+        known = check_of_fit(folder)
         known["reading"] |= arguments["reading"]
         known["parameters"] |= method.chosen()
         arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
@@ -77,22 +74,19 @@ def check(
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from biglp._core.memory import format_bytes
     from biglp._jobs.check import CheckJob
-    from biglp.cli.console import plain_table, results_console, seconds
-    from biglp.cli.errors import escape
-    from biglp.cli.summary import show_told
+    from biglp.cli import console as to
 
-    show_told(summary)
-    console, found = results_console(), summary["doubtful"]
+    to.show_notes(summary)
+    console, lines = to.results_console(), summary["doubtful"]
     checked, given = summary["checked_labels"], summary["labelled_rows"]
     console.print(
         f"[bold green]Probably wrong: {summary['probably_wrong_labels']:,} of {given:,} "
-        f"labels[/bold green], found in {seconds(summary['seconds'])} with "
-        f"{format_bytes(summary['peak_memory'])} of memory"
+        f"labels[/bold green], found in {to.seconds(summary['seconds'])} with "
+        f"{to.format_bytes(summary['peak_memory'])} of memory"
     )
     console.print(
-        f"Listed: {len(found):,}; of all labels about {summary['label_error_rate']:.1%} seem to be "
+        f"Listed: {len(lines):,}; of all labels about {summary['label_error_rate']:.1%} seem to be "
         "wrong"
     )
     if checked < given:
@@ -102,27 +96,29 @@ def _show(summary: dict[str, Any]) -> None:
         )
     if summary["files"]:
         console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
-    if not found:
+    if not lines:
         return
     right = ("row", "probability", "of suggested", "wrong")
-    ids = [name for name in found[0] if name not in CheckJob.columns]
-    table = plain_table("row", *ids, "label", "probability", "suggested", *right[2:], right=right)
-    for line in found[:SHOWN]:
+    ids = [name for name in lines[0] if name not in CheckJob.columns]
+    table = to.plain_table(
+        "row", *ids, "label", "probability", "suggested", *right[2:], right=right
+    )
+    for line in lines[:SHOWN]:
         table.add_row(
             str(line["row"]),
-            *(escape(str(line[name])) for name in ids),
-            escape(str(line["label"])),
+            *(to.escape(str(line[name])) for name in ids),
+            to.escape(str(line["label"])),
             f"{line['probability']:.1%}",
-            escape(str(line["suggested_label"])),
+            to.escape(str(line["suggested_label"])),
             f"{line['suggested_probability']:.1%}",
             f"{line['wrong']:.1%}",
         )
-    if len(found) > SHOWN:
+    if len(lines) > SHOWN:
         rest = "" if summary["files"] else "; give -o FILE for all"
-        table.add_row("…", f"{len(found) - SHOWN:,} more{rest}")
+        table.add_row("…", f"{len(lines) - SHOWN:,} more{rest}")
     console.print(table)
     console.print(
         f"Look at these rows from the top down. Where a label is wrong, correct it in "
-        f"{escape(summary['labels_in'])}, then fit again with --overwrite.",
+        f"{to.escape(summary['labels_in'])}, then fit again with --overwrite.",
         soft_wrap=True,
     )

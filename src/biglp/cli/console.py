@@ -10,9 +10,11 @@ from json import dumps, loads
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape as escape
 from rich.table import Table
 from rich.text import Text
 
+from biglp._core.memory import format_bytes as format_bytes
 from biglp._core.progress import Progress
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -26,13 +28,9 @@ class _Plain(Console):
     """A console on which what comes from files is only text: it cannot speak to the terminal."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Draw text; control characters in it are shown, not obeyed."""
-        return super().render_str(visible(text), **options)
-
-
-def visible(text: str) -> str:
-    """Write control characters as Python does, ends of lines and tabulators excepted."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+        """Draw text with control characters as Python writes them, all but ends of lines, tabs."""
+        visible = _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
+        return super().render_str(visible, **options)
 
 
 class _Results(_Plain):
@@ -80,6 +78,15 @@ def progress_bars(quiet: bool = False) -> Progress:
     from biglp._core.bars import Bar, Lines
 
     return Lines(console) if NOTEBOOK in os.environ else Bar(console)
+
+
+def show_notes(summary: dict[str, Any]) -> None:
+    """Print the warnings of a run, and what it has to say of the labels."""
+    console, warn = results_console(), errors_console()
+    for message in summary["warnings"]:
+        warn.print(f"[bold yellow]warning:[/bold yellow] {escape(message)}", soft_wrap=True)
+    for line in summary.get("told", ()):
+        console.print(escape(line), soft_wrap=True)
 
 
 def plain_table(*names: str, right: Sequence[str] = (), space: int = 2) -> Table:

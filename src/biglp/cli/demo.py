@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from biglp._core.parameters import Parameter
 from biglp.cli.errors import explained
@@ -27,33 +27,73 @@ def demo(
 
     The data comes with scikit-learn, whose LabelSpreading is run on the same labels.
     """
-    from biglp._jobs.fit import FitJob
+    import json
+    import time
+    import warnings
+
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from rich.table import Table
+    from sklearn.datasets import load_digits
+    from sklearn.semi_supervised import LabelSpreading
+
+    from biglp._jobs import FitJob
     from biglp.cli.console import progress_bars, results_console
 
+    # A table of pixels, with most labels empty.
+    pixels, truth = load_digits(return_X_y=True)
+    pixels, rng = pixels.astype(np.float32), np.random.default_rng(seed)
+    shown = np.zeros(len(truth), dtype=bool)
+    for digit in range(10):
+        shown[rng.choice(np.flatnonzero(truth == digit), labels_per_class, replace=False)] = True
+    columns = {f"pixel_{i}": column for i, column in enumerate(pixels.T)}
+    output.mkdir(parents=True, exist_ok=True)
+    data, result = output / "digits.parquet", output / "result"
+    pq.write_table(pa.table(columns | {"digit": pa.array(truth, mask=~shown)}), data)
+
     console = results_console()
-    data, hidden = _write_data(output, labels_per_class, seed)
-    job = FitJob(
-        (str(data),), output / "result", label_column="digit", overwrite=True, parameters={}
-    )
-    command = f"biglp fit {data} --label-column digit -o {output / 'result'}"
     if not printing.as_json:
         console.print(
             f"[bold]{data}[/bold]: 1,797 handwritten digits, 8 × 8 pixels; {labels_per_class} of "
-            f"each digit labelled, the rest hidden.\nRunning: [dim]{command}[/dim]"
+            "each digit labelled, the rest hidden.\nRunning: [dim]biglp fit "
+            f"{data} --label-column digit -o {result}[/dim]"
         )
     with progress_bars() as progress:
+        job = FitJob((str(data),), result, label_column="digit", overwrite=True)
         summary = job.run(progress)
-    found = _accuracy(output / "result" / "labels.parquet", hidden)
-    rows = [("biglp fit", found, summary["seconds"])]
-    rows += _scikit_learn(data, hidden)
+    labels = pq.read_table(result / "labels.parquet")["label"].to_numpy()
+    methods = [("biglp fit", labels, summary["seconds"])]
+    for words, settings in (("", {}), ("kernel='knn'", {"kernel": "knn"})):
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of rows that nothing reaches
+            model = LabelSpreading(**settings).fit(pixels, np.where(shown, truth, -1))
+        taken = time.perf_counter() - began
+        methods.append((f"scikit-learn LabelSpreading({words})", model.transduction_, taken))
+    lines = [
+        {"method": name, "accuracy": float((found == truth)[~shown].mean()), "seconds": seconds}
+        for name, found, seconds in methods
+    ]
     if printing.as_json:
-        import json
-
-        facts = [{"method": name, "accuracy": right, "seconds": s} for name, right, s in rows]
-        console.print_json(json.dumps({"methods": facts, "summary": summary}))
+        console.print_json(json.dumps({"methods": lines, "summary": summary}))
         return
-    _show(console, rows)
-    written = ", ".join([*summary["files"].values(), str(output / "result" / "summary.json")])
+    table = Table(title="Hidden digits found", title_style="bold")
+    table.add_column("method")
+    table.add_column("accuracy", justify="right")
+    table.add_column("seconds", justify="right")
+    table.add_column("memory grows with")
+    best = max(line["accuracy"] for line in lines)
+    for number, line in enumerate(lines):
+        table.add_row(
+            line["method"],
+            f"{line['accuracy']:.1%}",
+            f"{line['seconds']:.2f}",
+            "rows × rows" if number else "rows, and fits the budget",
+            style="bold green" if line["accuracy"] == best else "",
+        )
+    console.print(table)
+    written = ", ".join([*summary["files"].values(), str(result / "summary.json")])
     console.print(f"Written: {written}", soft_wrap=True)
     console.print(
         "\nNext, your own file:\n"
@@ -64,74 +104,3 @@ def demo(
         f"\n[bold]The report, to open in a browser: {summary['files']['report']}[/bold]",
         soft_wrap=True,
     )
-
-
-def _write_data(folder: Path, labels_per_class: int, seed: int) -> tuple[Path, Any]:
-    """Write the digits as a table with most labels empty; return its path and the hidden ones."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from sklearn.datasets import load_digits
-
-    pixels, truth = load_digits(return_X_y=True)
-    rng = np.random.default_rng(seed)
-    shown = np.zeros(len(truth), dtype=bool)
-    for digit in range(10):
-        shown[rng.choice(np.flatnonzero(truth == digit), labels_per_class, replace=False)] = True
-    columns = {f"pixel_{i}": pixels[:, i].astype(np.float32) for i in range(pixels.shape[1])}
-    columns["digit"] = pa.array(truth, mask=~shown)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "digits.parquet"
-    pq.write_table(pa.table(columns), path)
-    return path, np.where(shown, -1, truth)
-
-
-def _accuracy(path: Path, hidden: Any) -> float:
-    """Share of the hidden labels that were found."""
-    import pyarrow.parquet as pq
-
-    found = pq.read_table(path, columns=["label"])["label"].to_numpy()
-    return float((found == hidden)[hidden >= 0].mean())
-
-
-def _scikit_learn(data: Path, hidden: Any) -> list[tuple[str, float, float]]:
-    """Accuracy and seconds of scikit-learn's label spreading on the same labels."""
-    import time
-    import warnings
-
-    import numpy as np
-    import pyarrow.parquet as pq
-    from sklearn.semi_supervised import LabelSpreading
-
-    table = pq.read_table(data)
-    shown = table["digit"].fill_null(-1).to_numpy()
-    rows = np.column_stack([table[name].to_numpy() for name in table.column_names[:-1]])
-    results = []
-    for name, settings in (
-        ("LabelSpreading()", {}),
-        ("LabelSpreading(kernel='knn')", {"kernel": "knn"}),
-    ):
-        began = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns of rows that nothing reaches
-            model = LabelSpreading(**settings).fit(rows, shown)
-        seconds = time.perf_counter() - began
-        right = float((model.transduction_ == hidden)[hidden >= 0].mean())
-        results.append((f"scikit-learn {name}", right, seconds))
-    return results
-
-
-def _show(console: Any, rows: list[tuple[str, float, float]]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Hidden digits found", title_style="bold")
-    table.add_column("method")
-    table.add_column("accuracy", justify="right")
-    table.add_column("seconds", justify="right")
-    table.add_column("memory grows with")
-    best = max(right for _, right, _ in rows)
-    for place, (name, right, seconds) in enumerate(rows):
-        style = "bold green" if right == best else ""
-        grows = "rows, and fits the budget" if place == 0 else "rows × rows"
-        table.add_row(name, f"{right:.1%}", f"{seconds:.2f}", grows, style=style)
-    console.print(table)

@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 import typer
 
+from biglp._core import errors
+from biglp._core.parameters import flags_of
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 UNEXPECTED, USAGE, INPUT, ROOM, STORED, EXTRA, WORKERS, DOWNLOAD = 1, 2, 3, 4, 5, 6, 7, 8
@@ -26,6 +29,18 @@ EXIT_CODES = (
 )
 
 
+CODES: dict[int, tuple[type[BaseException], ...]] = {
+    USAGE: (errors.ParameterError,),
+    INPUT: (errors.InputError,),
+    STORED: (errors.CheckpointError, errors.ModelFileError),
+    EXTRA: (errors.MissingExtraError,),
+    WORKERS: (errors.EngineError,),
+    DOWNLOAD: (errors.DownloadError, errors.StoreError),
+    ROOM: (MemoryError, errors.OutputError),
+}
+"""The first that fits is that of an error."""
+
+
 def explained(command: Command) -> Command:
     """Let a command end with one message and an exit code instead of a traceback.
 
@@ -34,47 +49,37 @@ def explained(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
-        asked: list[int] = []
+        signals: list[int] = []
         try:
-            with _requests_to_end(asked):
+            with _requests_to_end(signals):
                 return command(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            if asked or isinstance(error, KeyboardInterrupt):
-                terminated = signal.SIGTERM in asked
+            if signals or isinstance(error, KeyboardInterrupt):
+                terminated = signal.SIGTERM in signals
                 _print_once("terminated." if terminated else "interrupted.")
-                _end_with_the_others(signal.SIGTERM if terminated else signal.SIGINT)
+                from biglp._engines import end_by_signal
+
+                # Processes that are waiting for this one to start end as well.
+                end_by_signal(signal.SIGTERM if terminated else signal.SIGINT)
                 raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from None
             if isinstance(error, (typer.Exit, BrokenPipeError)) or hasattr(error, "exit_code"):
                 raise  # typer's own, or a reader such as head has closed the pipe
             if kwargs.get("debug"):
                 traceback.print_exc()
-            code, message = code_of(error), message_of(error)
+            message = message_of(error)
             if message.startswith("unexpected") and not kwargs.get("debug"):
                 message += " Please report it, with what --debug shows."
             _print_once(message)
-            raise typer.Exit(code) from None
+            raise typer.Exit(code_of(error)) from None
 
     return run  # type: ignore[return-value]
 
 
 def code_of(error: BaseException) -> int:
     """Exit code of an error."""
-    from biglp._core import errors
-
-    if isinstance(error, errors.ParameterError):
-        return USAGE
-    if isinstance(error, errors.InputError):
-        return INPUT
-    if isinstance(error, (errors.CheckpointError, errors.ModelFileError)):
-        return STORED
-    if isinstance(error, errors.MissingExtraError):
-        return EXTRA
-    if isinstance(error, errors.EngineError):
-        return WORKERS
-    if isinstance(error, (errors.DownloadError, errors.StoreError)):
-        return DOWNLOAD
-    if isinstance(error, (MemoryError, errors.OutputError)):
-        return ROOM
+    for code, kinds in CODES.items():
+        if isinstance(error, kinds):
+            return code
     if isinstance(error, OSError):
         return ROOM if error.errno in errors.DISK_FULL else INPUT
     return UNEXPECTED
@@ -82,13 +87,10 @@ def code_of(error: BaseException) -> int:
 
 def message_of(error: BaseException) -> str:
     """One message, in the words of the command line."""
-    from biglp._core.errors import BigLPError
-    from biglp._core.parameters import flags_of
-
     text = str(error)
-    if isinstance(error, BigLPError):
+    if isinstance(error, errors.BigLPError):
         # Messages begin with a parameter by its name in Python.
-        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda found: f"{flags_of(found[1])[0]} ", text)
+        text = re.sub(r"^([a-z_]+)=(?=\S)", lambda match: f"{flags_of(match[1])[0]} ", text)
         return "\n".join([text, *getattr(error, "__notes__", ())])
     if isinstance(error, MemoryError):
         return "there is not enough memory. Give a smaller --memory, or use fewer landmarks (-k)."
@@ -100,36 +102,22 @@ def message_of(error: BaseException) -> str:
 
 def _print_once(message: str) -> None:
     """Print it once, also where several processes fail in the same way."""
-    if "biglp._engines" not in sys.modules:  # there can be no other process
-        _say(message)
-        return
-    from biglp._engines import end_together
 
-    end_together(lambda: _say(message))
+    def say() -> None:
+        from biglp.cli.console import errors_console, escape  # rich takes a while to load
 
+        errors_console().print(f"[bold red]biglp:[/bold red] {escape(message)}", soft_wrap=True)
 
-def _end_with_the_others(number: int) -> None:
-    """Let processes that are waiting for this one to start end as well."""
-    from biglp._engines import end_by_signal
+    if "biglp._engines" in sys.modules:
+        from biglp._engines import end_together
 
-    end_by_signal(number)
-
-
-def _say(message: str) -> None:
-    from biglp.cli.console import errors_console
-
-    errors_console().print(f"[bold red]biglp:[/bold red] {escape(message)}", soft_wrap=True)
-
-
-def escape(text: str) -> str:
-    """Keep square brackets in messages from being taken for markup."""
-    from rich.markup import escape as rich_escape
-
-    return rich_escape(text)
+        end_together(say)
+    else:  # there can be no other process
+        say()
 
 
 @contextmanager
-def _requests_to_end(asked: list[int]) -> Iterator[None]:
+def _requests_to_end(signals: list[int]) -> Iterator[None]:
     """Treat a request to end like Ctrl-C while a command runs, and keep account of both.
 
     The interruption itself may be lost: compiled code that was about to look something up puts an
@@ -141,7 +129,7 @@ def _requests_to_end(asked: list[int]) -> Iterator[None]:
         return
 
     def end(number: int, _: Any) -> None:
-        asked.append(number)
+        signals.append(number)
         raise KeyboardInterrupt
 
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Annotated, Any
 
 from biglp._core.parameters import LABELS, READING, Parameter
-from biglp.cli.errors import escape, explained
+from biglp.cli.errors import explained
 from biglp.cli.options import Inputs, Options, with_options
 from biglp.cli.pipes import piped
 
 FULL = Parameter(False, "Try methods on more rows: sharper estimates, later.")
-MOST_COLUMNS, MOST_TOLD = 12, 60
+MOST_CLASSES, MOST_COLUMNS = 12, 60
 PLAIN = "number"
 """What is done with a column that is a feature as it is."""
 
@@ -34,126 +36,106 @@ def inspect(
 
     [bold]biglp inspect[/bold] data.parquet --label-column y
     """
-    from biglp._jobs.inspect import Survey, survey
-    from biglp._rows import InputFiles
-    from biglp.cli.console import progress_bars, results_console
+    from biglp._jobs.fit import FitJob
+    from biglp._jobs.inspect import survey
+    from biglp.cli.console import escape, progress_bars, results_console, show_notes
     from biglp.cli.running import label_arguments, reading_arguments
 
-    files = InputFiles(inputs[0] if len(inputs) == 1 else list(inputs))
-    with progress_bars(printing.no_progress) as progress:
-        asked = Survey(
-            files,
-            **label_arguments(labels),
-            metadata=reading.metadata,
-            reading=reading_arguments(reading),
-            n_landmarks=method.n_landmarks,
-            memory=machine.memory,
-            device=machine.device,
-            gpu_memory=machine.gpu_memory,
-            threads=machine.threads,
-            full=full,
-        )
-        found = survey(asked, progress)
-    console = results_console()
-    if printing.as_json:
-        import json
-
-        console.print_json(json.dumps(found))
-        return
-    from biglp.cli.summary import show_told
-
-    show_told(found)
-    _show_file(console, found)
-    _show_columns(console, found)
-    _show_labels(console, found)
-    if found["problem"] is None:
-        _show_methods(console, found)
-    else:
-        console.print(f"No method can be tried: {escape(found['problem'])}")
-
-
-def _show_file(console: Any, found: dict[str, Any]) -> None:
-    from biglp._core.memory import format_bytes
-
-    name = escape(found["name"])
-    about = "" if found["exact"] else "about "
-    size = f", {format_bytes(found['size'])}" if found["size"] else ""
-    kind = f"{found['dtype']} " if found["dtype"] else ""
-    console.print(
-        f"[bold]{name}[/bold]: {found['format']}{size}, {about}{found['rows']:,} rows × "
-        f"{found['features']:,} {kind}features"
+    names = ("memory", "device", "gpu_memory")
+    job = FitJob(
+        tuple(inputs),
+        Path(),
+        **label_arguments(labels),
+        metadata=reading.metadata,
+        reading=reading_arguments(reading),
+        threads=machine.threads,
+        parameters={**vars(method), **{name: getattr(machine, name) for name in names}},
     )
-    if found["converted"]:
-        console.print("It is converted to raw rows once, before the first sweep.")
+    with progress_bars(printing.no_progress) as progress:
+        facts = survey(job, progress, full=full)
+    if printing.as_json:
+        results_console().print_json(json.dumps(facts))
+        return
+    show_notes(facts)
+    _show_file(facts)
+    _show_labels(facts)
+    if facts["problem"] is None:
+        _show_methods(facts)
+    else:
+        results_console().print(f"No method can be tried: {escape(facts['problem'])}")
 
 
-def _show_columns(console: Any, found: dict[str, Any]) -> None:
+def _show_file(facts: dict[str, Any]) -> None:
     from collections import Counter
 
-    from biglp.cli.console import plain_table
+    from biglp.cli.console import escape, format_bytes, plain_table, results_console
 
-    columns = found["columns"]
+    console, columns = results_console(), facts["columns"]
+    about = "" if facts["exact"] else "about "
+    size = f", {format_bytes(facts['size'])}" if facts["size"] else ""
+    kind = f"{facts['dtype']} " if facts["dtype"] else ""
+    console.print(
+        f"[bold]{escape(facts['name'])}[/bold]: {facts['format']}{size}, {about}"
+        f"{facts['rows']:,} rows × {facts['features']:,} {kind}features"
+    )
+    if facts["converted"]:
+        console.print("It is converted to raw rows once, before the first sweep.")
     if not columns:
-        if found["missing_values"]:
+        if facts["missing_values"]:
             console.print("Missing values: use --missing mean, or leave these rows out.")
         return
     kinds = Counter(column["type"] for column in columns.values())
     console.print("Columns: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common()))
     plain = [name for name, column in columns.items() if column["use"] == PLAIN]
-    told = [name for name in columns if name not in plain or columns[name]["missing"]]
+    others = [name for name in columns if name not in plain or columns[name]["missing"]]
     if plain:
-        console.print(f"Numbers as they are: {_some(plain)}")
-    if not told:
+        more = f" and {len(plain) - 5} more" if len(plain) > 5 else ""
+        console.print(f"Numbers as they are: {', '.join(map(escape, plain[:5]))}{more}")
+    if not others:
         return
-    if found["looked_at"] < found["rows"]:
-        console.print(f"In the first {found['looked_at']:,} rows:")
+    if facts["looked_at"] < facts["rows"]:
+        console.print(f"In the first {facts['looked_at']:,} rows:")
     table = plain_table("column", "type", "missing", "what is done with it", right=("missing",))
-    for name in told[:MOST_TOLD]:
+    for name in others[:MOST_COLUMNS]:
         column = columns[name]
         missing = f"{column['missing']:,}" if column["missing"] else ""
         table.add_row(escape(name), escape(column["type"]), missing, escape(column["use"]))
-    if len(told) > MOST_TOLD:
-        table.add_row(f"and {len(told) - MOST_TOLD} more")
+    if len(others) > MOST_COLUMNS:
+        table.add_row(f"and {len(others) - MOST_COLUMNS} more")
     console.print(table)
 
 
-def _show_labels(console: Any, found: dict[str, Any]) -> None:
-    from biglp.cli.console import plain_table
+def _show_labels(facts: dict[str, Any]) -> None:
+    from biglp.cli.console import escape, plain_table, results_console
 
-    labels = found["labels"]
+    console, labels = results_console(), facts["labels"]
     if labels is None:
         console.print("No labels were named (--label-column NAME or --labels FILE).")
         return
-    total = sum(labels.values())
-    console.print(f"{total:,} labelled rows, {len(labels):,} classes:")
+    console.print(f"{sum(labels.values()):,} labelled rows, {len(labels):,} classes:")
     table = plain_table("class", "labels", right=("labels",))
-    for name, count in sorted(labels.items(), key=lambda item: -item[1])[:MOST_COLUMNS]:
+    for name, count in sorted(labels.items(), key=lambda item: -item[1])[:MOST_CLASSES]:
         table.add_row(escape(name), f"{count:,}")
-    if len(labels) > MOST_COLUMNS:
-        table.add_row(f"and {len(labels) - MOST_COLUMNS} more")
+    if len(labels) > MOST_CLASSES:
+        table.add_row(f"and {len(labels) - MOST_CLASSES} more")
     console.print(table)
 
 
-def _show_methods(console: Any, found: dict[str, Any]) -> None:
-    from biglp._core.memory import format_bytes
-    from biglp.cli.console import plain_table, seconds
+def _show_methods(facts: dict[str, Any]) -> None:
+    from biglp.cli.console import format_bytes, plain_table, results_console, seconds
 
     right = ("landmarks", "time", "memory")
     table = plain_table("method", "options of biglp fit", *right, right=right)
-    for method in found["methods"]:
+    for method in facts["methods"]:
         if method["seconds"] is None:
             cells = ["", "does not fit", f"needs {format_bytes(method['memory'])}"]
         else:
             cells = [seconds(method["seconds"]), format_bytes(method["memory"])]
             cells.insert(0, f"{method['landmarks']:,}" if method["landmarks"] else "")
         table.add_row(method["name"], method["options"], *cells)
+    console = results_console()
     console.print(
-        f"Estimates with {found['threads']} threads and {format_bytes(found['memory'])} of memory "
+        f"Estimates with {facts['threads']} threads and {format_bytes(facts['memory'])} of memory "
         "(--memory):"
     )
     console.print(table)
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(map(escape, names[:5]))
-    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -62,8 +62,7 @@ def label(
     from biglp._jobs.fit import FitJob
     from biglp._labelling.server import Address, serve
     from biglp._labelling.session import Wanted
-    from biglp.cli.console import results_console
-    from biglp.cli.errors import escape
+    from biglp.cli.console import escape, results_console
     from biglp.cli.running import label_arguments, placing, reading_arguments
 
     given = label_arguments(labels)

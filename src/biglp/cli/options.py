@@ -31,14 +31,19 @@ from biglp._files.uri import as_place
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def argument(metavar: str, help: str, read: Callable[[str], Any] | None = None) -> Any:
+    """What typer is told of an argument that must be given."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, parser=read)
+
+
 Inputs = Annotated[
     list[str],
-    typer.Argument(
-        metavar="INPUT",
-        help="Rows: .npy, .npz, .parquet, .csv, .jsonl, .arrow, .libsvm, .h5::NAME files or .zarr "
+    argument(
+        "INPUT",
+        "Rows: .npy, .npz, .parquet, .csv, .jsonl, .arrow, .libsvm, .h5::NAME files or .zarr "
         "folders; a folder or pattern of tables or shards; a Delta or Iceberg table; URIs of these "
         "(s3://…); - for standard input; or sim:ROWSxFEATURES for made-up rows.",
-        show_default=False,
     ),
 ]
 
@@ -63,12 +68,12 @@ def output_to(help: str, metavar: str, default: Any = REQUIRED, **more: Any) -> 
 
 def local_path(text: str) -> Path:
     """Read the name of a local file or folder."""
-    place = as_place(text)
-    if not isinstance(place, Path):
+    path = as_place(text)
+    if not isinstance(path, Path):
         raise typer.BadParameter(
             f"{text} is in a store; this command writes to local folders only."
         )
-    return place
+    return path
 
 
 def option(name: str, parameter: Parameter, kind: Any = None) -> inspect.Parameter:

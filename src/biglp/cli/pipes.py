@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from biglp._core.errors import ParameterError
 from biglp._core.parameters import ROWS, Parameter
 from biglp.cli.options import option, signed
 
@@ -33,10 +34,7 @@ STREAM = "-"
 def piped(gives: Gives) -> Callable[[Command], Command]:
     """Let a command read rows from standard input and write to standard output.
 
-    Parameters
-    ----------
-    gives : {"answers", "table", "folder", "nothing"}
-        What the command writes: a result for each row, a small CSV table, several files, nothing.
+    It gives a result for each row, a small CSV table, several files or nothing.
     """
 
     def decorate(command: Command) -> Command:
@@ -45,16 +43,30 @@ def piped(gives: Gives) -> Callable[[Command], Command]:
 
         @functools.wraps(command)
         def run(*, input_format: str | None, **given: Any) -> Any:
-            _refuse(gives, given)
+            n_inputs, writes = given["inputs"].count(STREAM), str(given.get("output")) == STREAM
+            if writes and gives == "folder":
+                raise ParameterError(
+                    "-o - cannot be used: the command writes several files; name a folder."
+                )
+            if n_inputs > 1:
+                raise ParameterError("standard input (-) can be read once only; name it once.")
+            if (n_inputs or writes) and given.get("resume"):
+                raise ParameterError(
+                    "--resume needs files: what went through standard input or output is gone."
+                )
+            if (n_inputs or writes) and given.get("engine") == "mpi":
+                raise ParameterError(
+                    "- cannot be used with --engine mpi, whose processes share files only."
+                )
+            if input_format is not None and not n_inputs:
+                raise ParameterError(
+                    "--input-format is for rows from standard input (-); leave it out."
+                )
             with ExitStack() as stack:
-                if STREAM in given["inputs"]:
-                    spooled = stack.enter_context(_standard_input(input_format))
-                    given["inputs"] = [spooled if x == STREAM else x for x in given["inputs"]]
-                elif input_format is not None:
-                    raise _wrong(
-                        "--input-format is for rows from standard input (-); leave it out."
-                    )
-                if str(given.get("output")) == STREAM:
+                if n_inputs:
+                    path = stack.enter_context(_standard_input(input_format))
+                    given["inputs"] = [path if x == STREAM else x for x in given["inputs"]]
+                if writes:
                     named = given.get("output_format", "csv")
                     ending = "csv" if named == "auto" else named
                     given["output"] = stack.enter_context(_standard_output(ending))
@@ -65,20 +77,6 @@ def piped(gives: Gives) -> Callable[[Command], Command]:
     return decorate
 
 
-def _refuse(gives: Gives, given: dict[str, Any]) -> None:
-    """Refuse streams where they cannot work."""
-    reads = given["inputs"].count(STREAM)
-    writes = str(given.get("output")) == STREAM
-    if writes and gives == "folder":
-        raise _wrong("-o - cannot be used: the command writes several files; name a folder.")
-    if reads > 1:
-        raise _wrong("standard input (-) can be read once only; name it once.")
-    if (reads or writes) and given.get("resume"):
-        raise _wrong("--resume needs files: what went through standard input or output is gone.")
-    if (reads or writes) and given.get("engine") == "mpi":
-        raise _wrong("- cannot be used with --engine mpi, whose processes share files only.")
-
-
 @contextmanager
 def _standard_input(input_format: str | None) -> Iterator[str]:
     """Put standard input into a temporary file, whose ending says what it is."""
@@ -86,27 +84,23 @@ def _standard_input(input_format: str | None) -> Iterator[str]:
 
     from biglp._files.local import explained_writing
     from biglp._jobs.job import STDIN_FOLDER
+    from biglp._rows.textfiles import ending_for
 
     with tempfile.TemporaryDirectory(prefix=STDIN_FOLDER) as folder:
         source = sys.stdin.buffer
         first = source.read(1 << 16)
         if not first:
-            raise _wrong("standard input (-) is empty; pipe rows into the command.")
-        path = Path(folder) / f"stdin.{input_format or _format_of(first)}"
+            raise ParameterError("standard input (-) is empty; pipe rows into the command.")
+        ending = input_format or ending_for(first)
+        if ending is None:
+            raise ParameterError(
+                "standard input (-) is in no format that is known; name it: --input-format."
+            )
+        path = Path(folder) / f"stdin.{ending}"
         with explained_writing(path), open(path, "wb") as file:
             file.write(first)
             shutil.copyfileobj(source, file, 1 << 20)
         yield str(path)
-
-
-def _format_of(first: bytes) -> str:
-    """The ending that fits the first bytes of a file."""
-    from biglp._rows.textfiles import ending_for
-
-    ending = ending_for(first)
-    if ending is None:
-        raise _wrong("standard input (-) is in no format that is known; name it: --input-format.")
-    return ending
 
 
 @contextmanager
@@ -123,9 +117,3 @@ def _standard_output(ending: str) -> Iterator[Path]:
         with open(path, "rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
         sys.stdout.buffer.flush()
-
-
-def _wrong(message: str) -> Exception:
-    from biglp._core.errors import ParameterError
-
-    return ParameterError(message)

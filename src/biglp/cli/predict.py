@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from biglp._core.parameters import MACHINE, PRINTING, RESULTS
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Inputs, Options, output_to, with_options
+from biglp.cli.options import Inputs, Options, argument, output_to, with_options
 from biglp.cli.pipes import piped
 
 FILE = output_to(
@@ -24,12 +22,7 @@ FILE = output_to(
 @piped("answers")
 @with_options
 def predict(
-    model: Annotated[
-        Any,
-        typer.Argument(
-            metavar="MODEL", help="A model.biglp file.", show_default=False, parser=as_place
-        ),
-    ],
+    model: Annotated[Any, argument("MODEL", "A model.biglp file.", as_place)],
     inputs: Inputs,
     *,
     labels: Annotated[Options, ("id_column",)],

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from biglp._core.parameters import MACHINE, PRINTING
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, output_to, with_options
+from biglp.cli.options import Options, argument, output_to, with_options
 
 PAGE = output_to(
     "HTML file; by default report.html in the folder, which is replaced.",
@@ -23,15 +21,7 @@ PAGE = output_to(
 @explained
 @with_options
 def report(
-    folder: Annotated[
-        Any,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Folder that biglp fit wrote.",
-            show_default=False,
-            parser=as_place,
-        ),
-    ],
+    folder: Annotated[Any, argument("FOLDER", "Folder that biglp fit wrote.", as_place)],
     *,
     reading: Annotated[Options, ("cache",)],
     machine: Annotated[Options, MACHINE],
@@ -48,21 +38,19 @@ def report(
     [bold]biglp report[/bold] out/
     [bold]biglp report[/bold] out/ -o monday.html
     """
-    from biglp._jobs.report import ReportJob, earlier_report
+    from biglp._jobs.report import ReportJob, report_of_fit
     from biglp.cli.running import job_arguments, placing, run_job
 
     arguments = job_arguments((), output or Path(), reading, machine, results)
-    arguments |= earlier_report(folder)
+    arguments |= report_of_fit(folder)
     job = ReportJob(**arguments, **placing(machine))
     run_job(job, printing, _show)
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from biglp.cli.console import results_console, seconds
-    from biglp.cli.errors import escape
-    from biglp.cli.summary import show_told
+    from biglp.cli.console import escape, results_console, seconds, show_notes
 
-    show_told(summary)
+    show_notes(summary)
     console = results_console()
     for line in summary["missing"]:
         console.print(escape(line), soft_wrap=True)

@@ -6,21 +6,19 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import typer
 
 from biglp._core.arrays import unflagged
-from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
+from biglp._core.errors import CheckpointError, MemoryBudgetError
 from biglp._core.memory import freed_is_kept
 from biglp._core.parameters import LABELS, PLACING
-from biglp._engines import speaks_to_user
-from biglp._files.runfolder import differences, read_identity
+from biglp._engines import ENGINES
+from biglp._jobs.identity import changed_since
 from biglp._jobs.job import STDOUT_FOLDER, Job, from_stdin
-from biglp._jobs.results import describe_kept
-from biglp.cli.console import errors_console, progress_bars, results_console
-from biglp.cli.errors import escape
+from biglp._jobs.results import unfinished_work
+from biglp.cli.console import errors_console, escape, progress_bars, results_console
 from biglp.cli.options import Options
 from biglp.cli.summary import show_summary
 
@@ -29,6 +27,13 @@ def job_arguments(
     inputs: Sequence[str], output: Any, reading: Options, machine: Options, results: Options
 ) -> dict[str, Any]:
     """Arguments that every job takes, from the options of a command."""
+    if results.probabilities and results.top is not None:
+        raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
+    outputs = ["label"]
+    if results.confidence:
+        outputs.append("confidence")
+    if results.probabilities or results.top is not None:
+        outputs.append("probabilities")
     return {
         "inputs": tuple(inputs),
         "output": output,
@@ -37,12 +42,12 @@ def job_arguments(
         "cache": reading.cache,
         "engine": machine.engine,
         "threads": machine.threads,
-        "outputs": outputs_of(results),
+        "outputs": tuple(outputs),
         "top": results.top,
         "output_format": results.output_format,
         "resume": results.resume,
         "overwrite": results.overwrite,
-        "command": typed_command(),
+        "command": shlex.join(["biglp", *sys.argv[1:]]),
     }
 
 
@@ -58,28 +63,16 @@ def label_arguments(labels: Options) -> dict[str, Any]:
     return given | {"labels": tuple(labels.labels or ()), "unlabelled": marks}
 
 
-def outputs_of(results: Options) -> tuple[str, ...]:
-    """Names of what is written for each row."""
-    if results.probabilities and results.top is not None:
-        raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
-    wanted = {
-        "label": True,
-        "confidence": results.confidence,
-        "probabilities": results.probabilities or results.top is not None,
-    }
-    return tuple(name for name, yes in wanted.items() if yes)
+def added_labels(known: Mapping[str, Any], labels: Options) -> dict[str, Any]:
+    """Labels of a finished fit, and those that are named now: these come later and count more."""
+    given = label_arguments(labels)
+    named = {name: value or known.get(name) for name, value in given.items()}
+    return named | {"labels": (*known["labels"], *given["labels"])}
 
 
 def placing(machine: Options) -> dict[str, Any]:
     """Parameters that say where the work is done, by the estimators' names."""
     return {name: getattr(machine, name) for name in PLACING}
-
-
-def added_labels(known: Mapping[str, Any], labels: Options) -> dict[str, Any]:
-    """Labels of an earlier fit, and those that are named now: these come later and count more."""
-    given = label_arguments(labels)
-    named = {name: value or known.get(name) for name, value in given.items()}
-    return named | {"labels": (*known["labels"], *given["labels"])}
 
 
 def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None]) -> None:
@@ -95,62 +88,41 @@ def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None])
         show(summary)
 
 
+def _prints(job: Job) -> bool:
+    """Whether this process prints: of several MPI processes, the first one does."""
+    return job.engine not in ENGINES or ENGINES[job.engine].speaks_to_user()
+
+
 def run_resumable(job: Job, printing: Options) -> None:
     """Run a job that writes a result for each row; after an interruption, say how to go on."""
     try:
         run_job(job, printing, show_summary)
     except (Exception, KeyboardInterrupt) as error:
         if _prints(job) and not isinstance(error, CheckpointError):
-            least = error.least if isinstance(error, MemoryBudgetError) else None
-            _say_what_is_kept(job, least)
+            _say_what_is_stored(job, error)
         raise
 
 
-def typed_command() -> str:
-    """What the user typed."""
-    return shlex.join(["biglp", *sys.argv[1:]])
-
-
-def _prints(job: Job) -> bool:
-    """Whether this process prints: of several MPI processes, the first one does."""
-    return job.engine != "mpi" or speaks_to_user()
-
-
-def _changed(job: Job) -> list[str]:
-    """What is different now from the run that is kept, such as a file that was written again."""
-    try:
-        looking_again = replace(job)  # the job knows its files as they were when it began
-        now = json.loads(json.dumps(looking_again.identity()))
-        return differences(read_identity(job.destination.run_folder), now)
-    except StoreError:  # out of reach for the moment
-        return []
-    except Exception as error:  # a file that is gone, a damaged description: no such run either
-        return [str(error)]
-
-
-def _say_what_is_kept(job: Job, memory: int | None) -> None:
-    """Name what is kept, and the command that goes on; with more memory where it was too little."""
+def _say_what_is_stored(job: Job, error: BaseException) -> None:
+    """Name what is stored, and the command that goes on; with more memory if it was too little."""
     folder = job.destination.run_folder
-    kept = describe_kept(folder)
-    if kept is None or job.destination.path.parent.name.startswith(STDOUT_FOLDER):
+    stored = unfinished_work(folder)
+    if stored is None or job.destination.path.parent.name.startswith(STDOUT_FOLDER):
         return
+    message = f"[bold]Kept[/bold] in {escape(str(folder))}: {stored}. "
     gone = "what came through standard input is gone"
-    changed = [gone] if from_stdin(job.inputs) else _changed(job)
+    changed = [gone] if from_stdin(job.inputs) else changed_since(job)
     if changed:
-        errors_console().print(
-            f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. That run cannot be gone on with "
-            f"now, because {escape('; '.join(changed))}; start afresh with --overwrite.",
-            soft_wrap=True,
+        message += (
+            f"That run cannot be gone on with now, because {escape('; '.join(changed))}; start "
+            "afresh with --overwrite."
         )
-        return
-    words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
-    if memory is not None:
-        given = [at for at, word in enumerate(words) if word.partition("=")[0] == "--memory"]
-        for at in reversed(given):
-            del words[at : at + (1 if "=" in words[at] else 2)]
-        words += ["--memory", f"{-(-memory >> 20)}MB"]
-    errors_console().print(
-        f"[bold]Kept[/bold] in {escape(str(folder))}: {kept}. Go on with\n"
-        f"  {escape(shlex.join(['biglp', *words, '--resume']))}",
-        soft_wrap=True,
-    )
+    else:
+        words = [word for word in sys.argv[1:] if word not in ("--overwrite", "--resume")]
+        if isinstance(error, MemoryBudgetError) and error.least is not None:
+            given = [at for at, word in enumerate(words) if word.partition("=")[0] == "--memory"]
+            for at in reversed(given):
+                del words[at : at + (1 if "=" in words[at] else 2)]
+            words += ["--memory", f"{-(-error.least >> 20)}MB"]
+        message += f"Go on with\n  {escape(shlex.join(['biglp', *words, '--resume']))}"
+    errors_console().print(message, soft_wrap=True)

@@ -58,7 +58,8 @@ def simulate(
     simulation = Simulation.parse(f"sim:{rows}x{features},{written}")
     if output.suffix != ".npy":
         raise ParameterError(f"{output} must end in .npy, the format that is written.")
-    there = [path for path in (output, *_companions(output)) if path.exists()]
+    beside = [output.with_name(f"{output.stem}.{name}.npy") for name in ("labels", "truth")]
+    there = [path for path in (output, *beside) if path.exists()]
     if there and not results.overwrite:
         raise ParameterError(f"{there[0]} is there already; give --overwrite to replace it.")
     size = simulation.n_rows * (4 * simulation.n_features + 4)
@@ -88,7 +89,3 @@ def simulate(
         console.print(
             f"Written: {', '.join(str(paths[name]) for name in ('rows', 'labels', 'truth'))}"
         )
-
-
-def _companions(output: Path) -> list[Path]:
-    return [output.with_name(f"{output.stem}.{name}.npy") for name in ("labels", "truth")]

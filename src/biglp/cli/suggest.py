@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from biglp._core.errors import ParameterError
 from biglp._core.parameters import (
     MACHINE,
     METHOD_PANEL,
@@ -20,7 +19,7 @@ from biglp._core.parameters import (
 )
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, output_to, with_options
+from biglp.cli.options import Options, argument, output_to, with_options
 from biglp.cli.pipes import piped
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
@@ -49,11 +48,10 @@ SHOW = Parameter(
 def suggest(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FOLDER | INPUT",
-            help="Folder that biglp fit wrote, whose rows and labels are used; or rows: with "
+        argument(
+            "FOLDER | INPUT",
+            "Folder that biglp fit wrote, whose rows and labels are used; or rows: with "
             "--model what to label next, without it what to label first.",
-            show_default=False,
         ),
     ],
     *,
@@ -78,7 +76,8 @@ def suggest(
     [bold]biglp suggest[/bold] out/ -n 10
     [bold]biglp suggest[/bold] data.parquet --model out/model.biglp --labels labels.csv -o next.csv
     """
-    from biglp._jobs.suggest import FirstJob, SuggestJob, earlier_run, is_earlier_run
+    from biglp._jobs.suggest import FirstJob, SuggestJob, is_finished_fit, suggest_of_fit
+    from biglp._rows.options import LAYOUT
     from biglp.cli.running import (
         added_labels,
         job_arguments,
@@ -93,12 +92,19 @@ def suggest(
     arguments |= {"task_format": task_format, "show": show or ()}
     named = label_arguments(labels)
     del named["weight_column"]  # which rows have a label is all that counts here
-    if model is None and not is_earlier_run(inputs):
+    if model is None and not is_finished_fit(inputs):
         run_job(FirstJob(**arguments, **named, parameters=vars(method)), printing, _show_first)
         return
-    _refuse_choices(reading, method)
+    # Features and graph are those of the model.
+    own = ("drop", "metadata", "cache", *LAYOUT)
+    refused = [name for name in (*reading.chosen(), *method.chosen()) if name not in own]
+    if refused:
+        raise ParameterError(
+            f"{flags_of(refused[0])[0]} means nothing here: how rows become features is known from "
+            "the model. Leave it out, or give rows without --model."
+        )
     if model is None:
-        known = earlier_run(as_place(inputs[0]))
+        known = suggest_of_fit(as_place(inputs[0]))
         known |= {name: added_labels(known, labels)[name] for name in named}
         known["reading"] = reading_arguments(reading) or known["reading"]
         known["metadata"] = reading.metadata or known["metadata"]
@@ -113,37 +119,21 @@ def suggest(
     run_job(job, printing, _show)
 
 
-def _refuse_choices(reading: Options, method: Options) -> None:
-    """Refuse options about features and graph, which are those of the model."""
-    from biglp._core.errors import ParameterError
-    from biglp._rows.options import LAYOUT
-
-    taken = ("drop", "metadata", "cache", *LAYOUT)
-    given = [name for name in (*reading.chosen(), *method.chosen()) if name not in taken]
-    if given:
-        raise ParameterError(
-            f"{flags_of(given[0])[0]} means nothing here: how rows become features is known from "
-            "the model. Leave it out, or give rows without --model."
-        )
-
-
 def _show_first(summary: dict[str, Any]) -> None:
-    from biglp.cli.console import plain_table, results_console, seconds
-    from biglp.cli.errors import escape
+    from biglp.cli.console import escape, plain_table, results_console, seconds
 
-    console, found = results_console(), summary["suggestions"]
+    console, lines = results_console(), summary["suggestions"]
     console.print(
-        f"[bold green]{len(found):,} of {summary['rows']:,} rows[/bold green] to label first, "
+        f"[bold green]{len(lines):,} of {summary['rows']:,} rows[/bold green] to label first, "
         f"typical ones that cover the clusters, found in {seconds(summary['seconds'])}"
     )
     if summary["files"]:
-        console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
-        _show_interface(console, summary)
+        _show_files(summary)
         console.print("Fill in its column 'label', then")
     else:
-        more = [name for name in found[0] if name not in ("row", "label")]
+        more = [name for name in lines[0] if name not in ("row", "label")]
         table = plain_table(*more, "row", right=("row",))
-        for line in found:
+        for line in lines:
             table.add_row(*(escape(str(line[name])) for name in more), str(line["row"]))
         console.print(table)
         console.print(
@@ -154,44 +144,42 @@ def _show_first(summary: dict[str, Any]) -> None:
 
 
 def _show(summary: dict[str, Any]) -> None:
-    from biglp._core.memory import format_bytes
-    from biglp.cli.console import plain_table, results_console, seconds
-    from biglp.cli.errors import escape
-    from biglp.cli.summary import show_told
+    from biglp._jobs.suggest import SuggestJob
+    from biglp.cli import console as to
 
-    show_told(summary)
-    console, found = results_console(), summary["suggestions"]
+    to.show_notes(summary)
+    console, lines = to.results_console(), summary["suggestions"]
     unlabelled = summary["rows"] - summary["labelled_rows"]
-    if not found:
+    if not lines:
         console.print(f"All {summary['rows']:,} rows have labels; there is nothing to suggest.")
         return
     console.print(
-        f"[bold green]{len(found):,} of {unlabelled:,} unlabelled rows[/bold green] suggested in "
-        f"{seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
-        f"{format_bytes(summary['peak_memory'])} of memory"
+        f"[bold green]{len(lines):,} of {unlabelled:,} unlabelled rows[/bold green] suggested in "
+        f"{to.seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
+        f"{to.format_bytes(summary['peak_memory'])} of memory"
     )
     if summary["files"]:
-        console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
-        _show_interface(console, summary)
+        _show_files(summary)
         return
-    own = ("row", "label", "current_label", "confidence", "doubt")
-    more = [name for name in found[0] if name not in own]
+    more = [name for name in lines[0] if name not in SuggestJob.columns]
     right = ("row", "confidence", "doubt")
-    table = plain_table("row", *more, "label now", "confidence", "doubt", right=right)
-    for line in found:
+    table = to.plain_table("row", *more, "label now", *right[1:], right=right)
+    for line in lines:
         table.add_row(
             str(line["row"]),
-            *(escape(str(line[name])) for name in more),
-            escape(str(line["current_label"])),
+            *(to.escape(str(line[name])) for name in more),
+            to.escape(str(line["current_label"])),
             f"{line['confidence']:.1%}",
             f"{line['doubt']:.2f}",
         )
     console.print(table)
 
 
-def _show_interface(console: Any, summary: dict[str, Any]) -> None:
-    from biglp.cli.errors import escape
+def _show_files(summary: dict[str, Any]) -> None:
+    from biglp.cli.console import escape, results_console
 
+    console = results_console()
+    console.print(f"Written: {', '.join(summary['files'])}", soft_wrap=True)
     if summary["interface"]:
         console.print("Labelling interface of the project in Label Studio:")
         console.print(f"  {escape(summary['interface'])}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The estimator's side of active learning: which rows to label next, and taking their labels in."""
+"""Active learning: which rows to label next, taking their labels in, and which labels to doubt."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.arrays import to_numpy
-from biglp._core.errors import BigLPWarning, ParameterError
+from biglp._core.errors import ParameterError
 from biglp._core.parameters import checked, positive_integer
 from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.check_labels import check_labels
-from biglp._fit.choose_rows import Pool, Suggestions, suggest_rows
+from biglp._fit.choose_rows import Pool, suggest_rows
 from biglp._fit.model import Model
 from biglp._fit.novelty import unlike_labels
 from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
@@ -24,78 +24,13 @@ from biglp._fit.report import Report
 from biglp._fit.update import relabelled
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import DoubtfulLabels
-from biglp._labels.labels import Labels, merged_labels
+from biglp._labels.labels import Labels
 from biglp._learn.accuracy import reliability
 from biglp._learn.base import HeldOut, Problem
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from biglp._rows.source import explained
 from biglp.estimators.base import label_files
-
-# --------------------------------------------------------------------------------------------------
-# The estimator's side of doubtful labels.
-
-
-class LabelCheckMixin:
-    """``doubtful_labels`` for an estimator with ``_problem`` and ``_held_out``."""
-
-    if TYPE_CHECKING:
-        _problem: Problem[Labels]
-        _held_out: HeldOut | None
-        _working: Any
-        _problem_on: Any
-
-    def doubtful_labels(self, least: float | None = None) -> DoubtfulLabels:
-        """Return the labels that are probably wrong, the most doubtful first.
-
-        A label is doubtful when the other labels and the rows say that another is likelier. Up to
-        5,000 labels (1,000 where landmarks are thousands) have been looked at by the fit; the
-        others are withheld in folds here, without another sweep over the rows. ``transduction_``
-        keeps a label that is in doubt, unless the evidence against it is strong: correct it with
-        :meth:`update_labels`, or take it away.
-
-        Parameters
-        ----------
-        least : float, optional
-            List the labels that are wrong with at least this probability: 0.5 for those that are
-            probably wrong, 0 for all. By default all for which another label is likelier.
-
-        Returns
-        -------
-        found : DoubtfulLabels
-            ``rows``, ``labels`` as given, ``suggested_labels``, their probabilities, and the
-            probability that each is ``wrong``; ``pandas.DataFrame(found.to_dict())`` is a table.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from biglp import LowRankLabelPropagation
-        >>> X, truth = load_digits(return_X_y=True)
-        >>> y = truth.copy()
-        >>> y[200:] = -1
-        >>> y[17] = 3  # it is a 7
-        >>> model = LowRankLabelPropagation().fit(X, y)
-        >>> found = model.doubtful_labels()
-        >>> int(found.rows[0]), int(found.labels[0]), int(found.suggested_labels[0])
-        (17, 3, 7)
-        >>> model = model.update_labels(found.rows[:1], found.suggested_labels[:1])
-        """
-        check_is_fitted(self)
-        if least is not None:
-            least = checked("least", least)
-        if "_problem" not in self.__dict__:
-            raise ParameterError(
-                "this estimator holds neither its training rows nor their labels, because it was "
-                "loaded or unpickled; fit it again and ask then, or run biglp check on the rows "
-                "and labels."
-            )
-        with self._working() as engine, explained(self._problem.graph.source.inner):
-            doubts = check_labels(self._problem_on(engine), self._held_out)
-        return doubts.listed(self._problem.labels, least)
-
-
-# --------------------------------------------------------------------------------------------------
-
 
 HELD = ("_problem", "_held_out")
 """What is held of the training rows; it is not written to a file."""
@@ -104,7 +39,7 @@ NO_ROWS = "this estimator does not hold its training rows, because it was loaded
 
 
 class ActiveLearningMixin:
-    """``suggest`` and ``update_labels`` for an estimator with ``_model`` and ``_problem``."""
+    """``suggest``, ``update_labels`` and ``doubtful_labels`` of a classifier."""
 
     if TYPE_CHECKING:
         _model: Model
@@ -118,8 +53,7 @@ class ActiveLearningMixin:
         _source: Any
         _reading: Any
         _graph_of: Any
-        _open: Any
-        _fit_opened: Any
+        _fit: Any
         get_params: Any
 
     def suggest(self, n: int = 10, X: Any = None) -> np.ndarray:
@@ -152,7 +86,24 @@ class ActiveLearningMixin:
         >>> rows = model.suggest(5)
         >>> model = model.update_labels(rows, truth[rows])
         """
-        return self._suggestions(n, X).rows
+        check_is_fitted(self)
+        has_rows = "_problem" in self.__dict__
+        if X is None and not has_rows:
+            raise ParameterError(f"{NO_ROWS}give the rows to choose from: suggest(n, X).")
+        with self._working() as engine:
+            seed, pool = 0, None
+            if has_rows:
+                problem = self._problem_on(engine)
+                seed = problem.settings.seed
+                novel = self.report_.get("unlike_labels") or {"rows": ()}
+                pool = Pool(problem.graph, self._model.answer, problem.labels, first=novel["rows"])
+            if X is not None:
+                known = None if pool is None else pool.known_features(seed)
+                graph: Graph = self._graph_of(engine, self._source(X, reset=False))
+                pool = Pool(graph, self._model.answer, None, known)
+            assert pool is not None
+            with explained(pool.graph.source.inner):
+                return suggest_rows(pool, n, seed).rows
 
     def suggest_first(self, X: Any, n: int = 10) -> np.ndarray:
         """Return rows to label first, when there are no labels yet.
@@ -228,7 +179,7 @@ class ActiveLearningMixin:
         """
         check_is_fitted(self)
         if X is not None:
-            for warning in self._fit_again(rows, labels, X, y):
+            for warning in self._fit(X, y, later=(rows, labels)):
                 warnings.warn(warning, stacklevel=2)
             return self
         if "_problem" not in self.__dict__:
@@ -241,7 +192,7 @@ class ActiveLearningMixin:
         with self._working() as engine, explained(source.inner):
             problem = relabelled(self._problem_on(engine), rows, labels)
             learnt = learn(problem)
-            unlike = unlike_labels(problem, learnt.answer)
+            novelty = unlike_labels(problem, learnt.answer)
         classes = problem.labels.classes
         report = Report(
             {
@@ -250,7 +201,7 @@ class ActiveLearningMixin:
                 **reliability(problem.labels, learnt.held_out),
                 "labelled_rows": len(problem.labels.rows),
                 "unreached_rows": None,  # known when the answers are renewed
-                "unlike_labels": unlike and unlike.report(),
+                "unlike_labels": novelty and novelty.report(),
             }
         )
         self._model = replace(self._model, classes=classes, answer=learnt.answer, report=report)
@@ -263,28 +214,60 @@ class ActiveLearningMixin:
             warnings.warn(warning, stacklevel=2)
         return self
 
-    def _fit_again(self, rows: Any, labels: Any, X: Any, y: Any) -> list[BigLPWarning]:
-        """Fit with the labels so far and new ones."""
-        settings, source, found = self._open(X, y)
-        before = self._model.report.get("rows", source.n_rows)
-        if source.n_rows != before:
+    def doubtful_labels(self, least: float | None = None) -> DoubtfulLabels:
+        """Return the labels that are probably wrong, the most doubtful first.
+
+        A label is doubtful when the other labels and the rows say that another is likelier. Up to
+        5,000 labels (1,000 where landmarks are thousands) have been looked at by the fit; the
+        others are withheld in folds here, without another sweep over the rows. ``transduction_``
+        keeps a label that is in doubt, unless the evidence against it is strong: correct it with
+        :meth:`update_labels`, or take it away.
+
+        Parameters
+        ----------
+        least : float, optional
+            List the labels that are wrong with at least this probability: 0.5 for those that are
+            probably wrong, 0 for all. By default all for which another label is likelier.
+
+        Returns
+        -------
+        found : DoubtfulLabels
+            ``rows``, ``labels`` as given, ``suggested_labels``, their probabilities, and the
+            probability that each is ``wrong``; ``pandas.DataFrame(found.to_dict())`` is a table.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_digits(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[200:] = -1
+        >>> y[17] = 3  # it is a 7
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> found = model.doubtful_labels()
+        >>> int(found.rows[0]), int(found.labels[0]), int(found.suggested_labels[0])
+        (17, 3, 7)
+        >>> model = model.update_labels(found.rows[:1], found.suggested_labels[:1])
+        """
+        check_is_fitted(self)
+        if least is not None:
+            least = checked("least", least)
+        if "_problem" not in self.__dict__:
             raise ParameterError(
-                f"X has {source.n_rows:,} rows, but the model was fitted on {before:,}; give the "
-                "training rows, or call fit with other rows and all labels."
+                "this estimator holds neither its training rows nor their labels, because it was "
+                "loaded or unpickled; fit it again and ask then, or run biglp check on the rows "
+                "and labels."
             )
-        merged, _ = merged_labels(found.labels, rows, labels)
-        warned: list[BigLPWarning] = self._fit_opened(
-            settings, source, replace(found, labels=merged)
-        )
-        return warned
+        with self._working() as engine, explained(self._problem.graph.source.inner):
+            doubts = check_labels(self._problem_on(engine), self._held_out)
+        return doubts.listed(self._problem.labels, least)
 
     def _renew(self) -> None:
         """Label the training rows with the model as it is now."""
         source = self._problem.graph.source
         with self._working() as engine, explained(source.inner):
             problem = self._problem_on(engine)
-            place = source.inner.device
-            sink = ArraySink(self.classes_, source.n_rows, source.dtype, place)
+            sink = ArraySink(self.classes_, source.n_rows, source.dtype, source.inner.device)
             clamp = problem.settings.clamp
             answered = problem.graph.answer(self._model.answer, sink, problem.labels, clamp=clamp)
         self.label_distributions_ = sink.probabilities
@@ -292,26 +275,6 @@ class ActiveLearningMixin:
         self.report_["unreached_rows"] = answered.n_unreached
         if answered.n_unreached:
             warnings.warn(unreached_warning(problem, answered.n_unreached), stacklevel=4)
-
-    def _suggestions(self, n: int, X: Any = None) -> Suggestions:
-        check_is_fitted(self)
-        has_rows = "_problem" in self.__dict__
-        if X is None and not has_rows:
-            raise ParameterError(f"{NO_ROWS}give the rows to choose from: suggest(n, X).")
-        with self._working() as engine:
-            seed, pool = 0, None
-            if has_rows:
-                problem = self._problem_on(engine)
-                seed = problem.settings.seed
-                unlike = self.report_.get("unlike_labels") or {"rows": ()}
-                pool = Pool(problem.graph, self._model.answer, problem.labels, first=unlike["rows"])
-            if X is not None:
-                known = None if pool is None else pool.known_features(seed)
-                graph: Graph = self._graph_of(engine, self._source(X, reset=False))
-                pool = Pool(graph, self._model.answer, None, known)
-            assert pool is not None
-            with explained(pool.graph.source.inner):
-                return suggest_rows(pool, n, seed)
 
     def _problem_on(self, engine: Engine) -> Problem[Labels]:
         """The problem of the fit, for an engine of now: that of the fit is closed."""
@@ -337,9 +300,9 @@ class ActiveLearningMixin:
         if "_problem" in self.__dict__ and "transduction_" not in self.__dict__:
             self._renew()
         state: Any = super().__getstate__()
-        kept = {name: state[name] for name in state if name not in HELD}
+        stored = {name: state[name] for name in state if name not in HELD}
         # Answers on a GPU could be unpickled only where there is one.
-        return kept | {name: to_numpy(kept[name]) for name in ANSWERS if name in kept}
+        return stored | {name: to_numpy(stored[name]) for name in ANSWERS if name in stored}
 
     if not TYPE_CHECKING:  # a type checker would take any name for known
 

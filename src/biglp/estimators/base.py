@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,111 +23,20 @@ from biglp._fit.model import Model
 from biglp._fit.novelty import FEWEST_ROWS, drift_of, drift_warnings
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
-from biglp._labels.labels import encode_labels, weighted
-from biglp._labels.reading import LabelInput, LabelsRead
-from biglp._labels.values import given_weights
+from biglp._labels.reading import LabelInput
 from biglp._output import Sink
 from biglp._rows import Source, as_source
 from biglp._rows.source import explained
 from biglp.estimators.showing import ReportMixin
-
-# --------------------------------------------------------------------------------------------------
-# Labels of the estimators that are in files.
-
-
-def label_files(X: Any, y: Any, asked: Any) -> LabelInput | None:
-    """Where labels are, when y names files or a column holds them; None when y holds them.
-
-    Parameters
-    ----------
-    X : anything that holds rows
-    y : labels, a path, a list of paths or None
-    asked : estimator
-        Its ``label_column`` and ``id_column`` are columns of the table that X names, or of its
-        ``metadata``; it says how tables are read, and the memory.
-    """
-    label_column, id_column, metadata = asked.label_column, asked.id_column, asked.metadata
-    files = _paths(y)
-    if files is None and y is not None:
-        if label_column is not None:
-            raise ParameterError(
-                f"label_column={label_column!r}: y holds the labels, and a column would, too; give "
-                "y as None or as files of labels, which count more than the column."
-            )
-        files = ()
-    rows = X if _paths(X) else None
-    if isinstance(y, str) and rows is None and y in getattr(X, "columns", ()):
-        raise ParameterError(
-            f"y={y!r} would be a file of labels, and is a column of X; give the labels themselves, "
-            f"y=X[{y!r}], and rows without that column."
-        )
-    if metadata is not None and label_column is None and id_column is None:
-        raise ParameterError(
-            f"metadata={metadata!r}: nothing says which of its columns is wanted; name it with "
-            "label_column= or id_column=."
-        )
-    for option, name in (("label_column", label_column), ("id_column", id_column)):
-        if name is not None and rows is None and metadata is None:
-            raise ParameterError(
-                f"{option}={name!r} is a column of a table in files, but X is in memory; give the "
-                "labels as y, and rows without that column, or name the table with metadata=."
-            )
-    if not files and label_column is None and id_column is None:
-        return None
-    return LabelInput(
-        rows,
-        files or (),
-        label_column,
-        id_column=id_column,
-        reading=asked._reading(),
-        metadata=metadata,
-        memory=parse_memory(asked.memory),
-    )
-
-
-def read_labels(
-    named: LabelInput | None, y: Any, n_rows: int, sample_weight: Any, classes: Any
-) -> LabelsRead:
-    """Read labels from where they are; the parameters are those of ``fit``."""
-    if named is None or not named.anywhere:
-        return LabelsRead(encode_labels(y, n_rows, sample_weight, classes), [], [])
-    found = named.gather(n_rows)
-    if sample_weight is None:
-        return found
-    weights = given_weights(sample_weight, found.labels.rows, n_rows)
-    return replace(found, labels=weighted(found.labels, weights))
-
-
-def _paths(value: Any) -> tuple[Any, ...] | None:
-    """The paths that a value names; None for anything else."""
-    if isinstance(value, (str, os.PathLike)):
-        return (value,)
-    if not isinstance(value, (list, tuple)) or not value:
-        return None
-    if all(isinstance(item, os.PathLike) for item in value):
-        return tuple(value)
-    # Texts may be labels: they are paths when there is a file for each.
-    texts = all(isinstance(item, str) for item in value)
-    return tuple(value) if texts and all(map(os.path.isfile, value)) else None
-
-
-# --------------------------------------------------------------------------------------------------
-
 
 READING = ("columns", "drop", "categorical", "missing", "text")
 """Parameters that say how the columns of a table become features."""
 
 
 class Estimator(ReportMixin, BaseEstimator):
-    """Base of the estimators; ``_model`` is what was fitted.
+    """Base of the estimators; ``_model`` is what was fitted."""
 
-    Attributes
-    ----------
-    _answers : tuple of str
-        Kinds of answers whose models it can load.
-    """
-
-    _answers: ClassVar[tuple[str, ...]]
+    _answers: ClassVar[tuple[str, ...]]  # kinds of answers whose models it can load
     _model: Model
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -192,8 +100,8 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _score_rows(self, source: Source, sink: Sink) -> None:
         """Write the answers for new rows to a sink."""
-        place = Device.of(self.device, self.gpu_memory, self.precision)
-        with self._working() as engine, explained(source), place.precisely():
+        device = Device.of(self.device, self.gpu_memory, self.precision)
+        with self._working() as engine, explained(source), device.precisely():
             graph = self._graph_of(engine, source)
             graph.answer(self._model.answer, sink)
             # Not of arrays, whose rows are whatever the caller made of them.
@@ -206,8 +114,8 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _graph_of(self, engine: Engine, source: Source) -> Graph:
         """New rows, tied to the training rows."""
-        place = Device.of(self.device, self.gpu_memory, self.precision)
-        return self._model.graph(engine, source, parse_memory(self.memory), place)
+        device = Device.of(self.device, self.gpu_memory, self.precision)
+        return self._model.graph(engine, source, parse_memory(self.memory), device)
 
     @contextmanager
     def _working(self) -> Iterator[Engine]:
@@ -227,7 +135,13 @@ class Estimator(ReportMixin, BaseEstimator):
         """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
         # First, because its messages about shapes say more.
         with unflagged():
-            source = as_source(X, **(self._reading() if reset else self._alike(X)) | options)
+            if reset:
+                options = self._reading() | options
+            else:  # new rows are read as the training rows were
+                table = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
+                if not isinstance(X, Source) and (self._model.encoding is not None or table):
+                    options["encoding"] = self._model.encoding_for_new_rows()
+            source = as_source(X, **options)
         encoding = source.encoding if reset else self._model.encoding
         by_name = encoding is not None and encoding.columns is not None
         # scikit-learn checks what it knows; a stream is used up, and a query would run again.
@@ -252,9 +166,60 @@ class Estimator(ReportMixin, BaseEstimator):
         """Parameters that say how a table is read, where they are given."""
         return chosen({name: getattr(self, name) for name in READING})
 
-    def _alike(self, X: Any) -> dict[str, Any]:
-        """Options that open new rows as the training rows were."""
-        named = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
-        if isinstance(X, Source) or (self._model.encoding is None and not named):
-            return {}
-        return {"encoding": self._model.encoding_for_new_rows()}
+
+def label_files(X: Any, y: Any, estimator: Any) -> LabelInput | None:
+    """Where labels are, when y names files or a column holds them; None when y holds them.
+
+    The columns are those of the table that X names, or of the estimator's ``metadata``.
+    """
+    label_column, id_column = estimator.label_column, estimator.id_column
+    metadata = estimator.metadata
+    files = _paths(y)
+    if files is None and y is not None:
+        if label_column is not None:
+            raise ParameterError(
+                f"label_column={label_column!r}: y holds the labels, and a column would, too; give "
+                "y as None or as files of labels, which count more than the column."
+            )
+        files = ()
+    rows = X if _paths(X) else None
+    if isinstance(y, str) and rows is None and y in getattr(X, "columns", ()):
+        raise ParameterError(
+            f"y={y!r} would be a file of labels, and is a column of X; give the labels themselves, "
+            f"y=X[{y!r}], and rows without that column."
+        )
+    if metadata is not None and label_column is None and id_column is None:
+        raise ParameterError(
+            f"metadata={metadata!r}: nothing says which of its columns is wanted; name it with "
+            "label_column= or id_column=."
+        )
+    for option, name in (("label_column", label_column), ("id_column", id_column)):
+        if name is not None and rows is None and metadata is None:
+            raise ParameterError(
+                f"{option}={name!r} is a column of a table in files, but X is in memory; give the "
+                "labels as y, and rows without that column, or name the table with metadata=."
+            )
+    if not files and label_column is None and id_column is None:
+        return None
+    return LabelInput(
+        rows,
+        files or (),
+        label_column,
+        id_column=id_column,
+        reading=estimator._reading(),
+        metadata=metadata,
+        memory=parse_memory(estimator.memory),
+    )
+
+
+def _paths(value: Any) -> tuple[Any, ...] | None:
+    """The paths that a value names; None for anything else."""
+    if isinstance(value, (str, os.PathLike)):
+        return (value,)
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    if all(isinstance(item, os.PathLike) for item in value):
+        return tuple(value)
+    # Texts may be labels: they are paths when there is a file for each.
+    texts = all(isinstance(item, str) for item in value)
+    return tuple(value) if texts and all(map(os.path.isfile, value)) else None

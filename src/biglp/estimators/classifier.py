@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -13,195 +14,15 @@ from biglp._core.arrays import namespace, to_numpy
 from biglp._core.errors import BigLPWarning, LabelError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._core.settings import Settings
-from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.update import forget_features
+from biglp._labels.labels import encode_labels, merged_labels, weighted
 from biglp._labels.reading import LabelsRead
 from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
 from biglp._output import ArraySink
-from biglp._rows import Source, working_dtype
-from biglp.estimators.active import ActiveLearningMixin, LabelCheckMixin
-from biglp.estimators.base import Estimator, label_files, read_labels
-
-# --------------------------------------------------------------------------------------------------
-# What the classifier says of rows, in scikit-learn's forms, and how often that is right.
-
-
-class AnsweringMixin:
-    """``predict`` and its relatives for an estimator with ``_model`` and ``classes_``."""
-
-    if TYPE_CHECKING:
-        _model: Model
-        classes_: np.ndarray
-        _source: Any
-        _score_rows: Any
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row.  (n_rows,)."""
-        return self._score(X).labels
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes).
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from biglp import LowRankLabelPropagation
-        >>> X, truth = load_iris(return_X_y=True)
-        >>> y = truth.copy()
-        >>> y[1::2] = -1
-        >>> model = LowRankLabelPropagation().fit(X, y)
-        >>> model.predict_proba(X[:2]).shape, model.predict_log_proba(X[:2]).shape
-        ((2, 3), (2, 3))
-        >>> model.predict(X[:2]), model.decision_function(X[:2]).argmax(axis=1)
-        (array([0, 0]), array([0, 0]))
-        """
-        return self._score(X).probabilities
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the class probabilities; −inf for 0.  (n_rows, n_classes)."""
-        with np.errstate(divide="ignore"):
-            shares = self.predict_proba(X)
-            return namespace(shares).log(shares)
-
-    def predict_top(self, X: Any, n: int = 3) -> tuple[np.ndarray, np.ndarray]:
-        """Return the likeliest classes of each row, the likeliest first, as ``--top`` writes them.
-
-        Parameters
-        ----------
-        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
-        n : int
-            How many classes, at most as many as there are.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows, n)
-            The first column is what :meth:`predict` says.
-        probabilities : ndarray of shape (n_rows, n)
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from biglp import LowRankLabelPropagation
-        >>> X, truth = load_digits(return_X_y=True)
-        >>> y = truth.copy()
-        >>> y[50:] = -1
-        >>> labels, probabilities = LowRankLabelPropagation().fit(X, y).predict_top(X, 2)
-        >>> labels.shape, probabilities.shape
-        ((1797, 2), (1797, 2))
-        """
-        check_is_fitted(self)
-        if positive_integer("n", n) > len(self.classes_):
-            raise ParameterError(
-                f"n={n} is more than the {len(self.classes_)} classes; give 1 to "
-                f"{len(self.classes_)}."
-            )
-        probabilities = to_numpy(self.predict_proba(X))
-        best = np.argsort(-probabilities, axis=1, kind="stable")[:, :n]
-        return self.classes_[best], np.take_along_axis(probabilities, best, axis=1)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return how far each row is on the side of a class, as finite logarithms.
-
-        Of two classes the log-odds of the second, ``classes_[1]``: above 0 where :meth:`predict`
-        says it.  (n_rows,). Of more classes the logarithms of their probabilities, of which the
-        largest is the class of :meth:`predict`.  (n_rows, n_classes).
-        """
-        shares = to_numpy(self.predict_proba(X))
-        # A probability of 0 is one that is too small to be written.
-        logs = np.log(np.maximum(shares, np.finfo(shares.dtype).tiny), dtype=np.float64)
-        return logs if logs.shape[1] > 2 else logs[:, 1] - logs[:, 0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the labelled rows whose label :meth:`predict` finds.
-
-        Rows without a label in y count for nothing. Do not give labels that the model has learnt:
-        :class:`biglp.SemiSupervisedKFold` hides some, and ``report_["estimated_accuracy"]`` is an
-        estimate for all unlabelled rows.
-
-        Parameters
-        ----------
-        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
-        y : array of shape (n_rows,) or (n_rows, n_classes)
-            Labels or label distributions, of which the likeliest class counts; where unknown as in
-            ``fit``.
-        sample_weight : array of shape (n_rows,), optional
-            How much each label counts.
-
-        Raises
-        ------
-        LabelError
-            When no row has a label.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from biglp import LowRankLabelPropagation
-        >>> X, truth = load_iris(return_X_y=True)
-        >>> y = truth.copy()
-        >>> y[1::2] = -1
-        >>> model = LowRankLabelPropagation().fit(X, y)
-        >>> model.score(X[1::2], truth[1::2]) > 0.9
-        True
-        >>> paper = LowRankLabelPropagation.paper("nystrom-kmeans", k=50).fit(X, y)
-        >>> paper.score(X[1::2], truth[1::2]) > 0.8
-        True
-        """
-        predicted = to_numpy(self.predict(X))
-        rows, truth = self._truth(y, len(predicted))
-        weights = None
-        if sample_weight is not None:
-            weights = given_weights(sample_weight, rows, len(predicted))
-        if not len(rows) or (weights is not None and not weights.any()):
-            raise LabelError(
-                f"none of the {len(predicted):,} rows has a label in y (all are -1, None, NaN or "
-                "'', or of weight zero), so there is nothing to score; give rows with labels, in "
-                "cross-validation by cv=SemiSupervisedKFold()."
-            )
-        right = predicted[rows].astype(object) == truth.astype(object)
-        return float(np.average(right, weights=weights))
-
-    def _truth(self, y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that have a label, and their labels."""
-        if n_columns(y) > 1:
-            rows, shares = read_distributions(y, n_rows)
-            if shares.shape[1] != len(self.classes_):
-                raise LabelError(
-                    f"y has {shares.shape[1]} columns, but the model has {len(self.classes_)} "
-                    "classes; give a column for each class, in the order of classes_."
-                )
-            return rows, self.classes_[shares.argmax(axis=1)]
-        values = as_column(y)
-        if len(values) != n_rows:
-            raise LabelError(
-                f"y has {len(values):,} entries but X has {n_rows:,} rows; give one label a row, "
-                "with -1, None, NaN or '' where the label is unknown."
-            )
-        rows = np.flatnonzero(~unlabelled(values))
-        truth = values[rows]
-        if len(rows) and _are_texts(truth) != _are_texts(self.classes_):
-            raise LabelError(
-                f"y has labels such as {truth.tolist()[0]!r}, but the classes of the model are "
-                f"such as {self.classes_.tolist()[0]!r}; give y in the type of classes_."
-            )
-        return rows, truth
-
-    def _score(self, X: Any) -> ArraySink:
-        check_is_fitted(self)
-        source = self._source(X, reset=False)
-        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype, source.device)
-        self._score_rows(source, sink)
-        return sink
-
-
-def _are_texts(values: np.ndarray) -> bool:
-    """Whether labels are texts, by the first of them."""
-    return isinstance(values.tolist()[0], (str, bytes))
-
-
-# --------------------------------------------------------------------------------------------------
-# The paper's own settings.
-
+from biglp._rows import working_dtype
+from biglp.estimators.active import ActiveLearningMixin
+from biglp.estimators.base import Estimator, label_files
 
 WIDE = {"bandwidth_factor": 1.0}
 PAPER_METHODS: dict[str, dict[str, Any]] = {
@@ -211,14 +32,10 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
     "glnp-apgd": {"factor": "glnp", "factor_params": {"start": "uniform"}},
     "linear": {"factor": "linear"},
 }
+"""The paper's own settings."""
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-class LowRankLabelPropagation(
-    AnsweringMixin, ActiveLearningMixin, LabelCheckMixin, ClassifierMixin, Estimator
-):
+class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
     """Semi-supervised classification by label propagation on a low-rank similarity graph.
 
     Cost and memory grow linearly with the number of rows; rows are read two or three times and
@@ -455,28 +272,43 @@ class LowRankLabelPropagation(
         classes : array of shape (n_classes,), optional
             What the columns of label distributions stand for; 0 to n_classes − 1 by default.
         """
-        settings, source, found = self._open(X, y, sample_weight, classes)
-        for warning in self._fit_opened(settings, source, found):
+        for warning in self._fit(X, y, sample_weight, classes):
             warnings.warn(warning, stacklevel=2)
         return self
 
-    def _open(
-        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
-    ) -> tuple[Settings, Source, LabelsRead]:
-        """Check the parameters, then open rows and labels."""
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None, later: Any = None
+    ) -> list[BigLPWarning]:
+        """Fit, and return what the user should know; ``later`` rows and labels replace those of y.
+
+        Steps: check the parameters, open the rows, read the labels, learn, keep what was learnt.
+        """
         settings = Settings.of(self.get_params(deep=False), sklearn=True)
         named = label_files(X, y, self)
-        no_features = {} if named is None else named.not_features
-        files = None if named is None else named.files  # which are open for their columns already
-        source = self._source(X if files is None else files, reset=True, **no_features)
-        return settings, source, read_labels(named, y, source.n_rows, sample_weight, classes)
-
-    def _fit_opened(
-        self, settings: Settings, source: Source, found: LabelsRead
-    ) -> list[BigLPWarning]:
-        """Learn from opened rows and labels; return what the user should know."""
-        labels = found.labels
-        sink = ArraySink(labels.classes, source.n_rows, working_dtype(source.dtype), source.device)
+        if named is None:
+            source = self._source(X, reset=True)
+        else:  # its files are open for their columns already
+            files = X if named.files is None else named.files
+            source = self._source(files, reset=True, **named.not_features)
+        n_rows = source.n_rows
+        if named is None or not named.anywhere:
+            read = LabelsRead(encode_labels(y, n_rows, sample_weight, classes), [], [])
+        else:
+            read = named.gather(n_rows)
+            if sample_weight is not None:
+                weights = given_weights(sample_weight, read.labels.rows, n_rows)
+                read = replace(read, labels=weighted(read.labels, weights))
+        if later is not None:
+            before = self._model.report.get("rows", n_rows)
+            if n_rows != before:
+                raise ParameterError(
+                    f"X has {n_rows:,} rows, but the model was fitted on {before:,}; give the "
+                    "training rows, or call fit with other rows and all labels."
+                )
+            merged, _ = merged_labels(read.labels, *later)
+            read = replace(read, labels=merged)
+        labels = read.labels
+        sink = ArraySink(labels.classes, n_rows, working_dtype(source.dtype), source.device)
         with self._working() as engine:
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
@@ -486,7 +318,169 @@ class LowRankLabelPropagation(
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
         self.transduction_ = sink.labels
-        return [*found.suspicions(all_labelled=False), *fitted.warnings()]
+        return [*read.suspicions(all_labelled=False), *fitted.warnings()]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row.  (n_rows,)."""
+        return self._score(X).labels
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the class probabilities of each row; rows add up to 1.  (n_rows, n_classes).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_iris(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> model.predict_proba(X[:2]).shape, model.predict_log_proba(X[:2]).shape
+        ((2, 3), (2, 3))
+        >>> model.predict(X[:2]), model.decision_function(X[:2]).argmax(axis=1)
+        (array([0, 0]), array([0, 0]))
+        """
+        return self._score(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of the class probabilities; −inf for 0.  (n_rows, n_classes)."""
+        with np.errstate(divide="ignore"):
+            probabilities = self.predict_proba(X)
+            return namespace(probabilities).log(probabilities)
+
+    def predict_top(self, X: Any, n: int = 3) -> tuple[np.ndarray, np.ndarray]:
+        """Return the likeliest classes of each row, the likeliest first, as ``--top`` writes them.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
+        n : int
+            How many classes, at most as many as there are.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows, n)
+            The first column is what :meth:`predict` says.
+        probabilities : ndarray of shape (n_rows, n)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_digits(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[50:] = -1
+        >>> labels, probabilities = LowRankLabelPropagation().fit(X, y).predict_top(X, 2)
+        >>> labels.shape, probabilities.shape
+        ((1797, 2), (1797, 2))
+        """
+        check_is_fitted(self)
+        if positive_integer("n", n) > len(self.classes_):
+            raise ParameterError(
+                f"n={n} is more than the {len(self.classes_)} classes; give 1 to "
+                f"{len(self.classes_)}."
+            )
+        probabilities = to_numpy(self.predict_proba(X))
+        best = np.argsort(-probabilities, axis=1, kind="stable")[:, :n]
+        return self.classes_[best], np.take_along_axis(probabilities, best, axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return how far each row is on the side of a class, as finite logarithms.
+
+        Of two classes the log-odds of the second, ``classes_[1]``: above 0 where :meth:`predict`
+        says it.  (n_rows,). Of more classes the logarithms of their probabilities, of which the
+        largest is the class of :meth:`predict`.  (n_rows, n_classes).
+        """
+        probabilities = to_numpy(self.predict_proba(X))
+        # A probability of 0 is one that is too small to be written.
+        logs = np.log(
+            np.maximum(probabilities, np.finfo(probabilities.dtype).tiny), dtype=np.float64
+        )
+        return logs if logs.shape[1] > 2 else logs[:, 1] - logs[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the labelled rows whose label :meth:`predict` finds.
+
+        Rows without a label in y count for nothing. Do not give labels that the model has learnt:
+        :class:`biglp.SemiSupervisedKFold` hides some, and ``report_["estimated_accuracy"]`` is an
+        estimate for all unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, data frame, path or Source of shape (n_rows, n_features)
+        y : array of shape (n_rows,) or (n_rows, n_classes)
+            Labels or label distributions, of which the likeliest class counts; where unknown as in
+            ``fit``.
+        sample_weight : array of shape (n_rows,), optional
+            How much each label counts.
+
+        Raises
+        ------
+        LabelError
+            When no row has a label.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from biglp import LowRankLabelPropagation
+        >>> X, truth = load_iris(return_X_y=True)
+        >>> y = truth.copy()
+        >>> y[1::2] = -1
+        >>> model = LowRankLabelPropagation().fit(X, y)
+        >>> model.score(X[1::2], truth[1::2]) > 0.9
+        True
+        >>> paper = LowRankLabelPropagation.paper("nystrom-kmeans", k=50).fit(X, y)
+        >>> paper.score(X[1::2], truth[1::2]) > 0.8
+        True
+        """
+        predicted = to_numpy(self.predict(X))
+        rows, truth = self._truth(y, len(predicted))
+        weights = None
+        if sample_weight is not None:
+            weights = given_weights(sample_weight, rows, len(predicted))
+        if not len(rows) or (weights is not None and not weights.any()):
+            raise LabelError(
+                f"none of the {len(predicted):,} rows has a label in y (all are -1, None, NaN or "
+                "'', or of weight zero), so there is nothing to score; give rows with labels, in "
+                "cross-validation by cv=SemiSupervisedKFold()."
+            )
+        right = predicted[rows].astype(object) == truth.astype(object)
+        return float(np.average(right, weights=weights))
+
+    def _truth(self, y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that have a label, and their labels."""
+        if n_columns(y) > 1:
+            rows, distributions = read_distributions(y, n_rows)
+            n_given, n_classes = distributions.shape[1], len(self.classes_)
+            if n_given != n_classes:
+                raise LabelError(
+                    f"y has {n_given} columns, but the model has {n_classes} classes; give a "
+                    "column for each class, in the order of classes_."
+                )
+            return rows, self.classes_[distributions.argmax(axis=1)]
+        values = as_column(y)
+        if len(values) != n_rows:
+            raise LabelError(
+                f"y has {len(values):,} entries but X has {n_rows:,} rows; give one label a row, "
+                "with -1, None, NaN or '' where the label is unknown."
+            )
+        rows = np.flatnonzero(~unlabelled(values))
+        truth = values[rows]
+        if len(rows):
+            label, known = truth.tolist()[0], self.classes_.tolist()[0]
+            if isinstance(label, (str, bytes)) != isinstance(known, (str, bytes)):
+                raise LabelError(
+                    f"y has labels such as {label!r}, but the classes of the model are such as "
+                    f"{known!r}; give y in the type of classes_."
+                )
+        return rows, truth
+
+    def _score(self, X: Any) -> ArraySink:
+        check_is_fitted(self)
+        source = self._source(X, reset=False)
+        sink = ArraySink(self.classes_, source.n_rows, self._model.dtype, source.device)
+        self._score_rows(source, sink)
+        return sink
 
     def _loaded(self) -> None:
         self.classes_ = self._model.classes

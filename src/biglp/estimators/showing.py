@@ -13,7 +13,7 @@ from biglp._core.progress import versions
 from biglp._files.local import atomic_write
 from biglp._files.uri import as_place
 from biglp._fit.check_labels import known_doubts
-from biglp._fit.evidence import EvidenceMaker, ReportSample
+from biglp._fit.evidence import EvidenceMaker
 from biglp._fit.novelty import unlike_warning
 from biglp._fit.pipeline import region_warnings
 from biglp._fit.report import Report
@@ -95,14 +95,6 @@ class ReportMixin:
         return dict(bundle)
 
 
-def _counted(labels: np.ndarray) -> dict[str, int]:
-    """How often each label occurs."""
-    if labels.dtype == object:  # texts beside numbers have no order
-        return {str(label): count for label, count in Counter(labels.tolist()).items()}
-    found, counts = np.unique(labels, return_counts=True)
-    return dict(zip(map(str, found.tolist()), counts.tolist(), strict=True))
-
-
 def _of_classes(estimator: Any, look: bool) -> Content:
     report, problem = estimator.report_, estimator.__dict__.get("_problem")
     names = tuple(map(str, estimator.classes_.tolist()))
@@ -115,13 +107,25 @@ def _of_classes(estimator: Any, look: bool) -> Content:
         facts["features"] = problem.graph.source.inner.n_features
     # Not by asking for them: that would label all rows after an update of the labels.
     if "transduction_" in estimator.__dict__:
-        facts["found"] = dict.fromkeys(names, 0) | _counted(estimator.transduction_)
+        labels = estimator.transduction_
+        if labels.dtype == object:  # texts beside numbers have no order
+            counts = Counter(labels.tolist())
+        else:
+            classes, n_rows = np.unique(labels, return_counts=True)
+            counts = Counter(dict(zip(classes.tolist(), n_rows.tolist(), strict=True)))
+        facts["found"] = dict.fromkeys(names, 0) | {str(n): count for n, count in counts.items()}
     more: dict[str, Any] = {}
     if problem is None:
         more["missing"] = (NO_ROWS,)
     elif look and not problem.graph.pairwise:
-        more["evidence"] = _evidence(estimator)
-        more["feature_names"] = problem.graph.source.inner.feature_names
+        source = problem.graph.source.inner
+        with estimator._working() as engine, explained(source):
+            problem = estimator._problem_on(engine)
+            doubts = known_doubts(problem.labels, estimator._held_out)
+            seed, answer = problem.settings.seed, estimator._model.answer
+            maker = EvidenceMaker(problem.graph, answer, problem.labels, doubts, seed)
+            more["evidence"] = maker.evidence()
+        more["feature_names"] = source.feature_names
     return Content(
         title=f"{report.get('rows', 0):,} rows labelled from "
         f"{report.get('labelled_rows', 0):,} labels",
@@ -130,16 +134,6 @@ def _of_classes(estimator: Any, look: bool) -> Content:
         going_on=(*CLASSES, *EVERY),
         **more,
     )
-
-
-def _evidence(estimator: Any) -> ReportSample:
-    """Look at a sample of the training rows."""
-    with estimator._working() as engine:
-        problem = estimator._problem_on(engine)
-        doubts = known_doubts(problem.labels, estimator._held_out)
-        seed, answer = problem.settings.seed, estimator._model.answer
-        with explained(problem.graph.source.inner):
-            return EvidenceMaker(problem.graph, answer, problem.labels, doubts, seed).evidence()
 
 
 def _of_values(estimator: Any) -> Content:

@@ -92,7 +92,14 @@ class SemiSupervisedKFold(BaseCrossValidator):
                 "y is None, so there are no labels to hide; give one label a row, with -1, None, "
                 "NaN or '' where the label is unknown."
             )
-        rows, codes = _labelled(y)
+        values = as_column(y) if n_columns(y) == 1 else np.empty(0)
+        known = values[np.isfinite(values)] if values.dtype.kind == "f" else values[:0]
+        if (known != np.floor(known)).any():  # measured: there are no classes
+            rows = np.flatnonzero(~np.isnan(values))
+            codes = np.zeros(len(rows), dtype=np.int64)
+        else:
+            labels = encode_labels(y, y.shape[0] if hasattr(y, "shape") else len(y))
+            rows, codes = labels.rows, labels.codes
         rng = np.random.default_rng(seed_from("random_state", self.random_state))
         order = rng.permutation(len(rows))
         rows, codes = rows[order], codes[order]
@@ -105,15 +112,3 @@ class SemiSupervisedKFold(BaseCrossValidator):
             )
         for fold in range(n_splits):
             yield np.sort(rows[dealt[fold::n_splits]])
-
-
-def _labelled(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Labelled rows, and a number for the class of each; all the same for measured targets."""
-    if n_columns(y) == 1:
-        values = as_column(y)
-        known = values[np.isfinite(values)] if values.dtype.kind == "f" else values[:0]
-        if len(known) and (known != np.floor(known)).any():
-            rows = np.flatnonzero(~np.isnan(values))
-            return rows, np.zeros(len(rows), dtype=np.int64)
-    labels = encode_labels(y, y.shape[0] if hasattr(y, "shape") else len(y))
-    return labels.rows, labels.codes

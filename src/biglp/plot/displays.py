@@ -1,4 +1,4 @@
-"""What the displays have in common; matplotlib is loaded when something is drawn."""
+"""The displays: maps, learning curves, members, reliability; matplotlib is loaded for a drawing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from biglp._core.errors import LabelError, MissingExtraError, ParameterError
 from biglp._labels.values import as_column, unlabelled
 from biglp._report.charts import class_colours, stretching, wilson
-
-# --------------------------------------------------------------------------------------------------
-# Whether matplotlib is there.
 
 
 def require_matplotlib(what: str) -> None:
@@ -37,9 +34,6 @@ def require_matplotlib(what: str) -> None:
             f"{what}: plots need matplotlib, which is not installed; install it with: "
             'pip install "biglp[plot]"'
         )
-
-
-# --------------------------------------------------------------------------------------------------
 
 
 class Display(ABC):
@@ -107,13 +101,10 @@ def report_of(estimator: Any, key: str, what: str) -> Any:
     return report[key]
 
 
-# --------------------------------------------------------------------------------------------------
-# What more labels bring.
-
-
 FEWEST = 2
-"""Labels of each class that the first part has."""
-PARTS = 5
+"""Labels of each class that a curve begins with."""
+SIZES = 5
+"""Numbers of labels of a curve."""
 
 
 @dataclass
@@ -178,9 +169,43 @@ class LearningCurveDisplay(Display):
         display : LearningCurveDisplay
         """
         y = as_column(y)
-        order = _class_by_class(y)
-        sizes = _sizes(sizes, y[order], len(order))
-        lines = [_accuracies(estimator, X, y, order, size) for size in sizes]
+        rows = np.flatnonzero(~unlabelled(y))
+        if not len(rows):
+            raise LabelError(
+                f"none of the {len(y):,} rows has a label in y, so that there is no curve; give "
+                "labels."
+            )
+        # One row of each class, then a second of each, and so on.
+        rows = np.random.default_rng(0).permutation(rows)
+        classes, codes = np.unique(y[rows].astype(str), return_inverse=True)
+        turns = np.empty(len(rows), dtype=np.int64)
+        for code in range(len(classes)):
+            own = np.flatnonzero(codes == code)
+            turns[own] = np.arange(len(own))
+        order = rows[np.lexsort((codes, turns))]
+        n_classes, n_labels = len(classes), len(order)
+        if sizes is None:
+            first = min(FEWEST * n_classes, n_labels)
+            sizes = [round(size) for size in np.geomspace(first, n_labels, SIZES)]
+        if not len(sizes) or not all(n_classes <= size <= n_labels for size in sizes):
+            raise ParameterError(
+                f"sizes={list(sizes)} must be numbers of labels from {n_classes} (one of each "
+                f"class) to {n_labels} (all of them)."
+            )
+        sizes = sorted({int(size) for size in sizes})
+        lines = []
+        for size in sizes:
+            given, others = y.copy(), order[size:]
+            nothing = -1 if given.dtype.kind in "iuf" else None
+            given = given.astype(object) if nothing is None else given
+            given[others] = nothing
+            model = clone(estimator).fit(X, given)
+            estimate = model.report_.get("estimated_accuracy")
+            estimated = (np.nan, np.nan, np.nan)
+            if estimate is not None:
+                estimated = (estimate["accuracy"], *estimate["interval"])
+            right = model.transduction_[others].astype(object) == y[others].astype(object)
+            lines.append((*estimated, float(right.mean()) if len(others) else np.nan))
         return cls(np.array(sizes), *np.array(lines).T).plot(ax)
 
     def _draw(self, ax: Any) -> None:
@@ -191,59 +216,6 @@ class LearningCurveDisplay(Display):
             ax.plot(self.n_labels, self.found, "s--", color="#d55e00", label=words)
         ax.set(xlabel="labels", ylabel="accuracy", ylim=(0, 1.02))
         ax.legend(loc="lower right", frameon=False)
-
-
-def _class_by_class(y: np.ndarray) -> np.ndarray:
-    """Labelled rows: one of each class, then a second of each, and so on."""
-    rows = np.flatnonzero(~unlabelled(y))
-    if not len(rows):
-        raise LabelError(
-            f"none of the {len(y):,} rows has a label in y, so that there is no curve; give labels."
-        )
-    rows = np.random.default_rng(0).permutation(rows)
-    codes = np.unique(y[rows].astype(str), return_inverse=True)[1]
-    turns = np.empty(len(rows), dtype=np.int64)
-    for code in range(codes.max() + 1):
-        own = np.flatnonzero(codes == code)
-        turns[own] = np.arange(len(own))
-    return np.asarray(rows[np.lexsort((codes, turns))])
-
-
-def _sizes(sizes: Sequence[int] | None, labels: np.ndarray, n_labels: int) -> list[int]:
-    n_classes = len(set(labels.astype(str).tolist()))
-    if sizes is None:
-        first = min(FEWEST * n_classes, n_labels)
-        return sorted({round(size) for size in np.geomspace(first, n_labels, PARTS)})
-    bad = [size for size in sizes if not n_classes <= size <= n_labels]
-    if bad or not len(sizes):
-        raise ParameterError(
-            f"sizes={list(sizes)} must be numbers of labels from {n_classes} (one of each class) "
-            f"to {n_labels} (all of them)."
-        )
-    return sorted({int(size) for size in sizes})
-
-
-def _accuracies(
-    estimator: Any, X: Any, y: np.ndarray, order: np.ndarray, size: int
-) -> tuple[float, float, float, float]:
-    """Estimated accuracy with its interval, and what is found of the labels left out."""
-    part, others = y.copy(), order[size:]
-    nothing = -1 if part.dtype.kind in "iuf" else None
-    part = part.astype(object) if nothing is None else part
-    part[others] = nothing
-    model = clone(estimator).fit(X, part)
-    estimate = model.report_.get("estimated_accuracy")
-    found = np.nan
-    if len(others):
-        right = model.transduction_[others].astype(object) == y[others].astype(object)
-        found = float(right.mean())
-    if estimate is None:
-        return np.nan, np.nan, np.nan, found
-    return estimate["accuracy"], *estimate["interval"], found
-
-
-# --------------------------------------------------------------------------------------------------
-# A map of the rows.
 
 
 MOST_NAMES = 20
@@ -310,18 +282,18 @@ class MapDisplay(Display):
         """
         check_is_fitted(estimator)
         content = estimator._content(look=True)
-        found = content.evidence
-        if found is None or not len(found.places):
+        sample = content.evidence
+        if sample is None or not len(sample.places):
             raise ParameterError(
                 "this estimator has no rows to draw a map of: it was loaded or unpickled, predicts "
                 "numbers, or was fitted on a graph of its own; fit a LowRankLabelPropagation on "
                 "rows."
             )
         shown = cls(
-            places=found.places,
-            labels=found.codes,
-            labelled_places=found.labelled_places,
-            labelled=found.labelled_codes,
+            places=sample.places,
+            labels=sample.codes,
+            labelled_places=sample.labelled_places,
+            labelled=sample.labelled_codes,
             classes=content.classes,
         )
         return shown.plot(ax)
@@ -352,10 +324,6 @@ class MapDisplay(Display):
         ax.set_xticks([])
         ax.set_yticks([])
         ax.legend(loc="best", frameon=False)
-
-
-# --------------------------------------------------------------------------------------------------
-# Who decides.
 
 
 @dataclass
@@ -401,18 +369,18 @@ class MembersDisplay(Display):
         from biglp._report.charts import members
 
         report_of(estimator, "members", "committee")
-        found = members(estimator.report_)
-        shares = np.array([member["share"] for member in found])
-        accuracy = [member["accuracy"] for member in found]
-        return cls([member["name"] for member in found], shares, accuracy).plot(ax)
+        lines = members(estimator.report_)
+        shares = np.array([line["share"] for line in lines])
+        accuracy = [line["accuracy"] for line in lines]
+        return cls([line["name"] for line in lines], shares, accuracy).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         places = np.arange(len(self.names))[::-1]
         ax.barh(places, self.shares, color="#0072b2")
-        for place, share, found in zip(places, self.shares, self.accuracy, strict=True):
-            told = "" if found is None else f", {found:.0%} found"
+        for place, share, accuracy in zip(places, self.shares, self.accuracy, strict=True):
+            found = "" if accuracy is None else f", {accuracy:.0%} found"
             ax.annotate(
-                f"{share:.0%}{told}",
+                f"{share:.0%}{found}",
                 (share, place),
                 xytext=(4, 0),
                 textcoords="offset points",
@@ -420,10 +388,6 @@ class MembersDisplay(Display):
             )
         ax.set_yticks(places, labels=list(self.names))
         ax.set(xlabel="share of the weight", xlim=(0, 1.3 * max(self.shares.max(), 0.01)))
-
-
-# --------------------------------------------------------------------------------------------------
-# Whether confidence is what it says.
 
 
 @dataclass

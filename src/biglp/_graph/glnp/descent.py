@@ -36,218 +36,10 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, check_finite, like, namespace, smallest, squared_norms
 from biglp._core.blocks import Block
-from biglp._core.errors import warn_caller
 from biglp._engines import Engine
-from biglp._graph.kernels import relative_distances, scatter
+from biglp._graph.kernels import distances_to, scatter
 from biglp._graph.linear import shifted
 from biglp._rows.source import row_noise
-
-# --------------------------------------------------------------------------------------------------
-# The iterate of GLNP: rows of F that stay with their block, small sums that travel.
-#
-# F (n × k) is as tall as the data, so it never travels. A row's next value needs only its own row
-# of F, its row of X and small arrays that are the same for every row (k × m and k × k). An iterate
-# is therefore a recipe: a start and the steps taken since, each holding its small arrays. Blocks
-# keep their rows of the last few iterates in memory, under the step's serial number; what a block
-# finds missing it computes again from the recipe, with the same arithmetic and so with the same
-# bits. A trial step that is rejected is never part of a later recipe: there is nothing to undo.
-#
-# What is sent. A sweep sends :meth:`Iterate.brief`: the last step in full, the ones before it as
-# serial numbers only, so that a sweep costs k·m numbers whatever the number of steps so far. A
-# block that has lost its memory (a worker was replaced) cannot go on from that; it says so in the
-# sums, and the sweep is repeated with the whole recipe, from which every block can rebuild its
-# rows.
-
-
-MEMORY = "glnp"
-START = 0
-"""Serial number of the start; steps count from 1."""
-
-
-class Start(ABC):
-    """Where the iteration begins: a row's first value follows from its place and its features."""
-
-    @abstractmethod
-    def apply(self, block: Block, rows: Rows) -> Array:
-        """Return the first rows of F.  (b, m) → (b, k)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Step(ABC):
-    """One step from an iterate to the next.
-
-    Attributes
-    ----------
-    serial : int
-        Number of the step among all that were tried in this fit.
-    """
-
-    serial: int
-
-    @abstractmethod
-    def apply(
-        self, rows: Rows, current: Array, previous: Array | None
-    ) -> tuple[Array, tuple[Any, ...]]:
-        """Return the next rows of F, and facts about the step that are summed over all blocks."""
-
-    def next(self, rows: Rows, current: Array, previous: Array | None) -> Array:
-        """Return the next rows of F alone."""
-        return self.apply(rows, current, previous)[0]
-
-    def no_facts(self) -> tuple[Any, ...]:
-        """Facts of a block that could not take the step: zeros of the right shapes."""
-        return ()
-
-
-@dataclass(frozen=True, eq=False)
-class Forgotten(Step):
-    """A step known by its number only: its result is either remembered or lost."""
-
-    def apply(
-        self, rows: Rows, current: Array, previous: Array | None
-    ) -> tuple[Array, tuple[Any, ...]]:
-        """Never called: a brief recipe is not replayed."""
-        raise LookupError("this step is known by its number only")
-
-
-@dataclass(frozen=True, eq=False)
-class Iterate:
-    """F as a recipe.
-
-    Attributes
-    ----------
-    plan : str
-        Token of the cut into blocks that the recipe is for.
-    offsets : ndarray of shape (m,)
-        What is subtracted from each feature before anything else.
-    k : int
-        Columns of F.
-    start : Start or None
-        Where the recipe begins; None when it was left out.
-    lookback : int
-        How many earlier iterates a step needs.
-    steps : tuple of Step
-        Steps from the start to this iterate.
-    fit : str
-        Names this fit in the memory of a block; no number depends on it.
-    """
-
-    plan: str
-    offsets: np.ndarray
-    k: int
-    start: Start | None
-    lookback: int
-    steps: tuple[Step, ...] = ()
-    fit: str = field(default_factory=lambda: uuid4().hex)
-
-    def then(self, step: Step) -> Iterate:
-        """Return the iterate after one step more."""
-        return replace(self, steps=(*self.steps, step))
-
-    def brief(self) -> Iterate:
-        """Leave out all that a block with its memory intact does not need."""
-        # The first step only rescales the start and is not swept for, so no block remembers it yet.
-        if len(self.steps) <= self.lookback + 1:
-            return self
-        earlier = (Forgotten(step.serial) for step in self.steps[-1 - self.lookback : -1])
-        return replace(self, start=None, steps=(*earlier, self.steps[-1]))
-
-    def rows(self, block: Block) -> Rows:
-        """Read the block's rows, shifted."""
-        return shifted(block.rows(), self.offsets)
-
-    def features(self, block: Block) -> Array:
-        """Return the block's rows of F, rebuilt when not remembered, and keep only them."""
-        arrays = self._recall(block, len(self.steps), needed=1)
-        if arrays is None:
-            raise LookupError("a brief recipe cannot rebuild rows that were lost")
-        self.remember(block, arrays[-1:])
-        return arrays[-1]
-
-    def parents(self, block: Block, rows: Rows) -> tuple[Array, Array | None] | None:
-        """Rows of the iterate before this and of the one before that, or None when lost."""
-        arrays = self._recall(block, len(self.steps) - 1, needed=self.lookback, rows=rows)
-        if arrays is None:
-            return None
-        return arrays[-1], arrays[-2] if len(arrays) > 1 else None
-
-    def remember(self, block: Block, arrays: Sequence[Array]) -> None:
-        """Keep these rows: this iterate's last, those of the iterates before it first."""
-        names = self._names()[-len(arrays) :]
-        block.memory[MEMORY] = (self.fit, dict(zip(names, arrays, strict=True)))
-
-    def _names(self) -> list[int]:
-        """Serial numbers from the oldest iterate that the recipe knows to the newest."""
-        return [START] * (self.start is not None) + [step.serial for step in self.steps]
-
-    def _recall(
-        self, block: Block, n_steps: int, *, needed: int, rows: Rows | None = None
-    ) -> list[Array] | None:
-        """Rows of the ``needed`` last iterates up to that after ``n_steps`` steps, oldest first.
-
-        There are fewer when there are not as many. Where some are missing, goes on from the latest
-        iterate that a step can be taken from and replays the steps since; None when that is lost.
-        """
-        owner, found = block.memory.get(MEMORY, ("", {}))
-        if owner != self.fit:
-            found = {}
-        names = self._names()
-        n_starts = int(self.start is not None)
-        last = n_starts + n_steps
-        if all(name in found for name in names[max(0, last - needed) : last]):
-            return [found[name] for name in names[max(0, last - needed) : last]]
-        if self.start is None:
-            return None
-        known = last
-        while known and not all(name in found for name in names[self._window(known)]):
-            known -= 1
-        arrays = [found[name] for name in names[self._window(known)]]
-        rows = self.rows(block) if rows is None else rows
-        if not arrays:
-            arrays, known = [self.start.apply(block, rows)], 1
-        for step in self.steps[known - 1 : n_steps]:
-            previous = arrays[-2] if len(arrays) > 1 else None
-            arrays = [*arrays, step.next(rows, arrays[-1], previous)][-self.lookback :]
-        return arrays
-
-    def _window(self, end: int) -> slice:
-        """Places of the iterates that a step from the one before ``end`` needs."""
-        return slice(max(0, end - self.lookback), end)
-
-
-def start_block(block: Block, iterate: Iterate) -> tuple[Any, ...]:
-    """Make the block's first rows of F; return its part of ‖X‖², FᵀX and FᵀF."""
-    rows = iterate.rows(block)
-    norms = squared_norms(rows)
-    check_finite(norms)
-    if iterate.start is None:
-        raise LookupError("a recipe without a start cannot begin")
-    factor = iterate.start.apply(block, rows)
-    iterate.remember(block, [factor])
-    return norms.sum(dtype=namespace(norms).float64), factor.T @ rows, factor.T @ factor
-
-
-def step_block(block: Block, iterate: Iterate) -> tuple[Any, ...]:
-    """Take the last step of the recipe; return blocks lost (0 or 1), FᵀX, FᵀF and the facts.
-
-    One read of the rows. The last step is always computed, also when its rows are remembered,
-    because its facts are not.
-    """
-    step = iterate.steps[-1]
-    rows = iterate.rows(block)
-    parents = iterate.parents(block, rows)
-    if parents is None:
-        shape = (iterate.k, len(iterate.offsets))
-        return 1.0, np.zeros(shape), np.zeros((iterate.k, iterate.k)), *step.no_facts()
-    current, previous = parents
-    factor, facts = step.apply(rows, current, previous)
-    kept = [current] if previous is None or iterate.lookback == 1 else [previous, current]
-    iterate.remember(block, [*kept, factor])
-    return 0.0, factor.T @ rows, factor.T @ factor, *facts
-
-
-# --------------------------------------------------------------------------------------------------
-
 
 FLOOR = 0.5
 """What the clustered start spreads evenly over a row's columns, beside the 1 of its cluster."""
@@ -259,65 +51,12 @@ ROUNDING = 16.0
 """Q below this many units of rounding is as good as zero."""
 
 
-@dataclass(frozen=True, eq=False)
-class UniformStart(Start):
-    """F ~ U[0, 1], the paper's start; the same numbers for any cut into blocks."""
-
-    k: int
-    seed: int
-
-    def apply(self, block: Block, rows: Rows) -> Array:
-        """Draw the numbers that belong to the block's rows."""
-        return like(rows, row_noise(self.seed, block.start, block.stop, self.k))
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterStart(Start):
-    """1 in the column of the nearest centre, a small floor elsewhere."""
-
-    centres: np.ndarray
-
-    def apply(self, block: Block, rows: Rows) -> Array:
-        """Find the nearest centre of each row."""
-        return self.of(rows)
-
-    def of(self, rows: Rows) -> Array:
-        """The same for rows of no block."""
-        k = len(self.centres)
-        columns, values = smallest(relative_distances(rows, self.centres), 1)
-        members = scatter(columns, namespace(values).ones_like(values), k)
-        members = members.toarray() if sparse.issparse(members) else members
-        members += FLOOR / k
-        return members
-
-
-@dataclass(frozen=True, eq=False)
-class ScaleStep(Step):
-    """F ← F·diag(scale)."""
-
-    scale: np.ndarray
-
-    def apply(
-        self, rows: Rows, current: Array, previous: Array | None
-    ) -> tuple[Array, tuple[Any, ...]]:
-        """Scale the columns."""
-        return current * like(current, self.scale), ()
-
-
 @dataclass(frozen=True)
 class Sums:
-    """What is known of F once its rows are summed.
+    """What is known of F once its rows are summed."""
 
-    Attributes
-    ----------
-    P : ndarray of shape (k, m)
-        FᵀX / ‖X‖.
-    M : ndarray of shape (k, k)
-        FᵀF.
-    """
-
-    P: np.ndarray
-    M: np.ndarray
+    P: np.ndarray  # FᵀX / ‖X‖, (k, m)
+    M: np.ndarray  # FᵀF, (k, k)
 
     @cached_property
     def A(self) -> np.ndarray:  # noqa: N802  the paper's letter
@@ -333,60 +72,47 @@ class Sums:
         """Sums of F·diag(scale)."""
         return Sums(self.P * scale[:, None], self.M * scale * scale[:, None])
 
-    def parallel(self) -> bool:
-        """Whether all rows of P point the same way, as at the rank-one saddle."""
-        values = np.linalg.eigvalsh(self.A)
-        return bool(len(values) > 1 and values[-1] > SAME_DIRECTION * values.sum())
-
 
 class Descent:
-    """The accepted iterate, its sums, and the objective so far.
-
-    Parameters
-    ----------
-    engine, blocks
-        The rows, and the engine that visits them.
-    iterate : Iterate
-        The start, no steps taken.
-    dtype : numpy.dtype
-        Precision of the rows; the small arrays of a step are kept in it.
-
-    Attributes
-    ----------
-    norm : float
-        ‖X‖, or 1 when all rows are zero.
-    sums : Sums
-        Sums of the accepted iterate.
-    objective : list of float
-        Q/‖X‖² of every accepted iterate, the start first; it never rises.
-    """
+    """The accepted iterate, its sums, and the objective so far, at first those of the start."""
 
     def __init__(
         self, engine: Engine, blocks: Sequence[Block], iterate: Iterate, dtype: np.dtype[Any]
     ) -> None:
         self._engine, self._blocks = engine, blocks
         self._serial = 0
-        self.iterate, self.dtype = iterate, np.dtype(dtype)
+        self.dtype = np.dtype(dtype)  # of the rows, and so of the small arrays of a step
         squared, products, gram = engine.sum_blocks(
             partial(start_block, iterate=iterate), blocks, label="GLNP start"
         )
-        self.empty = float(squared) == 0.0
-        self.norm = 1.0 if self.empty else float(np.sqrt(squared))
-        self.sums = Sums(products / self.norm, gram)
-        self._rescale()
+        self.empty = float(squared) == 0.0  # whether all rows are zero
+        self.norm = 1.0 if self.empty else float(np.sqrt(squared))  # ‖X‖
+        sums = Sums(products / self.norm, gram)
+        # The start gets its best length; columns of a clustering first get length 1.
+        scale = np.ones(iterate.k)
+        if isinstance(iterate.start, ClusterStart):
+            scale = 1.0 / np.sqrt(np.diag(gram))
+        scaled = sums.scaled(scale)
+        quartic = float(np.sum(scaled.A * scaled.M))
+        if quartic > 0:
+            scale = scale * np.sqrt(np.trace(scaled.A) / quartic)
+        step = ScaleStep(self.next_serial(), self.small(scale))
+        self.iterate = iterate.then(step)
+        self.sums = sums.scaled(step.scale.astype(np.float64))
+        # Q/‖X‖² of every accepted iterate; it never rises.
         self.objective = [0.0 if self.empty else max(self.sums.objective, 0.0)]
 
     def next_serial(self) -> int:
-        """Number the next trial."""
+        """Number of the next trial."""
         self._serial += 1
         return self._serial
 
     def small(self, array: np.ndarray) -> np.ndarray:
-        """Round a small array to the precision of the rows, in which it will be used."""
+        """A small array in the precision of the rows, in which it will be used."""
         return array.astype(self.dtype)
 
     def for_rows(self, P: np.ndarray) -> np.ndarray:
-        """Return P̃ such that X·P̃ᵀ is B in units of ‖X‖ = 1.  (k, m)."""
+        """P̃ such that X·P̃ᵀ is B in units of ‖X‖ = 1.  (k, m)."""
         return self.small(P / self.norm)
 
     def trial(self, step: Step) -> tuple[Sums, tuple[Any, ...]]:
@@ -425,30 +151,214 @@ class Descent:
             return True
         if len(self.objective) <= WINDOW or self.recent_fall() > tol:
             return False
-        return not (isinstance(self.iterate.start, UniformStart) and self.sums.parallel())
-
-    def _rescale(self) -> None:
-        """Give the start its best length; columns of a clustering first get length 1."""
-        scale = np.ones(self.iterate.k)
-        if isinstance(self.iterate.start, ClusterStart):
-            scale = 1.0 / np.sqrt(np.diag(self.sums.M))
-        sums = self.sums.scaled(scale)
-        quartic = float(np.sum(sums.A * sums.M))
-        if quartic > 0:
-            scale = scale * np.sqrt(np.trace(sums.A) / quartic)
-        step = ScaleStep(self.next_serial(), self.small(scale))
-        self.iterate = self.iterate.then(step)
-        self.sums = self.sums.scaled(step.scale.astype(np.float64))
+        if not isinstance(self.iterate.start, UniformStart):
+            return True
+        values = np.linalg.eigvalsh(self.sums.A)
+        return len(values) == 1 or bool(values[-1] <= SAME_DIRECTION * values.sum())
 
 
-def warn_stopped_short(max_iter: int, falls: float, tol: float, advice: list[str]) -> None:
-    """Warn that iterations ended while Q was still falling."""
-    from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
+# --------------------------------------------------------------------------------------------------
+# The iterate: rows of F that stay with their block, small sums that travel.
+#
+# F (n × k) is as tall as the data, so it never travels. A row's next value needs only its own row
+# of F, its row of X and small arrays that are the same for every row (k × m and k × k). An iterate
+# is therefore a recipe: a start and the steps taken since, each holding its small arrays. Blocks
+# keep their rows of the last few iterates in memory, under the step's serial number; what a block
+# finds missing it computes again from the recipe, with the same arithmetic and so with the same
+# bits. A trial step that is rejected is never part of a later recipe: there is nothing to undo.
+#
+# What is sent. A sweep sends :meth:`Iterate.brief`: the last step in full, the ones before it as
+# serial numbers only, so that a sweep costs k·m numbers whatever the number of steps so far. A
+# block that has lost its memory (a worker was replaced) cannot go on from that; it says so in the
+# sums, and the sweep is repeated with the whole recipe, from which every block can rebuild its
+# rows.
 
-    more = 5 * max_iter
-    first = f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"
-    warn_caller(
-        f"GLNP stopped after {max_iter} iterations while its objective was still falling "
-        f"(by {falls:.1%} over the last ones, tol={tol:g}); use {', or '.join([first, *advice])}.",
-        StoppedShortWarning,
-    )
+
+MEMORY = "glnp"
+START = 0
+"""Serial number of the start; steps count from 1."""
+
+
+class Start(ABC):
+    """Where the iteration begins: a row's first value follows from its number and its features."""
+
+    @abstractmethod
+    def apply(self, rows: Rows, first: int) -> Array:
+        """F of rows that are numbered from ``first`` on.  (b, m) → (b, k)."""
+
+
+@dataclass(frozen=True, eq=False)
+class UniformStart(Start):
+    """F ~ U[0, 1], the paper's start; the same numbers for any cut into blocks."""
+
+    k: int
+    seed: int
+
+    def apply(self, rows: Rows, first: int) -> Array:
+        return like(rows, row_noise(self.seed, first, first + rows.shape[0], self.k))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterStart(Start):
+    """1 in the column of the nearest centre, a small floor elsewhere; for rows of any number."""
+
+    centres: np.ndarray  # (k, m)
+
+    def apply(self, rows: Rows, first: int) -> Array:
+        k = len(self.centres)
+        columns, values = smallest(distances_to(self.centres, rows)(rows), 1)
+        members = scatter(columns, namespace(values).ones_like(values), k)
+        members = members.toarray() if sparse.issparse(members) else members
+        members += FLOOR / k
+        return members
+
+
+@dataclass(frozen=True, eq=False)
+class Step(ABC):
+    """One step from an iterate to the next."""
+
+    serial: int  # number of the step among all that were tried in this fit
+
+    @abstractmethod
+    def apply(
+        self, rows: Rows, current: Array, previous: Array | None
+    ) -> tuple[Array, tuple[Any, ...]]:
+        """The next rows of F, and facts about the step that are summed over all blocks."""
+
+    def next(self, rows: Rows, current: Array, previous: Array | None) -> Array:
+        """The next rows of F alone."""
+        return self.apply(rows, current, previous)[0]
+
+    def no_facts(self) -> tuple[Any, ...]:
+        """Facts of a block that could not take the step: zeros of the right shapes."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Forgotten(Step):
+    """A step known by its number only: its result is either remembered or lost."""
+
+    def apply(
+        self, rows: Rows, current: Array, previous: Array | None
+    ) -> tuple[Array, tuple[Any, ...]]:
+        raise LookupError("this step is known by its number only")
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleStep(Step):
+    """F ← F·diag(scale)."""
+
+    scale: np.ndarray
+
+    def apply(
+        self, rows: Rows, current: Array, previous: Array | None
+    ) -> tuple[Array, tuple[Any, ...]]:
+        return current * like(current, self.scale), ()
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """F as a recipe."""
+
+    plan: str  # token of the cut into blocks that the recipe is for
+    offsets: np.ndarray  # what is subtracted from each feature before anything else, (m,)
+    k: int
+    start: Start | None  # None when it was left out
+    lookback: int  # how many earlier iterates a step needs
+    steps: tuple[Step, ...] = ()
+    # Names this fit in the memory of a block; no number depends on it.
+    fit: str = field(default_factory=lambda: uuid4().hex)
+
+    def then(self, step: Step) -> Iterate:
+        """The iterate after one step more."""
+        return replace(self, steps=(*self.steps, step))
+
+    def brief(self) -> Iterate:
+        """Without what a block with its memory intact does not need."""
+        # The first step only rescales the start and is not swept for, so no block remembers it yet.
+        if len(self.steps) <= self.lookback + 1:
+            return self
+        earlier = (Forgotten(step.serial) for step in self.steps[-1 - self.lookback : -1])
+        return replace(self, start=None, steps=(*earlier, self.steps[-1]))
+
+    def rows(self, block: Block) -> Rows:
+        """The block's rows, shifted."""
+        return shifted(block.rows(), self.offsets)
+
+    def features(self, block: Block) -> Array:
+        """The block's rows of F, rebuilt when not remembered; only they are kept."""
+        arrays = self.recall(block, len(self.steps), needed=1)
+        if arrays is None:
+            raise LookupError("a brief recipe cannot rebuild rows that were lost")
+        self.remember(block, arrays[-1:])
+        return arrays[-1]
+
+    def remember(self, block: Block, arrays: Sequence[Array]) -> None:
+        """Keep these rows: this iterate's last, those of the iterates before it first."""
+        names = self._names()[-len(arrays) :]
+        block.memory[MEMORY] = (self.fit, dict(zip(names, arrays, strict=True)))
+
+    def recall(
+        self, block: Block, n_steps: int, *, needed: int, rows: Rows | None = None
+    ) -> list[Array] | None:
+        """Rows of the ``needed`` last iterates up to that after ``n_steps`` steps, oldest first.
+
+        There are fewer when there are not as many. Where some are missing, goes on from the latest
+        iterate that a step can be taken from and replays the steps since; None when that is lost.
+        """
+        owner, stored = block.memory.get(MEMORY, ("", {}))
+        if owner != self.fit:
+            stored = {}
+        names = self._names()
+        last = int(self.start is not None) + n_steps
+        wanted = names[max(0, last - needed) : last]
+        if all(name in stored for name in wanted):
+            return [stored[name] for name in wanted]
+        if self.start is None:
+            return None
+        known = last
+        while known and not all(
+            name in stored for name in names[max(0, known - self.lookback) : known]
+        ):
+            known -= 1
+        arrays = [stored[name] for name in names[max(0, known - self.lookback) : known]]
+        rows = self.rows(block) if rows is None else rows
+        if not arrays:
+            arrays, known = [self.start.apply(rows, block.start)], 1
+        for step in self.steps[known - 1 : n_steps]:
+            previous = arrays[-2] if len(arrays) > 1 else None
+            arrays = [*arrays, step.next(rows, arrays[-1], previous)][-self.lookback :]
+        return arrays
+
+    def _names(self) -> list[int]:
+        """Serial numbers from the oldest iterate that the recipe knows to the newest."""
+        return [START] * (self.start is not None) + [step.serial for step in self.steps]
+
+
+def start_block(block: Block, iterate: Iterate) -> tuple[Any, ...]:
+    """Make the block's first rows of F; return its part of ‖X‖², FᵀX and FᵀF."""
+    rows = iterate.rows(block)
+    norms = squared_norms(rows)
+    check_finite(norms)
+    if iterate.start is None:
+        raise LookupError("a recipe without a start cannot begin")
+    factor = iterate.start.apply(rows, block.start)
+    iterate.remember(block, [factor])
+    return norms.sum(dtype=namespace(norms).float64), factor.T @ rows, factor.T @ factor
+
+
+def step_block(block: Block, iterate: Iterate) -> tuple[Any, ...]:
+    """Take the last step of the recipe; return blocks lost (0 or 1), FᵀX, FᵀF and the facts.
+
+    One read of the rows. The last step is always computed, also when its rows are remembered,
+    because its facts are not.
+    """
+    step, lookback = iterate.steps[-1], iterate.lookback
+    rows = iterate.rows(block)
+    arrays = iterate.recall(block, len(iterate.steps) - 1, needed=lookback, rows=rows)
+    if arrays is None:
+        products = np.zeros((iterate.k, len(iterate.offsets)))
+        return 1.0, products, np.zeros((iterate.k, iterate.k)), *step.no_facts()
+    factor, facts = step.apply(rows, arrays[-1], arrays[-2] if len(arrays) > 1 else None)
+    iterate.remember(block, [*arrays[-min(lookback, 2) :], factor])
+    return 0.0, factor.T @ rows, factor.T @ factor, *facts

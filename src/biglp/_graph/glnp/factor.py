@@ -3,18 +3,17 @@
 W = FFᵀ with F ≥ 0 (n × k) minimising Q(F) = ‖X − FFᵀX‖²: every row is rebuilt from all the others
 through k prototypes P = FᵀX (k × m). The parts:
 
-- :mod:`.course`: the same for new rows;
-- :mod:`.iterate`: how rows of F stay with their blocks;
-- :mod:`.descent`: objective, start, when to stop;
-- :mod:`.multiplicative` and :mod:`.gradient`: the two ways to take a step;
+- :mod:`.descent`: objective, start, when to stop, and how rows of F stay with their blocks;
+- :mod:`.steps`: the two ways to take a step;
+- :mod:`.new_rows`: the same for new rows;
 - here: the factor.
 
-A row's f is the one that training ends with. New rows take the steps that training took
-(:mod:`.course`), so that the same row has the same label, in training or later. Where there is no
-such course (the paper's start, models of earlier releases) they have the f of the end that training
-goes to: where the gradient of Q vanishes, each row of F is the f ≥ 0 minimising
-f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small non-negative least-squares problem of the row alone. Its
-second term weighs what the row does to the prototypes.
+A row's f is the one that training ends with. New rows take the steps that training took, so that
+the same row has the same label, in training or later. Where these are not known (the paper's start,
+models of earlier releases) they have the f of the end that training goes to: where the gradient of
+Q vanishes, each row of F is the f ≥ 0 minimising f·PPᵀ·fᵀ − 2·x·Pᵀ·(2I − FᵀF)·fᵀ, a small
+non-negative least-squares problem of the row alone. Its second term weighs what the row does to the
+prototypes.
 
 Features with negative values are shifted (Algorithm S.1), and the offsets are kept for new rows.
 The multiplicative rule needs X ≥ 0. The accelerated gradient does not, but both then solve the same
@@ -42,7 +41,6 @@ from biglp._graph.glnp.descent import (
     Iterate,
     Start,
     UniformStart,
-    warn_stopped_short,
 )
 from biglp._graph.glnp.new_rows import NewRowSteps, nonnegative_least_squares
 from biglp._graph.glnp.steps import descend_gradient, descend_multiplicative
@@ -50,47 +48,7 @@ from biglp._graph.kernels import products
 from biglp._graph.landmarks import choose_landmarks
 from biglp._graph.linear import negative_offsets, shifted
 
-# --------------------------------------------------------------------------------------------------
-# Where a GLNP fit starts, as its parameters say.
-
-
 STARTS = ("clusters", "uniform")
-
-
-def choose_start(rows: TrainingRows, start: Any, k: int, offsets: np.ndarray) -> tuple[Start, int]:
-    """Choose the start and the number of columns."""
-    source = rows.source
-    if isinstance(start, str) and start == "uniform":
-        if k > source.n_rows:
-            warn_caller(
-                f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
-                f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
-                LandmarkWarning,
-            )
-        k = min(k, source.n_rows)
-        return UniformStart(k, rows.seed), k
-    centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
-    return ClusterStart((centres - offsets).astype(source.dtype)), len(centres)
-
-
-def check_start(k: int, start: Any, max_iter: int, tol: float) -> None:
-    """Refuse parameters that mean nothing."""
-    if isinstance(start, str) and start not in STARTS:
-        raise ParameterError(
-            f"start={start!r} is not known; use one of {', '.join(STARTS)}, "
-            "or an array of centres of shape (k, n_features)."
-        )
-    if k < 1:
-        raise ParameterError(f"k={k} columns are too few; use 1 or more.")
-    if max_iter < 0:
-        raise ParameterError(f"max_iter={max_iter} is not a number of iterations; use 0 or more.")
-    if not tol >= 0:
-        raise ParameterError(f"tol={tol} is not a tolerance; use a number of 0 or more.")
-
-
-# --------------------------------------------------------------------------------------------------
-
-
 SOLVERS = {"gradient": (descend_gradient, 2), "multiplicative": (descend_multiplicative, 1)}
 """Solvers, with the number of earlier iterates that their steps need."""
 MOST_ITERATIONS = 1000
@@ -104,28 +62,7 @@ USUAL_SWEEPS = 250
 
 
 class GlnpFactor(Factor):
-    """Global linear neighbourhoods.
-
-    Parameters
-    ----------
-    P : ndarray of shape (k, m)
-        Prototypes FᵀX.
-    offsets : ndarray of shape (m,)
-        What is subtracted from each feature.
-    M : ndarray of shape (k, k)
-        FᵀF.
-    iterate : Iterate, optional
-        Recipe for the F of the training rows; without it every row counts as new.
-    course : NewRowSteps or Iterate, optional
-        Recipe for the F of new rows, or what it is made from when it is first wanted.
-
-    Attributes
-    ----------
-    objective_ : list of float
-        Q/‖X‖² at the start and after each iteration; it never rises.
-    n_iter_ : int
-        Iterations.
-    """
+    """Global linear neighbourhoods."""
 
     kind = "glnp"
     params = {  # noqa: RUF012
@@ -144,12 +81,17 @@ class GlnpFactor(Factor):
         offsets: np.ndarray,
         M: np.ndarray,
         iterate: Iterate | None = None,
-        course: NewRowSteps | Iterate | None = None,
+        new_rows: NewRowSteps | Iterate | None = None,
     ) -> None:
+        """Prototypes FᵀX (k, m), what is subtracted from each feature (m,), and FᵀF (k, k).
+
+        ``iterate`` is the recipe for the F of the training rows; without it every row counts as
+        new. ``new_rows`` is that for new rows, or what it is made from when it is first wanted.
+        """
         self.P, self.offsets, self.M = P, offsets, M
         self.rank = len(P)
-        self.objective_: list[float] = []
-        self._iterate, self._given_course = iterate, course
+        self.objective_: list[float] = []  # Q/‖X‖² at the start and after each iteration
+        self._iterate, self._given = iterate, new_rows
         self.kept_with_blocks = iterate is not None
         # Prototypes of length 1 keep x·Pᵀ at the size of the rows, whatever ‖X‖ is.
         lengths = np.sqrt(np.einsum("ij,ij->i", P, P, dtype=np.float64))
@@ -187,83 +129,74 @@ class GlnpFactor(Factor):
     ) -> GlnpFactor:
         """Learn F; one sweep an iteration, and one more for every step that had to be redone.
 
-        Parameters
-        ----------
-        rows : TrainingRows
-            Their seed is that of the start.
-        k : int
-            Columns of F; fewer are used when there are fewer distinct rows.
-        solver : {"gradient", "multiplicative"}
-            Accelerated projected gradient, or multiplicative updates.
-        start : {"clusters", "uniform"} or array of shape (k, m)
-            A clustering of a sample, the paper's U[0, 1], or the nearest of the given centres.
-        max_iter : int
-            Most iterations; 0 keeps the start.
-        tol : float
-            Stop when Q fell by less than this fraction over the last ten iterations; for the
-            gradient also when the projected gradient is this small against the first gradient.
-
-        Warns
-        -----
-        StoppedShortWarning
-            When ``max_iter`` ends an iteration that was still getting somewhere.
+        ``start`` is a clustering of a sample, the paper's U[0, 1] or given centres (k, m). Stops
+        when Q fell by less than ``tol`` over the last ten iterations, for the gradient also when
+        the projected gradient is this small against the first gradient.
         """
-        factor, falls = cls._descended(rows, k, solver, start, max_iter, tol)
-        if falls > WORTH_SAYING:
-            advice = []
-            if isinstance(start, str) and start == "uniform":
+        source, drawn = rows.source, isinstance(start, str) and start == "uniform"
+        if isinstance(start, str) and start not in STARTS:
+            raise ParameterError(
+                f"start={start!r} is not known; use one of {', '.join(STARTS)}, "
+                "or an array of centres of shape (k, n_features)."
+            )
+        offsets = negative_offsets(rows.engine, rows.blocks)
+        if drawn:
+            if k > source.n_rows:
+                warn_caller(
+                    f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
+                    f"{source.n_rows} columns are used. Give a smaller n_landmarks.",
+                    LandmarkWarning,
+                )
+            k = min(k, source.n_rows)
+            begin: Start = UniformStart(k, rows.sample.seed)
+        else:
+            centres = choose_landmarks(rows, "kmeans" if isinstance(start, str) else start, k)
+            k = len(centres)
+            begin = ClusterStart((centres - offsets).astype(source.dtype))
+        descend, lookback = SOLVERS[solver]
+        iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
+        descent = Descent(rows.engine, rows.blocks, iterate, source.dtype)
+        settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
+        if not settled and max_iter > 0 and descent.recent_fall() > WORTH_SAYING:
+            from biglp._core.errors import StoppedShortWarning  # loads scikit-learn, so only now
+
+            more = 5 * max_iter
+            advice = [f"factor_params={{'max_iter': {more}}} (--factor-params max_iter={more})"]
+            if drawn:
                 advice.append("factor_params={'start': 'clusters'}, which needs fewer")
             if solver == "multiplicative":
                 advice.append("factor='glnp' (--factor glnp), which needs fewer")
-            warn_stopped_short(max_iter, falls, tol, advice)
-        return factor
-
-    @classmethod
-    def _descended(
-        cls, rows: TrainingRows, k: int, solver: str, start: Any, max_iter: int, tol: float
-    ) -> tuple[GlnpFactor, float]:
-        """Learn F; also say how fast Q was still falling, 0 where it has settled."""
-        if solver not in SOLVERS:
-            raise ParameterError(
-                f"solver={solver!r} is not known; use one of {', '.join(SOLVERS)}."
+            warn_caller(
+                f"GLNP stopped after {max_iter} iterations while its objective was still falling "
+                f"(by {descent.recent_fall():.1%} over the last ones, tol={tol:g}); use "
+                f"{', or '.join(advice)}.",
+                StoppedShortWarning,
             )
-        check_start(k, start, max_iter, tol)
-        descend, lookback = SOLVERS[solver]
-        offsets = negative_offsets(rows.engine, rows.blocks)
-        begin, k = choose_start(rows, start, k, offsets)
-        iterate = Iterate(_plan(rows.blocks[0]), offsets, k, begin, lookback)
-        descent = Descent(rows.engine, rows.blocks, iterate, rows.source.dtype)
-        settled = descent.empty or descend(descent, max_iter=max_iter, tol=tol)
-        prototypes = (descent.sums.P * descent.norm).astype(rows.source.dtype)
+        prototypes = (descent.sums.P * descent.norm).astype(source.dtype)
         factor = cls(prototypes, offsets, np.asarray(descent.sums.M), descent.iterate)
         factor.objective_ = descent.objective
-        return factor, 0.0 if settled or max_iter == 0 else descent.recent_fall()
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations taken."""
-        return max(len(self.objective_) - 1, 0)
+        return factor
 
     @cached_property
-    def course(self) -> NewRowSteps | None:
+    def new_rows(self) -> NewRowSteps | None:
         """Recipe for the F of new rows; None where they have the formula of the end."""
-        known = self._given_course if self._iterate is None else self._iterate
-        return NewRowSteps.of(known) if isinstance(known, Iterate) else known
+        known = self._given if self._iterate is None else self._iterate
+        return NewRowSteps.from_iterate(known) if isinstance(known, Iterate) else known
 
     def __getstate__(self) -> dict[str, Any]:
-        """Send what new rows need in its short form."""
+        # What new rows need travels in its short form.
         known = self.__dict__
-        return known if self._iterate is not None else {**known, "_given_course": self.course}
+        return known if self._iterate is not None else {**known, "_given": self.new_rows}
 
     def features(self, rows: Rows) -> Array:
         """Each row's f ≥ 0 at which training would leave it.  (b, m) → (b, k)."""
-        if self.course is not None:
-            rows = shifted(rows, self.offsets)
+        rows = shifted(rows, self.offsets)
+        if self.new_rows is not None:
             check_finite(squared_norms(rows))
-            found = self.course.follow(rows)
-            check_finite(found)
-            return found
-        along = products(shifted(rows, self.offsets), self._directions)
+            features = self.new_rows.follow(rows)
+            check_finite(features)
+            return features
+        along = products(rows, self._directions)
         check_finite(along)
         xp = namespace(along)
         unit = self._directions.astype(np.float64)
@@ -279,16 +212,16 @@ class GlnpFactor(Factor):
         return self.features(block.rows())
 
     def for_new_rows(self) -> GlnpFactor:
-        """Return the factor with what new rows need of the recipe, which is k·m an iteration."""
+        """The factor with what new rows need of the recipe, which is k·m an iteration."""
         if self._iterate is None:
             return self
-        factor = GlnpFactor(self.P, self.offsets, self.M, course=self._iterate)
+        factor = GlnpFactor(self.P, self.offsets, self.M, new_rows=self._iterate)
         factor.objective_ = self.objective_
         return factor
 
     @classmethod
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
-        """The base's, with the rows of F, which stay with their blocks, and the recipe for them."""
+        # Also the rows of F, which stay with their blocks, and the recipe for them.
         cost, rank = super().cost(settings, size), size.rank
         recipe = USUAL_SWEEPS * rank * (size.width + 2 * rank)
         iterates = ITERATES * size.kept_rows * rank
@@ -303,21 +236,20 @@ class GlnpFactor(Factor):
         )
 
     def state(self) -> dict[str, np.ndarray]:
-        """Prototypes, offsets, FᵀF and the course: enough for new rows."""
+        """Enough for new rows."""
         state = {"P": self.P, "offsets": self.offsets, "M": self.M}
-        return state if self.course is None else {**state, **self.course.state()}
+        return state if self.new_rows is None else {**state, **self.new_rows.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> GlnpFactor:
-        """Rebuild from :meth:`state`."""
-        course = NewRowSteps.from_state(state)
-        return cls(state["P"], state["offsets"], state["M"], course=course)
+        known = NewRowSteps.from_state(state)
+        return cls(state["P"], state["offsets"], state["M"], new_rows=known)
 
     def describe(self) -> dict[str, Any]:
-        """Rank, iterations and the objective reached."""
         facts: dict[str, Any] = {"factor": self.kind, "rank": self.rank}
         if self.objective_:
-            facts |= {"iterations": self.n_iter_, "objective": self.objective_[-1]}
+            iterations = len(self.objective_) - 1
+            facts |= {"iterations": iterations, "objective": self.objective_[-1]}
         return facts
 
 

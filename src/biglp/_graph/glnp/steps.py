@@ -53,8 +53,7 @@ class Gradient(NamedTuple):
     on_product: np.ndarray  # (k, k), 2M − 4I
 
     @classmethod
-    def at(cls, sums: Sums, descent: Descent) -> Gradient:
-        """Gather the small arrays of a point from its sums."""
+    def from_sums(cls, sums: Sums, descent: Descent) -> Gradient:
         on_product = 2.0 * sums.M - 4.0 * np.eye(len(sums.M))
         return cls(descent.for_rows(sums.P), descent.small(2.0 * sums.A), descent.small(on_product))
 
@@ -77,27 +76,16 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GradientStep(Step):
-    """One projected step from Y = F_t + β(F_t − F_(t−1)).
+    """One projected step from Y = F_t + β(F_t − F_(t−1))."""
 
-    Attributes
-    ----------
-    beta, eta : float
-        Momentum and step length.
-    gradient : Gradient
-        Small arrays of the gradient at Y.
-    checked : Gradient or None
-        Those at F_t, when the projected gradient is asked for.
-    """
-
-    beta: float
-    eta: float
-    gradient: Gradient
-    checked: Gradient | None = None
+    beta: float  # momentum
+    eta: float  # step length
+    gradient: Gradient  # at Y
+    checked: Gradient | None = None  # at F_t, when the projected gradient is asked for
 
     def apply(
         self, rows: Rows, current: Array, previous: Array | None
     ) -> tuple[Array, tuple[Any, ...]]:
-        """Step and project the rows of a block."""
         Y = self._extrapolated(current, previous)
         gradient = self.gradient.of(rows, Y)
         factor = (Y - self.eta * gradient).clip(min=0)
@@ -115,7 +103,7 @@ class GradientStep(Step):
         )
 
     def next(self, rows: Rows, current: Array, previous: Array | None) -> Array:
-        """Step and project, without the facts, which take as long again."""
+        # Without the facts, which take as long again.
         Y = self._extrapolated(current, previous)
         return (Y - self.eta * self.gradient.of(rows, Y)).clip(min=0)
 
@@ -125,7 +113,6 @@ class GradientStep(Step):
         return current
 
     def no_facts(self) -> tuple[Any, ...]:
-        """Zeros."""
         return Facts(np.zeros_like(self.gradient.on_factor), 0.0, 0.0, 0.0, 0.0)
 
 
@@ -159,14 +146,7 @@ class Momentum:
 def descend_gradient(descent: Descent, *, max_iter: int, tol: float) -> bool:
     """Step until the projected gradient is small or Q has settled; return whether that happened.
 
-    Parameters
-    ----------
-    descent : Descent
-        The fit, at its start.
-    max_iter : int
-        Most iterations; an iteration is one accepted step.
-    tol : float
-        ε of the projected-gradient rule, and the relative fall of Q that counts as none.
+    ``tol`` is ε of the projected-gradient rule, and the relative fall of Q that counts as none.
     """
     momentum, eta, first_norm = Momentum(), FIRST_STEP, 0.0
     for iteration in range(max_iter):
@@ -198,10 +178,10 @@ def _step(
     """
     now = descent.sums
     Y = momentum.extrapolated(now)
-    gradient = Gradient.at(Y, descent)
+    gradient = Gradient.from_sums(Y, descent)
     checked = None
     if check:
-        checked = gradient if momentum.beta == 0 else Gradient.at(now, descent)
+        checked = gradient if momentum.beta == 0 else Gradient.from_sums(now, descent)
     for trial in range(MAX_TRIALS):
         step = GradientStep(descent.next_serial(), momentum.beta, eta, gradient, checked)
         sums, raw = descent.trial(step)
@@ -245,27 +225,16 @@ def _dot(left: Array, right: Array, where: Array | None = None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class MultiplicativeStep(Step):
-    """One update.
+    """One update."""
 
-    Attributes
-    ----------
-    P : ndarray of shape (k, m)
-        Gives B = X·Pᵀ in units of ‖X‖ = 1.
-    A, M : ndarray of shape (k, k)
-        PPᵀ and FᵀF of the iterate the step starts from.
-    cautious : bool
-        Exponent 1/4 in place of 1/2.
-    """
-
-    P: np.ndarray
-    A: np.ndarray
-    M: np.ndarray
-    cautious: bool = False
+    P: np.ndarray  # (k, m), gives B = X·Pᵀ in units of ‖X‖ = 1
+    A: np.ndarray  # PPᵀ and
+    M: np.ndarray  # FᵀF of the iterate the step starts from, (k, k)
+    cautious: bool = False  # exponent 1/4 in place of 1/2
 
     def apply(
         self, rows: Rows, current: Array, previous: Array | None
     ) -> tuple[Array, tuple[Any, ...]]:
-        """Update the rows of a block."""
         B = products(rows, self.P)
         xp = namespace(B)
         denominator = current @ like(B, self.A)
@@ -278,27 +247,22 @@ class MultiplicativeStep(Step):
 
 
 def descend_multiplicative(descent: Descent, *, max_iter: int, tol: float) -> bool:
-    """Update until Q has settled; return whether it has within ``max_iter`` iterations."""
-    return any(not _update(descent) or descent.settled(tol) for _ in range(max_iter))
-
-
-def _update(descent: Descent) -> bool:
-    """Take one step that does not raise Q; False when there is none.
+    """Update until Q has settled; return whether it has within ``max_iter`` iterations.
 
     At a saddle Q falls by less than it is rounded, for hundreds of iterations: a rise within
     rounding is none, or the descent would end there.
     """
-    now = descent.sums
-    for cautious in (False, True):
-        step = MultiplicativeStep(
-            descent.next_serial(),
-            descent.for_rows(now.P),
-            descent.small(now.A),
-            descent.small(now.M),
-            cautious,
-        )
-        sums, _ = descent.trial(step)
-        if sums.objective <= now.objective + descent.rounding:
-            descent.accept(step, sums)
+    for _ in range(max_iter):
+        now = descent.sums
+        P, A, M = descent.for_rows(now.P), descent.small(now.A), descent.small(now.M)
+        for cautious in (False, True):
+            step = MultiplicativeStep(descent.next_serial(), P, A, M, cautious)
+            sums, _ = descent.trial(step)
+            if sums.objective <= now.objective + descent.rounding:
+                descent.accept(step, sums)
+                break
+        else:
+            return True  # no step lowers Q
+        if descent.settled(tol):
             return True
     return False

@@ -8,7 +8,8 @@ out, pulled towards weights that are good on average when labels are few.
 
 - one file for each member, registered below;
 - :mod:`.member`: what a member is, and what it learns from;
-- :mod:`.weights`: how much each counts;
+- :mod:`.starting_weights`: how much each counts before any label is held out;
+- :mod:`.find_weights`: how much each counts then;
 - :mod:`.answer`: the weighted answer, ready for any block of rows;
 - :mod:`.method`: all of it together.
 """

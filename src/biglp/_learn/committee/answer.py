@@ -17,13 +17,14 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from biglp._algebra.balance import class_mass
-from biglp._algebra.leave_one_out import LabelledRows, leave_one_out, left_alone
+from biglp._algebra.spreading import LabelledRows, leave_one_out, left_alone
 from biglp._algebra.systems import System
 from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namespace
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Predictor
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, Starts, TrainingSet
+from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
+from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
 
 # --------------------------------------------------------------------------------------------------
 # Sums and maxima of rows with a few columns.
@@ -61,26 +62,11 @@ def row_maxima(array: Array) -> Array:
 #
 # Column j of F divided by its mass is the distribution over rows of a walk that starts at the
 # labels of class j, so n·F_ij / Σ_i F_ij is 1 on average for every class, however many labels it
-# has. Leave-one-out is exact and free (:mod:`biglp._algebra.leave_one_out`).
+# has. Leave-one-out is exact and free (:mod:`biglp._algebra.spreading`).
 
 
-STARTS: dict[float, Starts] = {
-    0.9: {
-        "table": (0.06, 0.01),
-        "clusters": (0.35, 0.6),
-        "pixels": (0.0, 0.3),
-        "text": (0.02, 0.03),
-        "embedding": (0.1, 0.2),
-    },
-    0.99: {
-        "table": (0.01, 0.01),
-        "clusters": (0.7, 0.7),
-        "pixels": (1.15, 1.2),
-        "text": (0.15, 0.3),
-        "embedding": (0.45, 0.55),
-    },
-}
-"""The α that are asked, and their starting weights (see :mod:`.weights`)."""
+ALPHAS = (0.9, 0.99)
+"""The α that are asked."""
 DEPTH = 10.0
 """The graph calls no class less likely than e^−DEPTH times the likeliest. In a graph of parts that
 are hardly tied, logarithms go down to that of FLOOR: their usual size would be that of "not
@@ -91,15 +77,9 @@ FLOOR = 1e-30
 
 @dataclass(frozen=True)
 class GraphModel(MemberModel):
-    """Class densities by label spreading.
+    """Class densities by label spreading."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, c)
-        Features times this are class densities.
-    """
-
-    coefficients: np.ndarray
+    coefficients: np.ndarray  # (p, c): features times this are class densities
 
     def logits(self, asked: Asked) -> Array:
         """Logarithm of the densities that are ready."""
@@ -121,14 +101,14 @@ class SpreadMember(Member):
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """One for each α, or for the user's own."""
         given = evidence.problem.settings.alpha
-        alphas = tuple(STARTS) if given is None else (given,)
+        alphas = ALPHAS if given is None else (given,)
         return [cls(f"spread {alpha:g}", alpha) for alpha in alphas]
 
     def start(self, evidence: TrainingSet) -> float:
         """That of its α; the user's own has the weight of all."""
-        given = evidence.problem.settings.alpha
-        starts = STARTS.values() if given is not None else (STARTS[self.alpha],)
-        return sum(evidence.between(*one[evidence.kind]) for one in starts)
+        alphas = (self.alpha,) if evidence.problem.settings.alpha is None else ALPHAS
+        starts = (STARTING_WEIGHTS[f"spread {alpha:g}"] for alpha in alphas)
+        return sum(evidence.between(*of_alpha[evidence.kind]) for of_alpha in starts)
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Propagate, and leave each label out."""
@@ -150,7 +130,7 @@ def graph_logits(densities: Array) -> Array:
 def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:
     """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
     sums = system.sums
-    mass = class_mass(sums.totals, coefficients, sums.counts, alpha)
+    mass = class_mass(sums.counts, sums.totals @ coefficients, alpha)
     return coefficients * (sums.n_rows / mass)
 
 
@@ -185,20 +165,12 @@ class WeightedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class CommitteePredictor(Predictor):
-    """What the members say of a row, weighted.
+    """What the members say of a row, weighted."""
 
-    Attributes
-    ----------
-    bias : ndarray of shape (c,)
-        Weighted log-prior of the classes.
-    models : tuple of WeightedModel
-        In the order in which they are added.
-    coefficients, slopes, intercepts : ndarrays of shape (p, a·c), (m, b·c) and (b·c,), or None
-        Columns of the a models that say the graph, and of the b linear ones; None without any.
-    """
-
-    bias: np.ndarray
-    models: tuple[WeightedModel, ...]
+    bias: np.ndarray  # (c,): weighted log-prior of the classes
+    models: tuple[WeightedModel, ...]  # in the order in which they are added
+    # (p, a·c), (m, b·c) and (b·c,): columns of the a models that say the graph, and of the b
+    # linear ones; None without any
     coefficients: np.ndarray | None = field(init=False, repr=False)
     slopes: np.ndarray | None = field(init=False, repr=False)
     intercepts: np.ndarray | None = field(init=False, repr=False)
@@ -210,8 +182,8 @@ class CommitteePredictor(Predictor):
         """Put side by side what is multiplied by the same features, or by the same rows."""
         for name in ("coefficients", "slopes", "intercepts"):
             columns = [getattr(one.model, name) for one in self.models]
-            found = [column for column in columns if column is not None]
-            object.__setattr__(self, name, np.hstack(found) if found else None)
+            present = [column for column in columns if column is not None]
+            object.__setattr__(self, name, np.hstack(present) if present else None)
 
     def expect(self, n_rows: int) -> None:
         """Tell the models how many rows will be asked about."""
@@ -225,14 +197,17 @@ class CommitteePredictor(Predictor):
         c, n_unreached = len(self.bias), 0
         densities = lines = iter(())
         if self.coefficients is not None:
-            found = features @ like(features, self.coefficients)
-            densities, n_unreached = _columns(found, c), int((~(row_maxima(found) > FLOOR)).sum())
+            products = features @ like(features, self.coefficients)
+            densities, n_unreached = (
+                _columns(products, c),
+                int((~(row_maxima(products) > FLOOR)).sum()),
+            )
         if self.slopes is not None and self.intercepts is not None:
-            found = rows @ like(rows, self.slopes)
-            lines = _columns(found + like(found, self.intercepts), c)
-        asked, total = Asked(rows, densities, lines), None
+            products = rows @ like(rows, self.slopes)
+            lines = _columns(products + like(products, self.intercepts), c)
+        block, total = Asked(rows, densities, lines), None
         for one in self.models:
-            logits = one.weight * scaled_logits(one.model.logits(asked), one.scale)
+            logits = one.weight * scaled_logits(one.model.logits(block), one.scale)
             if total is None:
                 total = logits + like(logits, self.bias)
             else:

@@ -10,9 +10,8 @@ prior is pulled alike, but towards its own start and not t times that: the confi
 says nothing of how many rows a class has.
 
 Weights that are good on average (w₀) are not the same for all kinds of rows, nor for all numbers of
-labels: on tables a handful of labels says most through a straight line and trees, on images and
-words through what the unlabelled rows know. ``Member.starts`` has them for each kind of rows, for
-one label a class and for twenty; between these they follow the logarithm of the number.
+labels: :mod:`.starting_weights` has them for each kind of rows, for one label a class and for
+twenty; between these they follow the logarithm of the number.
 
 How large the weights are together (confidence) is another question than their ratios, and far fewer
 labels answer it. If they were one question (t = 1), a dozen labels that all members predict would
@@ -37,9 +36,7 @@ from biglp._learn.committee.answer import scaled_logits
 from biglp._learn.committee.member import (
     Member,
     MemberFit,
-    Starts,
     TrainingSet,
-    everywhere,
     usual_size,
 )
 
@@ -48,67 +45,42 @@ SIZE_PULL = 1.0
 SIZES = (-5.0, 3.0)
 """Range of log t."""
 LEAST_SHARE = 0.05
-PRIOR_STARTS: Starts = everywhere(0.7) | {"table": (1.3, 1.3), "clusters": (1.3, 1.3)}
-"""Starting weights of the class prior. Those of the members (``Member.starts``) minimise the
-log-loss of all together, without any weights found for the single problem, over thirteen data sets
-at three sizes and eight numbers of labels; fitted to all sets of a kind but one, they lose a
-quarter of a point of accuracy on that one (docs/accuracy.md). Members that start at 0 get a weight
-when held-out labels are in their favour."""
 MIN_HELD_OUT = 6
 """Held-out labels below which the weights are not touched."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Scales and weights of the members; the prior's weight is the last.
+    """Scales and weights of the members; the prior's weight is the last."""
 
-    Attributes
-    ----------
-    scales : ndarray of shape (e,)
-    weights : ndarray of shape (e + 1,)
-    n_held_out : int
-        Labels they were learnt from; 0 when they are w₀.
-    report : list of dict
-        For each member: name, what it is, whether it says what the graph says, weight, and accuracy
-        on held-out labels.
-    accuracy : float or None
-        Accuracy of all together on held-out labels.
-    shares : ndarray of shape (l, c)
-        Class probabilities of each labelled row without its own label; NaN where they are unknown.
-    """
-
-    scales: np.ndarray
-    weights: np.ndarray
-    n_held_out: int
+    scales: np.ndarray  # (e,)
+    weights: np.ndarray  # (e + 1,)
+    n_held_out: int  # labels they were learnt from; 0 when they are w₀
+    # For each member: name, what it is, whether it says what the graph says, weight, and accuracy
+    # on held-out labels
     report: list[dict[str, Any]]
-    accuracy: float | None
+    accuracy: float | None  # accuracy of all together on held-out labels
+    # (l, c): class probabilities of each labelled row without its own label; NaN where they are
+    # unknown
     shares: np.ndarray
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A member with what it has learnt.
-
-    Attributes
-    ----------
-    member : Member
-    fit : MemberFit
-    start : float
-        Its weight w₀ here.
-    log_shares : ndarray of shape (c,) or None
-        What its logits hold of the classes' shares among the labels, which is taken off.
-    """
+    """A member with what it has learnt."""
 
     member: Member
     fit: MemberFit
-    start: float
+    start: float  # its weight w₀ here
+    # (c,): what its logits hold of the classes' shares among the labels, which is taken off
     log_shares: np.ndarray | None = None
+    kind: str = ""  # its name in model files
 
     @classmethod
-    def of(cls, evidence: TrainingSet, member: Member, fit: MemberFit) -> Trained:
+    def of(cls, evidence: TrainingSet, kind: str, member: Member, fit: MemberFit) -> Trained:
         """A member and what it has learnt, as the evidence is seen now."""
         log_shares = evidence.log_counts if member.says_shares else None
-        return cls(member, fit, member.start(evidence), log_shares)
+        return cls(member, fit, member.start(evidence), log_shares, kind)
 
     @property
     def scale(self) -> float:
@@ -200,8 +172,8 @@ def _minimise(
 
     bounds = [*((weight, None) for weight in least), SIZES]
     first = np.append(np.maximum(start, least), 0.0)
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    weights: np.ndarray = found.x[:-1]
+    minimum = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
+    weights: np.ndarray = minimum.x[:-1]
     return weights
 
 

@@ -11,10 +11,7 @@ then the same arithmetic for every row, leaf or not:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Self
@@ -23,7 +20,6 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.systems import MOST_LABELLED
-from biglp._compiled import COMPILER_BYTES, LOOPS, has_compiler
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
 from biglp._core.size import Cost, Size
@@ -33,9 +29,8 @@ from biglp._learn.committee.member import (
     MemberFit,
     MemberModel,
     TrainingSet,
-    everywhere,
 )
-from biglp._learn.committee.trees import FEW, Walk, means_on_device, rounded_up
+from biglp._learn.committee.trees import Walk, means_on_device, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
 
 # --------------------------------------------------------------------------------------------------
@@ -62,21 +57,11 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Table:
-    """Labelled rows as ranks within each feature, which is all that thresholds look at.
+    """Labelled rows as ranks within each feature, which is all that thresholds look at."""
 
-    Attributes
-    ----------
-    ranks : ndarray of shape (l, m)
-        Equal values share a rank.
-    values : ndarray of shape (l, m)
-        The value of each rank.
-    codes : ndarray of shape (l,)
-    n_classes : int
-    """
-
-    ranks: np.ndarray
-    values: np.ndarray
-    codes: np.ndarray
+    ranks: np.ndarray  # (l, m): equal values share a rank
+    values: np.ndarray  # (l, m): the value of each rank
+    codes: np.ndarray  # (l,)
     n_classes: int
 
     @classmethod
@@ -96,22 +81,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Level:
-    """Rows of the nodes of one level of all trees, sorted by node.
+    """Rows of the nodes of one level of all trees, sorted by node."""
 
-    Attributes
-    ----------
-    rows, weights : ndarrays of shape (e,)
-        Which labelled row each is, and how often its tree has drawn it.
-    sizes : ndarray of shape (a,)
-        Rows of each node.
-    trees : ndarray of shape (a,)
-        The tree of each node.
-    """
-
+    # (e,): which labelled row each is, and how often its tree has drawn it
     rows: np.ndarray
     weights: np.ndarray
-    sizes: np.ndarray
-    trees: np.ndarray
+    sizes: np.ndarray  # (a,): rows of each node
+    trees: np.ndarray  # (a,): the tree of each node
     nodes: np.ndarray = field(init=False)
     starts: np.ndarray = field(init=False)
 
@@ -122,8 +98,8 @@ class Level:
 
     def only(self, wanted: np.ndarray) -> Level:
         """The same with some of the nodes."""
-        kept = wanted[self.nodes]
-        return Level(self.rows[kept], self.weights[kept], self.sizes[wanted], self.trees[wanted])
+        stays = wanted[self.nodes]
+        return Level(self.rows[stays], self.weights[stays], self.sizes[wanted], self.trees[wanted])
 
     def counts(self, table: Table) -> np.ndarray:
         """Weight of each class in each node.  (a, c)."""
@@ -160,18 +136,8 @@ def drawn_counts(
 def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator) -> Arrays:
     """Grow a tree on each line of counts.
 
-    Parameters
-    ----------
-    table : Table
-    counts : ndarray of shape (trees, l)
-    tried : int
-        Features that a node looks at.
-    rng : Generator
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Those of :class:`biglp._learn.committee.forest.Forest`.
+    ``counts``: (trees, l); ``tried``: features that a node looks at; ``arrays``: those of
+    :class:`biglp._learn.committee.forest.Forest`.
     """
     trees, rows = np.nonzero(counts)
     sizes = np.bincount(trees, minlength=len(counts))
@@ -184,15 +150,15 @@ def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator)
         nodes, level = _split(table, level, classes, (tried, n_nodes), rng)
         grown.append(nodes)
         depths[level.trees] = len(grown)
-    found = {name: np.concatenate([nodes[name] for nodes in grown]) for name in grown[0]}
-    trees = found.pop("trees")
+    arrays = {name: np.concatenate([nodes[name] for nodes in grown]) for name in grown[0]}
+    trees = arrays.pop("trees")
     order = np.argsort(trees, kind="stable")  # the nodes of a tree together, siblings still so
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
-    found = {name: array[order] for name, array in found.items()}
-    found["lefts"] = number[found["lefts"]]
+    arrays = {name: array[order] for name, array in arrays.items()}
+    arrays["lefts"] = number[arrays["lefts"]]
     roots = np.searchsorted(trees[order], np.arange(len(counts)))
-    return {**found, "roots": roots, "depths": depths}
+    return {**arrays, "roots": roots, "depths": depths}
 
 
 def _split(
@@ -218,26 +184,27 @@ def _split(
     level = level.only(mixed)
     splits = _best(table, level, classes[mixed], _features(table, level, tried, rng))
     at = np.flatnonzero(mixed)[splits.found]
-    feature, found = splits.features[splits.found], splits.found
+    feature, splits_found = splits.features[splits.found], splits.found
     nodes["features"][at] = feature
     nodes["thresholds"][at] = _between(
-        table.values[splits.below[found], feature], table.values[splits.above[found], feature]
+        table.values[splits.below[splits_found], feature],
+        table.values[splits.above[splits_found], feature],
     )
     nodes["lefts"][at] = n_nodes + 2 * np.arange(len(at))
     right = table.ranks[level.rows, splits.features[level.nodes]] > splits.below[level.nodes]
-    child = 2 * (np.cumsum(found) - 1)[level.nodes] + right
-    kept = np.flatnonzero(found[level.nodes])
-    kept = kept[np.argsort(child[kept], kind="stable")]
-    sizes = np.bincount(child[kept], minlength=2 * len(at))
-    trees = np.repeat(level.trees[found], 2)
-    return nodes, Level(level.rows[kept], level.weights[kept], sizes, trees)
+    child = 2 * (np.cumsum(splits_found) - 1)[level.nodes] + right
+    order = np.flatnonzero(splits_found[level.nodes])
+    order = order[np.argsort(child[order], kind="stable")]
+    sizes = np.bincount(child[order], minlength=2 * len(at))
+    trees = np.repeat(level.trees[splits_found], 2)
+    return nodes, Level(level.rows[order], level.weights[order], sizes, trees)
 
 
 def _between(below: np.ndarray, above: np.ndarray) -> np.ndarray:
     """Middle of two float32 numbers, rounded down so that it stays below the larger."""
     middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
-    found = middle.astype(np.float32)
-    return np.where(found > middle, np.nextafter(found, np.float32(-np.inf)), found)
+    limits = middle.astype(np.float32)
+    return np.where(limits > middle, np.nextafter(limits, np.float32(-np.inf)), limits)
 
 
 def _features(table: Table, level: Level, tried: int, rng: np.random.Generator) -> np.ndarray:
@@ -281,10 +248,10 @@ def _best(table: Table, level: Level, classes: np.ndarray, features: np.ndarray)
     slot = best.reshape(tried, n_nodes).argmax(axis=0)
     here = np.arange(n_nodes)
     at = first[slot, here]
-    found = score[at] >= 0
-    above = key[np.where(found, at + 1, at)]
+    divides = score[at] >= 0
+    above = key[np.where(divides, at + 1, at)]
     n_ranks = len(table.codes)
-    return Splits(features[here, slot], key[at] % n_ranks, above % n_ranks, found)
+    return Splits(features[here, slot], key[at] % n_ranks, above % n_ranks, divides)
 
 
 def _along(numbers: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -312,35 +279,24 @@ def _own_class_before(lines: np.ndarray, codes: np.ndarray, weights: np.ndarray)
 MANY_CLASSES = "The number of unique classes is greater than"
 """How scikit-learn begins to wonder whether labels are numbers; here they are classes."""
 
-_threads: ContextVar[int] = ContextVar("threads that grow trees", default=1)
-
-
-@contextmanager
-def growing_threads(count: int) -> Iterator[None]:
-    """Let so many threads grow trees."""
-    before = _threads.set(count)
-    try:
-        yield
-    finally:
-        _threads.reset(before)
-
 
 def grow_many(
-    rows: np.ndarray, codes: np.ndarray, seed: int, weights: np.ndarray | None, trees: int
+    rows: np.ndarray,
+    codes: np.ndarray,
+    seed: int,
+    weights: np.ndarray | None,
+    trees: int,
+    n_threads: int,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Grow trees on labelled rows.
 
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        Those of :class:`biglp._learn.committee.forest.Forest`; values have a column for each
-        class that has a label.
-    counts : ndarray of shape (trees, l)
-        How often each tree has drawn each row.
+    ``arrays``: those of :class:`biglp._learn.committee.forest.Forest`; values have a column for
+    each class that has a label; ``counts``: (trees, l): how often each tree has drawn each row.
     """
     # Powers of two bring all features to the size of 1 without touching a digit: scikit-learn
     # takes values that differ by less than 1e-7 for equal.
-    powers = _powers_of_two(rows)
+    ranges = np.ptp(rows.astype(np.float64), axis=0)
+    powers = np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
     scaled = np.ascontiguousarray(np.ldexp(rows, -powers), dtype=np.float32)
     one = partial(_grown, scaled, codes, weights, powers)
     # Seeds and draws are those of scikit-learn's forests, which look again at all parameters for
@@ -348,7 +304,7 @@ def grow_many(
     seeds = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.int32).max, size=trees)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", MANY_CLASSES, UserWarning)
-        with ThreadPoolExecutor(_threads.get()) as pool:
+        with ThreadPoolExecutor(n_threads) as pool:
             grown = list(pool.map(one, seeds.tolist()))
     packed = [tree for tree, _ in grown]
     depths = np.array([tree.pop("depth")[()] for tree in packed])
@@ -379,12 +335,6 @@ def _grown(
     with config_context(skip_parameter_validation=True):
         tree.fit(rows, codes, counts.astype(np.float64), check_input=False)
     return _packed(tree.tree_, powers), counts
-
-
-def _powers_of_two(rows: np.ndarray) -> np.ndarray:
-    """Power of two next to the range of each feature; 0 for a constant one.  (m,)."""
-    ranges = np.ptp(rows.astype(np.float64), axis=0)
-    return np.where(ranges > 0, np.frexp(ranges)[1], 0).astype(np.int32)
 
 
 def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
@@ -438,21 +388,14 @@ MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class Forest(MemberModel):
-    """Trees one after the other in flat arrays.
+    """Trees one after the other in flat arrays."""
 
-    Attributes
-    ----------
-    features, thresholds, lefts : ndarrays of shape (nodes,)
-        Test of each node, and its left child.
-    values : ndarray of shape (nodes, c)
-        Class distribution of each node.
-    roots, depths : ndarrays of shape (trees,)
-    """
-
+    # (nodes,): test of each node, and its left child
     features: np.ndarray
     thresholds: np.ndarray
     lefts: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  # (nodes, c): class distribution of each node
+    # (trees,)
     roots: np.ndarray
     depths: np.ndarray
 
@@ -497,9 +440,9 @@ class Forest(MemberModel):
         return blurred_logits(shares)
 
     def _mean(self, rows: Array, trees: tuple[Array, ...]) -> Array:
-        found = self.walk.means(rows)
-        if found is not None:
-            return found
+        means = self.walk.means(rows)
+        if means is not None:
+            return means
         features, lefts, thresholds, values = trees
         flat = rows.reshape(-1)
         firsts = np.arange(len(rows)) * rows.shape[1]
@@ -526,11 +469,13 @@ class Forest(MemberModel):
                 right = flat.take(firsts + self.features.take(nodes)) > self.thresholds.take(nodes)
                 nodes = self.lefts.take(nodes) + right
             leaves[part] = nodes
-        columns = [np.bincount(places, said.take(leaves), len(rows)) for said in self.values.T]
+        columns = [np.bincount(places, column.take(leaves), len(rows)) for column in self.values.T]
         shares = np.stack(columns, axis=1)
-        asked = outside.sum(axis=0)[:, None]
+        n_trees = outside.sum(axis=0)[:, None]
         return np.asarray(
-            blurred_logits(np.where(asked, shares, 1.0) / np.where(asked, asked, shares.shape[1]))
+            blurred_logits(
+                np.where(n_trees, shares, 1.0) / np.where(n_trees, n_trees, shares.shape[1])
+            )
         )
 
 
@@ -538,7 +483,6 @@ class ForestMember(Member):
     """A random forest, where rows are a table."""
 
     name, worth = "forest", 0.02
-    starts = everywhere(0.0) | {"table": (0.0, 0.22), "clusters": (0.5, 0.95)}
     says_shares = True
     words = "decision trees on the labelled rows"
     model = Forest
@@ -569,7 +513,6 @@ class ForestMember(Member):
         if needed > MOST_BYTES:
             return Cost()
         return Cost(
-            libraries={LOOPS: COMPILER_BYTES * (size.n_rows > FEW and has_compiler())},
             fixed=needed,
             seconds={"labels": TREE_STEP * USUAL_DEPTH * trees * size.n_rows},
         )
@@ -586,15 +529,15 @@ class ForestMember(Member):
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
         given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
-        with growing_threads(evidence.problem.graph.engine.n_threads):
-            forest, held_out = grow_forest(
-                rows.toarray() if sparse.issparse(rows) else rows,
-                evidence.labelled.codes,
-                len(evidence.log_prior),
-                settings.seed,
-                None if given is None else given.sum(axis=1),
-                EFFORTS[settings.effort].trees,
-            )
+        forest, held_out = grow_forest(
+            rows.toarray() if sparse.issparse(rows) else rows,
+            evidence.labelled.codes,
+            len(evidence.log_prior),
+            settings.seed,
+            None if given is None else given.sum(axis=1),
+            EFFORTS[settings.effort].trees,
+            evidence.problem.graph.engine.n_threads,
+        )
         held_out[evidence.lone] = np.nan
         held_out += lost_shares(evidence.targets)
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
@@ -631,26 +574,13 @@ def grow_forest(
     seed: int,
     weights: np.ndarray | None = None,
     trees: int = EFFORTS[DEFAULT_EFFORT].trees,
+    n_threads: int = 1,
 ) -> tuple[Forest, np.ndarray]:
     """Learn a forest; also what the trees that did not see a labelled row say of it.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (l, m)
-        Labelled rows.
-    codes : ndarray of shape (l,)
-        Their classes.
-    n_classes : int
-    seed : int
-    weights : ndarray of shape (l,), optional
-        How much each label counts; of a distribution, trees take the largest share for the label.
-    trees : int
-
-    Returns
-    -------
-    forest : Forest
-    held_out : ndarray of shape (l, c)
-        Logits of each row from the trees whose bootstrap sample left it out.
+    ``rows``: (l, m): labelled rows; ``codes``: (l,): their classes; ``weights``: (l,): how much
+    each label counts; of a distribution, trees take the largest share for the label;
+    ``held_out``: (l, c): logits of each row from the trees whose bootstrap sample left it out.
     """
     tried = max(int(np.sqrt(rows.shape[1])), 1)
     if len(rows) * tried <= SIDE_BY_SIDE:
@@ -658,7 +588,7 @@ def grow_forest(
         counts = drawn_counts(trees, len(rows), weights, rng)
         grown = grow(Table.of(rows, codes, n_classes), counts, tried, rng)
     else:
-        grown, counts = grow_many(rows, codes, seed, weights, trees)
+        grown, counts = grow_many(rows, codes, seed, weights, trees, n_threads)
         known = np.unique(codes)
         if len(known) < n_classes:
             values = np.zeros((len(grown["values"]), n_classes), dtype=np.float32)

@@ -39,13 +39,6 @@ class LogisticMember(Member):
     """Logistic regression."""
 
     name = "logistic"
-    starts = {  # noqa: RUF012  declared in the base
-        "table": (0.12, 0.2),
-        "clusters": (0.2, 0.05),
-        "pixels": (0.0, 0.55),
-        "text": (0.0, 0.05),
-        "embedding": (0.0, 0.35),
-    }
     says_shares = True
     words = "logistic regression on the labelled rows"
     model = LinearModel
@@ -53,15 +46,13 @@ class LogisticMember(Member):
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
         rows, targets = to_float64(evidence.rows), evidence.targets
-        asked = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
+        held = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
         nobody = np.empty(0, dtype=np.int64)
 
         def fitted(strength: float) -> tuple[LinearModel, np.ndarray]:
-            own, *others = fit_logistic(
-                rows, targets, evidence.standard, [nobody, *asked], strength
-            )
+            own, *others = fit_logistic(rows, targets, evidence.standard, [nobody, *held], strength)
             held_out = np.full(targets.shape, np.nan)
-            for other, left in zip(others, asked, strict=True):
+            for other, left in zip(others, held, strict=True):
                 held_out[left] = other.of(rows[left])
             return own, held_out
 
@@ -102,60 +93,42 @@ def fit_logistic(
     Fits of few labels are found together, as one function of all unknowns: that takes as many steps
     as the slowest of them, and a step of six takes hardly longer than that of one.
 
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (l, m)
-        In float64.
-    targets : ndarray of shape (l, c)
-        w·Y of the rows.
-    standard : Standard
-        Centre and spread of the features over all rows: a handful of labelled rows does not know
-        them.
-    left_out : list of integer arrays
-        For each fit the rows that it must not see.
+    ``rows``: (l, m): in float64; ``targets``: (l, c): w·Y of the rows; ``standard``: centre and
+    spread of the features over all rows: a handful of labelled rows does not know them;
+    ``left_out``: for each fit the rows that it must not see.
     """
     centre, spread = standard
     scaled = (
         rows @ sparse.diags(1.0 / spread) if sparse.issparse(rows) else (rows - centre) / spread
     )
+    # w·Y as each fit sees it, one at a time where labels are many.
+    numbers = np.arange(len(targets))
+    shown: Iterator[np.ndarray] = (targets * ~np.isin(numbers, left)[:, None] for left in left_out)
+    fits = []
     if len(left_out) * targets.size <= TOGETHER:
-        shown = np.stack([_without(targets, left) for left in left_out])
-        seen = np.asarray(shown.any(axis=1))
+        together = np.stack(list(shown))
+        seen = np.asarray(together.any(axis=1))
         if (seen == seen[0]).all():
-            found = minimise_loss(scaled, shown[:, :, np.flatnonzero(seen[0])], strength)
-            return [_on_rows(*one, seen[0], standard) for one in found]
-    return [_fit_alone(scaled, _without(targets, left), standard, strength) for left in left_out]
-
-
-def _without(targets: np.ndarray, left: np.ndarray) -> np.ndarray:
-    shown = targets.copy()
-    shown[left] = 0.0
-    return shown
-
-
-def _fit_alone(
-    scaled: Rows, targets: np.ndarray, standard: Standard, strength: float = STRENGTH
-) -> LinearModel:
-    """One fit, without the rows and classes that it does not see."""
-    own, seen = np.flatnonzero(targets.any(axis=1)), np.asarray(targets.any(axis=0))
-    (found,) = minimise_loss(scaled[own], targets[own][None, :, np.flatnonzero(seen)], strength)
-    return _on_rows(*found, seen, standard)
-
-
-def _on_rows(
-    slopes: np.ndarray, intercepts: np.ndarray, seen: np.ndarray, standard: Standard
-) -> LinearModel:
-    """What was found for scaled rows and the classes that were seen, for rows as they are."""
-    centre, spread = standard
-    slopes = slopes / spread[:, None]
-    intercepts = intercepts - centre @ slopes
-    if seen.all():
-        return LinearModel(slopes, intercepts)
-    every = np.zeros((slopes.shape[0], len(seen)))
-    every[:, seen] = slopes
-    levels = np.full(len(seen), intercepts.min() - 2.0)
-    levels[seen] = intercepts
-    return LinearModel(every, levels)
+            some = minimise_loss(scaled, together[:, :, np.flatnonzero(seen[0])], strength)
+            fits = [(*fit, seen[0]) for fit in some]
+        shown = iter(together)
+    if not fits:
+        for own in shown:  # without the rows and classes that it does not see
+            rows_seen, classes = np.flatnonzero(own.any(axis=1)), np.asarray(own.any(axis=0))
+            part = own[rows_seen][None, :, np.flatnonzero(classes)]
+            fits += [(*fit, classes) for fit in minimise_loss(scaled[rows_seen], part, strength)]
+    models = []
+    for slopes, intercepts, classes in fits:  # for rows as they are, and all classes
+        slopes = slopes / spread[:, None]
+        intercepts = intercepts - centre @ slopes
+        if not classes.all():
+            every = np.zeros((len(slopes), len(classes)))
+            every[:, classes] = slopes
+            levels = np.full(len(classes), intercepts.min() - 2.0)
+            levels[classes] = intercepts
+            slopes, intercepts = every, levels
+        models.append(LinearModel(slopes, intercepts))
+    return models
 
 
 def minimise_loss(
@@ -197,14 +170,14 @@ def minimise_loss(
         gradient[-1] = excess.sum(axis=0)
         return value + 0.5 * float((slopes * pulled).sum()), gradient.ravel()
 
-    found = minimize(
+    minimum = minimize(
         loss,
         np.zeros((rows.shape[1] + 1) * n_fits * width),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": ITERATIONS, "maxls": 50, "gtol": TOLERANCE, "ftol": LEAST_GAIN},
     )
-    fits = found.x.reshape(-1, n_fits, width).transpose(1, 0, 2)
+    fits = minimum.x.reshape(-1, n_fits, width).transpose(1, 0, 2)
     if two:
         fits = np.concatenate([-fits / 2, fits / 2], axis=2)
     return [(one[:-1], one[-1]) for one in fits]
@@ -234,12 +207,12 @@ def _stratified(codes: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     The labels of a class are dealt out in turn, and the next class goes on where it stopped.
     """
     shuffle = np.random.RandomState(seed % 2**32).shuffle
-    found, dealt = np.empty(len(codes), dtype=np.int64), 0
+    parts, dealt = np.empty(len(codes), dtype=np.int64), 0
     seen, first = np.unique(codes, return_index=True)
     for code in seen[np.argsort(first)].tolist():
         own = np.flatnonzero(codes == code)
         turns = np.sort((dealt + np.arange(len(own))) % n_folds)
         shuffle(turns)
-        found[own] = turns
+        parts[own] = turns
         dealt += len(own)
-    return found
+    return parts

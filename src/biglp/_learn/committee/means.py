@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from biglp._algebra.leave_one_out import left_alone
+from biglp._algebra.spreading import left_alone
 from biglp._core.arrays import Rows, to_dense
 from biglp._learn.base import Standard, to_float64
 from biglp._learn.committee.logistic import folds
@@ -31,7 +31,6 @@ from biglp._learn.committee.member import (
     Member,
     MemberFit,
     TrainingSet,
-    everywhere,
     usual_size,
 )
 
@@ -63,21 +62,9 @@ def fit_class_means(
     Distances are those of the graph: features are centred, so as not to lose digits, and divided by
     one common spread.
 
-    Parameters
-    ----------
-    rows : array or CSR matrix of shape (l, m)
-        Labelled rows, in float64.
-    targets : ndarray of shape (l, c)
-        w·Y of these rows.
-    standard : Standard
-        Centre and spread of the features over all rows.
-
-    Returns
-    -------
-    model : LinearModel
-        A class without a row gets a low logit.
-    held_out : ndarray of shape (l, c)
-        NaN where a row was its class's only one.
+    ``rows``: (l, m): labelled rows, in float64; ``targets``: (l, c): w·Y of these rows;
+    ``standard``: centre and spread of the features over all rows; ``model``: a class without a
+    row gets a low logit; ``held_out``: (l, c): NaN where a row was its class's only one.
     """
     centre, spread = standard
     size = float(np.sqrt((spread**2).mean()))
@@ -131,7 +118,6 @@ class SeededMember(Member):
     """Seeded k-means, where rows are words or embeddings."""
 
     name = "seeded k-means"
-    starts = everywhere(0.0) | {"text": (0.3, 0.75), "embedding": (0.3, 0.4)}
     words = "k-means that starts at the labels"
     model = LinearModel
 
@@ -165,17 +151,9 @@ def nearness(rows: np.ndarray, means: np.ndarray) -> np.ndarray:
 def seeded_means(sample: np.ndarray, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Class means of labelled rows, moved by a sample of all rows.
 
-    Parameters
-    ----------
-    sample : ndarray of shape (b, m)
-        Rows of a random sample, centred and on one scale.
-    rows, targets : ndarrays of shape (l, m) and (l, c)
-        Labelled rows and their w·Y.
-
-    Returns
-    -------
-    means : ndarray of shape (c, m)
-        A class without a label has the mean of all rows, zero.
+    ``sample``: (b, m): rows of a random sample, centred and on one scale; ``rows, targets``: (l,
+    m) and (l, c); Labelled rows and their w·Y; ``means``: (c, m): a class without a label has the
+    mean of all rows, zero.
     """
     counts, totals = targets.sum(axis=0), targets.T @ rows
     means = totals / np.where(counts > 0, counts, 1.0)[:, None]

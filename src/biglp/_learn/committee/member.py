@@ -4,63 +4,45 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._algebra.leave_one_out import LabelledRows
+from biglp._algebra.spreading import LabelledRows
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
 from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
 from biglp._learn.base import Problem, Standard, centre_and_spread, to_float64
-from biglp._transforms import Chain, Parts
+from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts
+from biglp._transforms import Parts
 
-ROWS = ("table", "clusters", "pixels", "text", "embedding")
-"""Kinds of rows, for which members start with weights of their own: features of any kind, such
-whose graph is in clusters, principal components of many features of one scale, words, and other
-rows of length 1."""
 DECISIVE = 4.0
 """Usual size of the logits of label spreading from which on a graph is in clusters: a label reaches
 rows of its own e⁴ times as well as others. On tables of overlapping classes it is below 1.5."""
 PLENTY = 20
 """Labels a class from which on a member starts with the second of its weights."""
-Starts = dict[str, tuple[float, float]]
-"""Starting weights by kind of rows, with one label a class and with plenty."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A block of rows on which models are asked.
+    """A block of rows on which models are asked."""
 
-    Attributes
-    ----------
-    rows : array or CSR matrix of shape (b, m)
-        Prepared rows.
-    densities, lines : iterators of arrays of shape (b, c)
-        Products that several models need are taken once for all of them: each takes its next
-        columns from here.
-    """
-
-    rows: Rows
+    rows: Rows  # (b, m): prepared rows
+    # (b, c): products that several models need are taken once for all of them: each takes its next
+    # columns from here
     densities: Iterator[Array]
     lines: Iterator[Array]
 
 
 class MemberModel(ABC):
-    """What a member has learnt: arrays that give logits for any block of rows.
+    """What a member has learnt: arrays that give logits for any block of rows."""
 
-    Attributes
-    ----------
-    coefficients : ndarray of shape (p, c) or None
-        Features times this are the next of ``Asked.densities``.
-    slopes, intercepts : ndarrays of shape (m, c) and (c,) or None
-        Rows times slopes, plus intercepts, are the next of ``Asked.lines``.
-    """
-
+    # (p, c): features times this are the next of ``Asked.densities``.
     coefficients: np.ndarray | None = None
+    # (m, c) and (c,): rows times slopes, plus intercepts, are the next of ``Asked.lines``.
     slopes: np.ndarray | None = None
     intercepts: np.ndarray | None = None
 
@@ -88,13 +70,9 @@ class MemberModel(ABC):
 
 @dataclass(frozen=True)
 class LinearModel(MemberModel):
-    """A linear model of prepared rows: logits = rows·slopes + intercepts.
+    """A linear model of prepared rows: logits = rows·slopes + intercepts."""
 
-    Attributes
-    ----------
-    slopes, intercepts : ndarrays of shape (m, c) and (c,)
-    """
-
+    # (m, c) and (c,)
     slopes: np.ndarray
     intercepts: np.ndarray
 
@@ -109,68 +87,45 @@ class LinearModel(MemberModel):
 
 @dataclass(frozen=True)
 class MemberFit:
-    """What was learnt, and what it says of rows from which its weight is found.
-
-    Attributes
-    ----------
-    model : MemberModel
-    held_out : ndarray of shape (l, c)
-        Logits of each labelled row without its own label; NaN where it was its class's only one.
-    sample : ndarray of shape (b, c)
-        Logits of a sample of all rows.
-    n_iter : int
-        Iterations of the solver.
-    """
+    """What was learnt, and what it says of rows from which its weight is found."""
 
     model: MemberModel
+    # (l, c): logits of each labelled row without its own label; NaN where it was its class's only
+    # one
     held_out: np.ndarray
-    sample: np.ndarray
-    n_iter: int = 1
+    sample: np.ndarray  # (b, c): logits of a sample of all rows
+    n_iter: int = 1  # iterations of the solver
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What the members learn from.
+    """What the members learn from."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The graph with its labels.
-    part : Labels
-        The labels, or a part of many.
-    labelled : LabelledRows
-        Mixed, normalised features of the rows of ``part``.
-    rows : array or CSR matrix of shape (l, m)
-        The same rows as they are.
-    sample_features, sample_rows
-        Features before mixing, and rows, of a random sample of all rows.
-    log_prior : ndarray of shape (c,)
-        Logarithm of the class prior, centred.
-    targets : ndarray of shape (l, c)
-        w·Y of the labelled rows.
-    lone : ndarray of shape (l,)
-        Whether a labelled row is the only one of its class.
-    kind : str
-        One of ``ROWS``.
-    """
-
-    problem: Problem[Labels]
-    part: Labels
-    labelled: LabelledRows
-    rows: Rows
+    problem: Problem[Labels]  # the graph with its labels
+    part: Labels  # the labels, or a part of many
+    labelled: LabelledRows  # mixed, normalised features of the rows of ``part``
+    rows: Rows  # (l, m): the same rows as they are
+    # Features before mixing, and rows, of a random sample of all rows
     sample_features: Rows
     sample_rows: Rows
-    log_prior: np.ndarray
-    targets: np.ndarray
-    lone: np.ndarray
-    kind: str
+    log_prior: np.ndarray  # (c,): logarithm of the class prior, centred
+    targets: np.ndarray  # (l, c): w·Y of the labelled rows
+    lone: np.ndarray  # (l,): whether a labelled row is the only one of its class
+    kind: str  # one of ``ROWS``
 
     @classmethod
     def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
-        graph = problem.graph
+        graph, chain = problem.graph, problem.graph.source.chain
+        if chain.scaling == "text":
+            kind = "text"
+        elif chain.unit:
+            kind = "embedding"
+        else:  # beside directions of words, columns keep their meaning
+            embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
+            kind = "pixels" if embedded else "table"
         part = problem.part_of_labels(problem.system.most_labelled)
-        rows = graph.source.take(part.rows)
+        rows = graph.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
         labelled = LabelledRows(features, part.codes, part.given)
         return cls(
@@ -183,7 +138,7 @@ class TrainingSet:
             log_prior=log_prior,
             targets=labelled.targets(len(log_prior)),
             lone=np.bincount(part.codes)[part.codes] < 2,
-            kind=kind_of_rows(graph.source.chain),
+            kind=kind,
         )
 
     @cached_property
@@ -202,11 +157,6 @@ class TrainingSet:
         logs = np.log(np.maximum(self.targets.sum(axis=0), np.finfo(np.float64).tiny))
         return np.asarray(logs - logs.mean())
 
-    def seen_through(self, graph: MemberFit) -> TrainingSet:
-        """The same, knowing whether the graph of a table is in clusters."""
-        clusters = self.kind == "table" and usual_size(graph.sample) > DECISIVE
-        return replace(self, kind="clusters") if clusters else self
-
     def between(self, few: float, many: float) -> float:
         """A weight between that for one label a class and that for plenty, on a log scale."""
         each = max(len(self.problem.labels.rows) / len(self.log_prior), 1.0)
@@ -221,55 +171,22 @@ def usual_size(logits: np.ndarray) -> float:
     return size if size > 0 else 1.0
 
 
-def kind_of_rows(chain: Chain) -> str:
-    """Which of ``ROWS`` rows are, by what was done to them."""
-    if chain.scaling == "text":
-        return "text"
-    if chain.unit:
-        return "embedding"
-    # Beside directions of words, columns keep their meaning.
-    embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
-    return "pixels" if embedded else "table"
-
-
-def everywhere(weight: float) -> Starts:
-    """One starting weight for all kinds of rows."""
-    return dict.fromkeys(ROWS, (weight, weight))
-
-
 class Member(ABC):
-    """One of those who are asked.
+    """One of those who are asked."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the report.
-    words : str
-        What it is, for people.
-    starts : dict of str to (float, float)
-        Weight w₀ where labels are too few to tell, by kind of rows.
-    least : float
-        Weight that it keeps, however badly it predicts.
-    worth : float
-        Weight below which it is not worth the time it would take of every row, with an effort
-        that is balanced.
-    says_graph : bool
-        Whether it says what the graph says.
-    says_shares : bool
-        Whether its logits hold the shares of the classes among the labels, as those of a model of
-        the labelled rows alone do. They are taken off: the class prior has a weight of its own.
-    model : type of MemberModel
-        What it learns.
-    """
-
-    name: str
-    words: ClassVar[str] = ""
-    starts: ClassVar[Starts] = everywhere(0.0)
-    least: float = 0.0
+    name: str  # its name in the report
+    words: ClassVar[str] = ""  # what it is, for people
+    # Weight w₀ where labels are too few to tell, by kind of rows
+    starts: ClassVar[Starts | None] = None
+    least: float = 0.0  # weight that it keeps, however badly it predicts
+    # Weight below which it is not worth the time it would take of every row, with an effort that
+    # is balanced
     worth: float = 0.0
-    says_graph: ClassVar[bool] = False
+    says_graph: ClassVar[bool] = False  # whether it says what the graph says
+    # Whether its logits hold the shares of the classes among the labels, as those of a model of
+    # the labelled rows alone do. They are taken off: the class prior has a weight of its own.
     says_shares: ClassVar[bool] = False
-    model: ClassVar[type[MemberModel]]
+    model: ClassVar[type[MemberModel]]  # what it learns
 
     @classmethod
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
@@ -288,7 +205,7 @@ class Member(ABC):
 
     def start(self, evidence: TrainingSet) -> float:
         """Weight w₀ here."""
-        return evidence.between(*self.starts[evidence.kind])
+        return evidence.between(*(self.starts or STARTING_WEIGHTS[self.name])[evidence.kind])
 
     @abstractmethod
     def learn(self, evidence: TrainingSet) -> MemberFit:

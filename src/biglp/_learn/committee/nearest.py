@@ -43,17 +43,10 @@ DISTANCES = 1 << 20
 
 @dataclass(frozen=True)
 class Nearest(MemberModel):
-    """Labelled rows that vote on rows near them.
+    """Labelled rows that vote on rows near them."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (v, m)
-    votes : ndarray of shape (v, c)
-        Their rows of w·Y.
-    """
-
-    rows: np.ndarray
-    votes: np.ndarray
+    rows: np.ndarray  # (v, m)
+    votes: np.ndarray  # (v, c): their rows of w·Y
 
     def logits(self, asked: Asked) -> Array:
         """Ask the labelled rows near each row."""
@@ -106,15 +99,15 @@ class Nearest(MemberModel):
     def _counted_by_tree(self, rows: np.ndarray, own: np.ndarray | None) -> np.ndarray:
         """Votes of the nearest, where a row's own voter has none."""
         wanted = min(NEIGHBOURS + (own is not None), len(self.rows))
-        found = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
+        voters = self.tree.query(rows, wanted)[1].reshape(len(rows), wanted)
         if own is not None and wanted > NEIGHBOURS:
             # A row's own voter is taken out of the nearest; where it is not among them, or there
             # are several rows like it, the last one goes.
-            itself = found == own[:, None]
+            itself = voters == own[:, None]
             itself[~itself.any(axis=1), -1] = True
-            found = found[~itself].reshape(len(rows), NEIGHBOURS)
+            voters = voters[~itself].reshape(len(rows), NEIGHBOURS)
         votes = self.votes.astype(rows.dtype, copy=False)
-        return np.asarray(votes[found].sum(axis=1))
+        return np.asarray(votes[voters].sum(axis=1))
 
 
 def smoothed(counted: Array) -> Array:
@@ -165,7 +158,7 @@ class NearestMember(Member):
         problem, part = evidence.problem, evidence.part
         labels, chosen = problem.labels, problem.part_of_labels(_count(evidence))
         same = len(chosen.rows) == len(part.rows) == len(labels.rows)
-        rows = evidence.rows if same else to_numpy(problem.graph.source.take(chosen.rows))
+        rows = evidence.rows if same else to_numpy(problem.graph.take(chosen.rows))
         votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
         dense = rows.toarray() if sparse.issparse(rows) else rows
         model = Nearest(np.asarray(dense, dtype=np.float32), votes.astype(np.float32))

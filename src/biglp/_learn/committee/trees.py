@@ -1,11 +1,12 @@
 """Ways down the trees of a forest on a processor: which leaf of each tree a row ends in.
 
 There are three, with the same comparisons and the same order of additions, so that answers have the
-same bits whichever is taken. NumPy's needs nothing; scikit-learn's own trees are filled from the
-plain arrays (no pickle), and take a second to load where nothing else has loaded them; the compiled
-one (``pip install "biglp[fast]"``) takes a tenth of a second to load and to compile. So each is
-taken once the rows that were asked about have paid for it: new rows may be a handful or a billion.
-A fit says beforehand how many there will be, and then there is one way from the first row on.
+same bits whichever is taken. NumPy's needs nothing; the compiled one wants trees packed, and is
+taken where there are compiled loops; scikit-learn's own trees are filled from the plain arrays (no
+pickle), and take a second to load where nothing else has loaded them. So another way than NumPy's
+is taken once the rows that were asked about have paid for it: new rows may be a handful or a
+billion. A fit says beforehand how many there will be, and then there is one way from the first row
+on.
 """
 
 from __future__ import annotations
@@ -17,25 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from biglp._compiled import has_compiler
+from biglp._compiled import native
+from biglp._compiled.packed_trees import Packed
 from biglp._core.arrays import Array, beside, namespace
 
 FEW = 10_000
-"""Rows up to which NumPy is done before anything else is loaded."""
-MANY = 50_000
-"""Rows from which on the compiled walk is worth loading where scikit-learn is loaded already."""
+"""Rows up to which NumPy is done before anything is loaded or packed."""
 
 
 @dataclass
 class Walk:
-    """The trees of a forest, and how many rows they were asked about.
+    """The trees of a forest, and how many rows they were asked about."""
 
-    Attributes
-    ----------
-    features, thresholds, lefts, values, roots, depths : ndarrays
-        Those of :class:`biglp._learn.committee.forest.Forest`.
-    """
-
+    # Those of :class:`biglp._learn.committee.forest.Forest`.
     features: np.ndarray
     thresholds: np.ndarray
     lefts: np.ndarray
@@ -45,7 +40,7 @@ class Walk:
     asked: int = field(default=0, init=False)
     expected: int = field(default=0, init=False)
     _trees: list[Any] | None = field(default=None, init=False)
-    _kernel: Any = field(default=None, init=False)
+    _packed: Packed | bool | None = field(default=None, init=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
     def means(self, rows: np.ndarray) -> np.ndarray | None:
@@ -54,7 +49,8 @@ class Walk:
         Threads that count at the same time may lose a few rows, which does not matter.
         """
         self.asked += len(rows)
-        totals = self._compiled(rows) if self._many() and has_compiler() else None
+        many = max(self.expected, self.asked) > FEW
+        totals = self._compiled(rows) if many and native.can_run() else None
         if totals is None:
             if self.asked <= FEW and "sklearn.tree" not in sys.modules:
                 return None
@@ -62,11 +58,6 @@ class Walk:
         if totals is not None:
             totals /= np.float32(len(self.roots))
         return totals
-
-    def _many(self) -> bool:
-        """Whether rows are so many that the compiled walk has paid, or will pay."""
-        loaded = "llvmlite" in sys.modules or "sklearn.tree" not in sys.modules
-        return max(self.expected, self.asked) > (FEW if loaded else MANY)
 
     def _by_trees(self, rows: np.ndarray) -> np.ndarray | None:
         trees = self._trees
@@ -84,28 +75,13 @@ class Walk:
 
     def _compiled(self, rows: np.ndarray) -> np.ndarray | None:
         """Sums over the trees; None where they are such that others must be asked."""
-        from biglp._compiled.cpu import compiled_walk
-
-        rows = np.ascontiguousarray(rows, None if rows.dtype == np.float64 else np.float32)
-        with self._lock:  # one thread compiles
-            if self._kernel is None:
-                self._kernel = _packed(self)
-            if not self._kernel:
-                return None
-            packed, n_features = self._kernel
-            walk = compiled_walk(packed.values.shape[1], rows.dtype == np.float64)
-        if rows.shape[1] < n_features:
+        with self._lock:  # one thread packs
+            if self._packed is None:
+                self._packed = Packed.of(self, native.tree_tile()) or False
+        if not isinstance(self._packed, Packed) or rows.shape[1] <= int(self.features.max()):
             return None
-        return walk.totals(rows, packed)[:, : self.values.shape[1]]
-
-
-def _packed(walk: Walk) -> tuple[Any, ...]:
-    """Trees as the compiled walk wants them, and how many features they need; nothing: not so."""
-    from biglp._compiled.cpu import vector_tile
-    from biglp._compiled.packed_trees import Packed
-
-    found = Packed.of(walk, vector_tile())
-    return () if found is None else (found, int(walk.features.max()) + 1)
+        rows = np.ascontiguousarray(rows, None if rows.dtype == np.float64 else np.float32)
+        return native.tree_totals(rows, self._packed)[:, : self.values.shape[1]]
 
 
 def rounded_up(rows: np.ndarray) -> np.ndarray:
@@ -113,10 +89,10 @@ def rounded_up(rows: np.ndarray) -> np.ndarray:
 
     Thresholds are float32: a number is above one of them exactly when it is so rounded up.
     """
-    found = np.ascontiguousarray(rows, dtype=np.float32)
+    nearest = np.ascontiguousarray(rows, dtype=np.float32)
     if rows.dtype == np.float32:
-        return found
-    return np.where(found < rows, np.nextafter(found, np.float32(np.inf)), found)
+        return nearest
+    return np.where(nearest < rows, np.nextafter(nearest, np.float32(np.inf)), nearest)
 
 
 def _sklearn_trees(walk: Walk) -> list[Any]:
@@ -166,12 +142,8 @@ def means_on_device(
 ) -> Array:
     """Mean class distribution of rows; the trees are copied once a block.  (b, m) → (b, c).
 
-    Parameters
-    ----------
-    rows : torch tensor of shape (b, m)
-    roots, depths : ndarrays of shape (trees,)
-    **arrays : ndarrays of shape (nodes,), and (nodes, c) of values
-        ``features``, ``thresholds``, ``lefts`` and ``values`` of :class:`.forest.Forest`.
+    ``rows``: (b, m); ``roots, depths``: (trees,); ``**arrays``: (nodes,), and (nodes, c) of
+    values; ``features``, ``thresholds``, ``lefts`` and ``values`` of :class:`.forest.Forest`.
     """
     torch, parts = namespace(rows), []
     nodes_of = {name: beside(rows, array) for name, array in arrays.items()}

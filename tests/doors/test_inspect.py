@@ -1,0 +1,150 @@
+"""``biglp inspect``: what it finds in files, and how near its estimates are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from biglp._engines import make_engine
+from biglp._fit.pipeline import Pipeline
+from biglp._jobs import FitJob, inspect
+from biglp._rows import InputFiles, ReadOptions, as_source
+from cli_tools import done, failed
+from made_tables import articles, some_labels
+from row_files import FEATURES, ROWS, write
+
+
+def test_inspect_table(here, connections):
+    facts = json.loads(done("inspect", connections, "--label-column", "class", "--json").stdout)
+    assert facts["format"] == "Parquet"
+    assert facts["rows"] == 2000
+    assert facts["columns"]["service"]["use"] == "one feature for each of 4 categories"
+    assert facts["columns"]["class"] == {
+        "type": "string",
+        "missing": 0,
+        "feature": False,
+        "use": "the label",
+    }
+    assert facts["columns"]["bytes"]["missing"] == 21
+    assert set(facts["labels"]) == {"normal.", "smurf.", "neptune."}
+    text = done("inspect", connections, "--label-column", "class").stdout
+    assert "one feature for each of 4 categories" in text
+    assert "marked by a second feature" in text
+    assert "2,000 rows × 8 features" in text
+
+
+def test_a_table_of_free_text_alone(here):
+    """Its words are counted without being asked for, and that is said."""
+    frame, topic = articles(200)
+    frame = frame[["text"]].assign(number=np.arange(200), topic=some_labels(topic, 40))
+    frame.to_csv("news.csv", index=False)
+    arguments = ("news.csv", "--label-column", "topic")
+    found = json.loads(done("inspect", *arguments, "--json").stdout)
+    assert found["columns"]["text"]["use"] == "text: its words are counted"
+    assert found["columns"]["number"]["use"] == "left out: it counts the rows"
+    assert found["methods"][0]["seconds"] > 0
+    shown = done("fit", *arguments, "-o", "out").stdout
+    assert "Words are counted in text." in shown
+    assert (pq.read_table("out/labels.parquet")["label"].to_numpy() == topic).mean() > 0.85
+
+
+def test_a_table_without_features(here):
+    """What is done with its columns is shown all the same; fit refuses it."""
+    frame = pd.DataFrame({"name": [f"row {n}" for n in range(100)], "y": ["a", "b"] * 50})
+    frame.to_csv("names.csv", index=False)
+    arguments = ("names.csv", "--label-column", "y")
+    found = json.loads(done("inspect", *arguments, "--json").stdout)
+    assert found["columns"]["name"]["use"].startswith("left out: 100% of its texts are different")
+    assert found["labels"].keys() == {"a", "b"}
+    assert (found["features"], found["methods"]) == (0, [])
+    shown = " ".join(done("inspect", *arguments).stdout.split())
+    assert "No method can be tried: names.csv has no column that can be a feature" in shown
+    assert "no column that can be a feature" in failed(3, "fit", *arguments, "-o", "out")
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "libsvm"])
+def test_inspect_other_formats(here, rows, kind):
+    values, shown, _ = rows
+    facts = json.loads(done("inspect", *write(kind, values, shown), "--json").stdout)
+    assert facts["rows"] == ROWS
+    assert facts["features"] == FEATURES
+    assert sum(facts["labels"].values()) == (shown >= 0).sum()
+    assert all(method["seconds"] > 0 for method in facts["methods"])
+
+
+def test_first_hour_8_estimates_are_near(here):
+    """In processor time, and loosely: other programs may be at work on this machine."""
+    done("simulate", "200K", "20", "-o", "sim.npy", "-q")
+    arguments = ("sim.npy", "--labels", "sim.labels.npy", "-k", "60")
+    facts = json.loads(done("inspect", *arguments, "--json").stdout)
+    estimates = {method["options"]: method for method in facts["methods"]}
+    for options in ("--factor anchors", "--factor nystrom"):
+        before = time.process_time()
+        done("fit", *arguments, *options.split(), "-o", options, "-q")
+        ratio = estimates[options]["cpu_seconds"] / (time.process_time() - before)
+        assert 0.1 < ratio < 10
+        assert estimates[options]["seconds"] > 0
+
+
+def test_sweeps_visit_a_part_of_the_rows_and_memory_is_that_of_the_fit(here):
+    """What a fit takes, and how its rows are cut, is said by its own plan."""
+    n_rows = 400_000
+    done("simulate", n_rows, 5, "-o", "sim.npy", "-q")
+    for factor, budget in (("nystrom", "150MB"), ("anchors", "1GB")):
+        parameters = {"factor": factor, "memory": budget, "n_landmarks": 60}
+        job = FitJob(("sim.npy",), Path("out"), labels=("sim.labels.npy",), parameters=parameters)
+        labels = job.label_input.gather(n_rows).labels
+        with make_engine("threads", 2) as engine:
+            source, settings = as_source("sim.npy"), job.settings()
+            expected = Pipeline(engine, settings).prepare(source, labels, *job.costs).plan
+            looked = InputFiles("sim.npy").probe(ReadOptions(), n_rows // 4)
+            found = inspect.Trials(engine, looked, labels).estimate(settings, *job.costs)
+            assert found.plan == expected
+            swept = engine.progress.steps["Gram"]
+            assert 0 < swept.rows < n_rows / 2
+        assert found.steps.keys() >= expected.seconds.keys()
+        assert all((seconds >= 0).all() for seconds in found.steps.values())
+
+
+def test_first_hour_7_inspect_loads_no_library_for_nothing(here, rows):
+    values, shown, _ = rows
+    arguments = list(map(str, write("csv", values, shown)))
+    program = (
+        "import sys; from biglp.cli import app\n"
+        f"try: app({['inspect', *arguments]!r})\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print([n for n in ('pandas', 'sklearn', 'torch', 'dask') if n in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout.endswith("[]\n"), found.stdout + found.stderr
+
+
+def test_first_hour_1_rows_that_are_projected(here):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 8)) @ rng.normal(size=(8, 250))  # 8 directions hold all of them
+    np.save("wide.npy", rows.astype(np.float32))
+    np.save("labels.npy", np.where(np.arange(2000) < 40, np.arange(2000) % 2, -1))
+    found = json.loads(done("inspect", "wide.npy", "--labels", "labels.npy", "--json").stdout)
+    assert all(method["seconds"] > 0 for method in found["methods"])
+    planned = done("fit", "wide.npy", "--labels", "labels.npy", "-o", "out", "--dry-run").stdout
+    assert "nothing was written" in planned
+
+
+def test_memory_of_a_method_does_not_depend_on_those_tried_before(here, rows, monkeypatch):
+    values, shown, _ = rows
+    arguments = write("npy", values, shown)
+    found = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
+    methods = dict(reversed(inspect.METHODS.items()))
+    monkeypatch.setattr(inspect, "METHODS", methods)
+    again = json.loads(done("inspect", *arguments, "--json").stdout)["methods"]
+    assert {each["name"]: each["memory"] for each in found} == {
+        each["name"]: each["memory"] for each in again
+    }

@@ -1,0 +1,336 @@
+"""Labels and targets in memory: of any type and library, and every way of saying "unknown"."""
+
+import datetime
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.exceptions import DataConversionWarning
+
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import LabelError, LabelWarning, ParameterError
+from biglp._labels import (
+    encode_labels,
+    encode_targets,
+    label_array,
+    labels_from_pairs,
+    suspicions,
+)
+from helpers import blobs, model
+
+NAN = float("nan")
+LARGE = (1 << 53) + 1  # a floating-point number cannot hold it
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "rows", "codes"),
+    [
+        ([1, -1, 0, 1], [0, 1], [0, 2, 3], [1, 0, 1]),
+        (np.array([2, -1, 7], dtype="int8"), [2, 7], [0, 2], [0, 1]),
+        (np.array([2, 255, 7], dtype="uint8"), [2, 7, 255], [0, 1, 2], [0, 2, 1]),
+        ([1.0, NAN, 0.0, -1.0], [0.0, 1.0], [0, 2], [1, 0]),
+        ([1, None, 0], [0, 1], [0, 2], [1, 0]),
+        ([True, None, False], [False, True], [0, 2], [1, 0]),
+        (np.array([True, False]), [False, True], [0, 1], [1, 0]),
+        (["b", "", "a"], ["a", "b"], [0, 2], [1, 0]),
+        (["b", None, "a", NAN, -1, ""], ["a", "b"], [0, 2], [1, 0]),
+        (("b", "", "a"), ["a", "b"], [0, 2], [1, 0]),
+        (["b", NAN, "a"], ["a", "b"], [0, 2], [1, 0]),
+        (["b", -1, "a"], ["a", "b"], [0, 2], [1, 0]),
+        (np.array(["b", "", "a"]), ["a", "b"], [0, 2], [1, 0]),
+        (np.array([b"b", b"", b"a"]), [b"a", b"b"], [0, 2], [1, 0]),
+        (np.array([np.int64(3), None, np.int64(1)], dtype=object), [1, 3], [0, 2], [1, 0]),
+        (pd.Series(["b", None, "a"]), ["a", "b"], [0, 2], [1, 0]),
+        (pd.Series(["b", None, "a"], dtype="category"), ["a", "b"], [0, 2], [1, 0]),
+        (pd.Series(["b", pd.NA, "a"], dtype="string"), ["a", "b"], [0, 2], [1, 0]),
+        (pd.Series([1, pd.NA, 0], dtype="Int64"), [0, 1], [0, 2], [1, 0]),
+        (pd.Series([True, pd.NA, False], dtype="boolean"), [False, True], [0, 2], [1, 0]),
+    ],
+)
+def test_classes_and_labelled_rows(y, classes, rows, codes):
+    labels = encode_labels(y, len(y))
+    assert labels.classes.tolist() == classes
+    assert labels.classes.dtype != object
+    assert labels.rows.tolist() == rows
+    assert labels.codes.tolist() == codes
+    assert labels.n_rows == len(y)
+    assert labels.n_classes == len(classes)
+
+
+def test_types_that_cannot_be_sorted_together_are_kept_apart():
+    labels = encode_labels(np.array(["x", 2, None, "x"], dtype=object), 4)
+    assert labels.classes.tolist() == [2, "x"]
+    assert labels.codes.tolist() == [1, 0, 1]
+
+
+def test_dates_are_labels_too():
+    first, second = datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)
+    y = np.array([second, "NaT", first], dtype="datetime64[D]")
+    labels = encode_labels(y, 3)
+    assert labels.classes.tolist() == [first, second]
+    assert labels.rows.tolist() == [0, 2]
+
+
+def test_a_single_column_is_accepted_with_a_warning():
+    with pytest.warns(DataConversionWarning, match=r"column-vector y .* ravel"):
+        labels = encode_labels(np.array([[0], [1], [-1]]), 3)
+    assert labels.rows.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, r"requires y to be passed.* one label a row"),
+        ([0, 1, -1], r"y has 3 entries but X has 4 rows; give one label a row"),
+        ([-1] * 4, r"none of the 4 rows has a label .* two classes"),
+        ([""] * 4, r"none of the 4 rows has a label"),
+        ([None] * 4, r"none of the 4 rows has a label"),
+        ([NAN] * 4, r"none of the 4 rows has a label"),
+        ([5, 5, -1, -1], r"only one class, 5, .* 2 labelled rows.* -1 counts as unlabelled"),
+        (["a", "a", "", ""], r"only one class, 'a', is among the 2 labelled rows"),
+        ([0.5, 1.5, 0.5, 1], r"Unknown label type: .* fractions, such as 0\.5.* integers or text"),
+        ([np.inf, 1, 0, 1], r"y holds infinity; labels must be finite"),
+        ([1j, 0, 1, 0], r"Complex data not supported"),
+        ([[[0, 1]]] * 4, r"one-dimensional, one label a row; got shape \(4, 1, 2\)"),
+        (3, r"one-dimensional, one label a row; got shape \(\)"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_refused(y, message):
+    with pytest.raises(LabelError, match=message):
+        encode_labels(y, 4)
+
+
+def test_which_entries_mean_unlabelled():
+    values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
+    labels = encode_labels(np.array(values, dtype=object), len(values))
+    assert labels.rows.tolist() == [7, 8, 9, 10]
+
+
+def test_names_of_the_columns():
+    Y = np.array([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0]])
+    labels = encode_labels(Y, 3, classes=["no", "yes"])
+    assert labels.classes.tolist() == ["no", "yes"]
+    assert labels.rows.tolist() == [0, 1]
+    assert labels.codes.tolist() == [0, 1]
+    for bad in (["a"], ["a", "a"], ["a", "b", "c"]):
+        with pytest.raises(ParameterError, match="2 different names, one for each column"):
+            encode_labels(Y, 3, classes=bad)
+    with pytest.raises(ParameterError, match="leave classes out"):
+        encode_labels([0, 1, -1], 3, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "message"),
+    [
+        ([[0.5, -0.5], [1, 0]], None, r"row 0: \[0\.5, -0\.5\]\. Give numbers of 0 or more"),
+        ([[1, 0], [np.nan, 1]], None, r"no label distribution in row 1"),
+        ([[1, 0], [np.inf, 1]], None, r"no label distribution in row 1"),
+        ([[1, 0], [1, 0]], None, r"class 1 no share in any of the 2 labelled rows"),
+        ([[0, 0], [np.nan, np.nan]], None, r"none of the 2 rows has a label"),
+        ([[1, 0], [0, 1], [0, 0]], None, r"3 rows of label distributions but X has 2"),
+        ([["a", "b"], ["a", "b"]], None, r"label distributions, which are numbers"),
+        ([0, 1], [1.0, -1.0], r"label of row 1 has weight -1\.0; give finite weights"),
+        ([0, 1], [np.nan, 1.0], r"label of row 0 has weight nan"),
+        ([0, 1], [1.0], r"sample_weight has shape \(1,\), but must be 1D with 2 numbers"),
+        ([0, 1], [[1.0, 1.0]], r"must be 1D with 2 numbers"),
+        ([0, 1], ["a", "b"], r"must be 1D with 2 numbers"),
+        ([0, 1], [0, 0], r"none of the 2 rows has a label .* weight zero"),
+        ([0, 1], [0, 1], r"only one class, 1,"),
+        ([[1, 0], [0, 1]], [0, 1], r"class 0 no share"),
+        ([[1, 0], [0, 1]], [0, 0], r"none of the 2 rows has a label"),
+    ],
+)
+def test_distributions_and_weights_that_cannot_be_used_are_refused(y, weights, message):
+    with pytest.raises(LabelError, match=message):
+        encode_labels(y, 2, weights)
+
+
+def test_huge_tables_keep_only_their_labelled_rows():
+    n = 3_000_000
+    table = sparse.csr_matrix(([0.25, 0.75, 1.0], ([5, 5, n - 1], [0, 1, 0])), shape=(n, 2))
+    labels = encode_labels(table, n)
+    assert labels.rows.tolist() == [5, n - 1]
+    np.testing.assert_allclose(labels.distribution, [[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_allclose(labels.counts, [1.25, 0.75])
+
+
+def test_rows_that_occur_several_times_make_distributions():
+    rows, values = np.array([2, 2, 4, 7, 7]), np.array(["a", "b", "b", "a", "a"])
+    labels = labels_from_pairs(rows, values, 9, np.array([0.3, 0.7, 1.0, 1.0, 2.0]))
+    assert labels.rows.tolist() == [2, 4, 7]
+    assert labels.codes.tolist() == [1, 1, 0]
+    np.testing.assert_allclose(labels.distribution, [[0.3, 0.7], [0, 1], [1, 0]])
+    np.testing.assert_allclose(labels.weights, [1, 1, 3])
+    hard = labels_from_pairs(rows[2:], values[2:], 9, np.array([1.0, 1.0, 2.0]))
+    assert hard.distribution is None
+    np.testing.assert_allclose(hard.counts, [3, 1])
+
+
+# Labels keep their type on the way through the estimator.
+
+
+def with_gaps(kind: str, values: list):
+    if kind == "list":
+        return values
+    if kind == "objects":
+        return np.array(values, dtype=object)
+    if kind == "arrow":
+        return pa.array(values)
+    if kind == "chunks":
+        return pa.chunked_array([values[:2], values[2:]])
+    if kind == "polars":
+        return pytest.importorskip("polars").Series(values)
+    return pd.Series(values, dtype=kind)
+
+
+@pytest.mark.parametrize(
+    "kind", ["list", "objects", "arrow", "chunks", "polars", "Int64", "UInt64", "int64[pyarrow]"]
+)
+def test_integers_stay_integers_where_some_are_missing(kind):
+    found = label_array(with_gaps(kind, [3, None, LARGE, 3]))
+    assert [value for value in found.tolist() if value not in (None, -1)] == [3, LARGE, 3]
+    X, _, _ = blobs()
+    values = [0, LARGE] * 20 + [None] * (len(X) - 40)
+    fitted = model().fit(X, with_gaps(kind, values))
+    assert fitted.classes_.dtype.kind == "i"
+    assert fitted.classes_.tolist() == [0, LARGE]
+    assert fitted.transduction_.dtype == fitted.predict(X[:3]).dtype == fitted.classes_.dtype
+
+
+@pytest.mark.parametrize("kind", ["floats", "objects", "list", "pandas", "category", "polars"])
+def test_whole_numbers_with_nan_are_integers(kind):
+    values = {
+        "floats": np.array([1.0, np.nan, 2.0]),
+        "objects": np.array([1.0, None, 2.0], dtype=object),
+        "list": [1.0, float("nan"), 2.0],
+        "pandas": pd.Series([1, None, 2]),
+        "category": pd.Series([1, None, 2], dtype="category"),
+    }
+    given = values.get(kind)
+    if kind == "polars":
+        given = pytest.importorskip("polars").Series([1.0, None, 2.0])
+    found = label_array(given)
+    assert found.dtype == np.int64
+    assert found.tolist() == [1, -1, 2]
+
+
+def test_what_is_not_whole_or_has_no_gap_stays_as_it_is():
+    assert label_array(np.array([0.5, np.nan])).dtype == np.float64
+    assert label_array(np.array([1.0, 2.0])).dtype == np.float64
+    assert label_array(np.array([np.inf, np.nan])).dtype == np.float64
+    assert label_array(np.array([1, 2], dtype=np.int8)).dtype == np.int8
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (["no", "yes"], "U"),
+        ([False, True], "b"),
+        ([4, 7], "i"),
+    ],
+)
+def test_text_and_truth_values_and_model_files(labels, kind, tmp_path):
+    X, _, _ = blobs()
+    y = np.array(labels * 20 + [None] * (len(X) - 40), dtype=object)
+    fitted = model().fit(X, y)
+    assert (fitted.classes_.dtype.kind, fitted.classes_.tolist()) == (kind, labels)
+    fitted.save(tmp_path / "model.biglp")
+    loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
+    assert loaded.classes_.dtype == fitted.classes_.dtype
+    assert loaded.predict(X[:5]).dtype == fitted.transduction_.dtype
+
+
+def test_later_labels_keep_the_type():
+    X, y, truth = blobs()
+    fitted = model().fit(X, y)
+    kind = fitted.classes_.dtype
+    later = pd.Series(truth[:3]).astype("Int64")
+    later[1] = pd.NA
+    assert fitted.update_labels([0, 1, 2], later).classes_.dtype == kind
+
+
+@pytest.mark.parametrize(
+    "values", [[4, 0, 7], ["a", "", "b"], [0.0, 1.0, 2.0], [True, True, False]]
+)
+def test_masked_labels_are_missing(values):
+    labels = encode_labels(np.ma.array(values, mask=[False, True, False]), 3)
+    assert labels.rows.tolist() == [0, 2]
+    assert labels.classes[labels.codes].tolist() == [values[0], values[2]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_of_one_column_is_that_column(library):
+    frame = pytest.importorskip(library).DataFrame({"y": ["a", "b", "", "a"]})
+    assert label_array(frame).ravel().tolist() == ["a", "b", "", "a"]
+
+
+# Classes that look as if they meant "no label" are asked about; ordinary ones are not.
+
+
+@pytest.mark.parametrize("name", ["unknown", "N/A", "?", " None ", "<NA>", "no_label"])
+def test_names_that_usually_mean_no_label(name):
+    (warning,) = suspicions(encode_labels(["cat", name], 2))
+    assert f"1 of 2 rows have the label {name!r}" in str(warning)
+    assert not suspicions(encode_labels(["cat", name], 2), names=False)
+
+
+@pytest.mark.parametrize("name", ["no", "other", "nonesuch", "0", 0, -2, True, "Nan A."])
+def test_names_that_do_not(name):
+    assert not suspicions(encode_labels(np.array(["cat", name], dtype=object), 2))
+
+
+def test_minus_one_among_texts_is_no_label():
+    for y in (["a", "-1", "b", "-1"], np.array(["a", "-1", "b", ""]), ["a", -1, "b", None]):
+        labels = encode_labels(y, 4)
+        assert labels.rows.tolist() == [0, 2]
+        assert labels.classes.tolist() == ["a", "b"]
+    with pytest.raises(LabelError, match="-1 counts as unlabelled"):
+        encode_labels(["1", "-1", "1"], 3)
+
+
+def test_a_class_of_nearly_all_rows_is_suspected():
+    y = np.array([7] * 97 + [1, 2, -1])
+    (found,) = suspicions(encode_labels(y, 100))
+    assert "97.0% of all 100 rows have the label 7" in str(found)
+    assert "--unlabelled 7" in str(found)
+    y[:10] = -1
+    assert not suspicions(encode_labels(y, 100))
+    assert not suspicions(encode_labels(y[-30:], 30))
+
+
+def test_classes_that_differ_in_case_only():
+    (found,) = suspicions(encode_labels(["Code", "code", "No  answer", "no answer", "other"], 5))
+    assert "'Code', 'code'; 'No  answer', 'no answer'" in str(found)
+    assert not suspicions(encode_labels(["a", "b", "A b"], 3))
+
+
+def test_the_estimator_asks():
+    X, y, _ = blobs(n=200)
+    names = np.where(y < 0, "unknown", np.array(["a", "b", "c"])[y])
+    model = LowRankLabelPropagation(random_state=0, engine="serial")
+    with pytest.warns(LabelWarning, match=r"have the label 'unknown'.*None or -1 for them"):
+        model.fit(X, names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LabelWarning)
+        model.fit(X, np.where(y < 0, "", names))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed"),
+        ([1.0, 2.0], r"y has 2 rows but X has 3 rows"),
+        ([np.nan] * 3, r"none of the 3 rows has a target"),
+        ([1.0, np.inf, 2.0], r"infinity, or NaN beside a number, in row 1"),
+        ([[1.0, np.nan], [1, 1], [1, 1]], r"NaN beside a number, in row 0"),
+        (["a", "b", "c"], r"no numbers .* For classes use LowRankLabelPropagation"),
+        ([1j, 0, 1], "Complex data not supported"),
+        (np.zeros((3, 1, 1)), r"got shape \(3, 1, 1\)"),
+    ],
+)
+def test_targets_that_cannot_be_used_are_refused(y, message):
+    with pytest.raises(LabelError, match=message):
+        encode_targets(y, 3)

@@ -1,0 +1,519 @@
+"""A session: what the page asks and gets, on arrays, tables, texts and pictures, from elsewhere."""
+
+import asyncio
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from biglp._core.errors import InputError, LabelError
+from biglp._labelling import Page, Session
+from biglp._labels import LabelInput
+from label_tools import client_of, fitted, made_rows, opened, post, wait_for, wanted
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return made_rows(600)
+
+
+@pytest.fixture
+def session(tmp_path, rows):
+    np.save(tmp_path / "rows.npy", rows[0])
+    found = opened(wanted(tmp_path, tmp_path / "rows.npy"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory, rows):
+    """A session that no test may change."""
+    folder = tmp_path_factory.mktemp("untouched")
+    np.save(folder / "rows.npy", rows[0])
+    found = opened(wanted(folder, folder / "rows.npy"))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def client(session):
+    return client_of(session)
+
+
+def label_next(client, truth, n):
+    """Answer n cards as the truth has it."""
+    cards = client.get("/api/next").json()["cards"]
+    for _ in range(n):
+        row = cards[0]["row"]
+        cards = post(client, "/api/answer", row=row, label=f"class {truth[row]}")["next"]
+    return cards
+
+
+def test_from_zero_to_a_model(session, client, rows):
+    X, truth = rows
+    state = client.get("/api/state").json()
+    assert state["rows"] == state["pool_rows"] == 600
+    assert state["kind"] == "table"
+    assert state["classes"] == []
+    assert state["model"]["state"] == "none"
+    card = client.get("/api/next?n=1").json()["cards"][0]
+    assert card["guess"] is None
+    assert card["label"] is None
+    assert [value["name"] for value in card["values"]] == [f"feature {i}" for i in range(5)]
+    cards = label_next(client, truth, 24)
+    fit = fitted(session)
+    assert fit.n_labels == 24
+    answered = np.array(fit.classes)[fit.probabilities.argmax(axis=1)]
+    assert np.mean(answered == [f"class {code}" for code in truth]) > 0.95
+    card = client.get(f"/api/row/{cards[0]['row']}").json()
+    assert card["guess"] == card["probabilities"][0]
+    assert sum(each["probability"] for each in card["probabilities"]) == pytest.approx(1, abs=1e-3)
+    assert len(card["nearest"]) == 4
+    near = session.source.take(np.sort([each["row"] for each in card["nearest"]]))
+    others = session.source.take(np.sort(list(session.answers.own)))
+    own = X[card["row"]]
+    assert np.linalg.norm(near - own, axis=1).mean() < np.linalg.norm(others - own, axis=1).mean()
+    means = card["values"][0]["means"]
+    members = X[truth == 0, 0]
+    assert float(means["class 0"]) == pytest.approx(members.mean(), abs=0.5)
+    state = client.get("/api/state").json()
+    assert state["labelled"] == sum(each["labelled"] for each in state["classes"]) == 24
+    assert sum(each["found"] for each in state["classes"]) == pytest.approx(600, abs=3)
+    assert [each["key"] for each in state["classes"]] == ["1", "2", "3"]
+    assert 0 <= state["estimate"]["low"] <= state["estimate"]["accuracy"] <= 1
+    assert state["history"][-1]["labels"] == 24
+    assert "more labels" in state["next_gain"]
+
+
+def test_cards_are_never_of_labelled_or_skipped_rows(session, client, rows):
+    truth, seen = rows[1], set()
+    cards = client.get("/api/next?n=20").json()["cards"]
+    for number in range(30):
+        assert len({card["row"] for card in cards}) == len(cards)
+        assert not seen & {card["row"] for card in cards}
+        row = cards[0]["row"]
+        seen.add(row)
+        if number % 3:
+            cards = post(client, "/api/answer", row=row, label=str(truth[row]))["next"]
+        else:
+            cards = post(client, "/api/skip", row=row)["next"]
+    assert client.get("/api/state").json()["skipped"] == 10
+
+
+def test_two_pages_agree(session, client, rows):
+    other = client_of(session)
+    label_next(client, rows[1], 3)
+    label_next(other, rows[1], 3)
+    fitted(session)  # until then the state changes from one question to the next
+    assert client.get("/api/state").json() == other.get("/api/state").json()
+    assert client.get("/api/next").json() == other.get("/api/next").json()
+    undone = post(other, "/api/undo")["undone"]
+    assert client.get(f"/api/row/{undone['rows'][0]}").json()["label"] is None
+
+
+def test_an_answer_of_many_rows_is_one_step_and_counts_once(session, client):
+    sent = {"rows": [3, 1, 2, 3], "label": "a", "answer": "one"}
+    for path in ("/api/answers", "/api/answers"):
+        assert client.post(path, json=sent).json()["saved"]
+    assert client.post("/api/answer", json={**sent, "row": 6}).json()["saved"]
+    assert session.answers.own == {3: "a", 1: "a", 2: "a"}
+    assert post(client, "/api/undo")["undone"] == {"rows": [3, 1, 2], "label": "a"}
+    assert session.answers.own == {}
+    assert not client.get("/api/state").json()["can_undo"]
+
+
+def test_a_wrong_label_is_found_and_corrected(session, client, rows):
+    truth = rows[1]
+    label_next(client, truth, 40)
+    row = next(iter(session.answers.own))
+    wrong = f"class {(truth[row] + 1) % 3}"
+    post(client, "/api/answer", row=row, label=wrong)
+    fitted(session)
+    doubts = client.get("/api/doubts").json()["rows"]
+    assert doubts[0]["row"] == row
+    assert doubts[0]["label"] == wrong
+    assert doubts[0]["suggested"] == f"class {truth[row]}"
+    post(client, "/api/answer", row=row, label=doubts[0]["suggested"])
+    assert row not in [each["row"] for each in client.get("/api/doubts").json()["rows"]]
+
+
+def test_classes_are_added_and_renamed(session, client, rows):
+    label_next(client, rows[1], 12)
+    fitted(session)
+    reply = client.post("/api/classes", json={"add": EVIL})
+    assert reply.status_code == 200
+    assert client.post("/api/classes", json={"rename": "class 0", "to": "zero"}).status_code == 200
+    names = [each["name"] for each in client.get("/api/state").json()["classes"]]
+    assert sorted(names) == sorted([EVIL, "class 1", "class 2", "zero"])
+    card = client.get("/api/next").json()["cards"][0]
+    assert {each["label"] for each in card["probabilities"]} == {"zero", "class 1", "class 2"}
+    reply = client.post("/api/classes", json={"rename": "zero", "to": "class 1"})
+    assert reply.status_code == 400
+    assert "already" in reply.json()["error"]
+
+
+def test_export(session, client):
+    post(client, "/api/answer", row=4, label='a "b", c')
+    post(client, "/api/answer", row=2, label=EVIL)
+    reply = client.get("/api/export?format=csv")
+    assert "attachment" in reply.headers["content-disposition"]
+    lines = list(csv.reader(io.StringIO(reply.text)))
+    assert lines == [["row", "label"], ["4", 'a "b", c'], ["2", EVIL]]
+    lines = client.get("/api/export?format=jsonl").text.splitlines()
+    assert [json.loads(line) for line in lines][1] == {"row": 2, "label": EVIL}
+    assert client.get("/api/export?format=exe").status_code == 400
+
+
+def test_finish_fits_all_rows(session, client, rows, tmp_path):
+    assert client.post("/api/finish", json={}).status_code == 400  # nothing to learn from
+    label_next(client, rows[1], 24)
+    assert client.post("/api/finish", json={}).status_code == 200
+    wait_for(lambda: session.finishing.state()["state"] != "running")
+    state = client.get("/api/state").json()["finish"]
+    assert state["state"] == "done", state
+    assert {"labels.npy", "model.biglp", "summary.json"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
+    assert len(np.load(tmp_path / "out" / "labels.npy")) == 600
+    labels = LabelInput(None, labels=(str(tmp_path / "answers.csv"),)).gather(600).labels
+    answered = {
+        row: labels.classes[code] for row, code in zip(labels.rows, labels.codes, strict=True)
+    }
+    assert answered == session.answers.own
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("/api/answer", {"row": -1, "label": "a"}),
+        ("/api/answer", {"row": 600, "label": "a"}),
+        ("/api/answer", {"row": "1", "label": "a"}),
+        ("/api/answer", {"row": True, "label": "a"}),
+        ("/api/answer", {"row": 1, "label": ""}),
+        ("/api/answer", {"row": 1, "label": "NA"}),
+        ("/api/answer", {"row": 1, "label": 5}),
+        ("/api/answer", {"row": 1, "label": "a", "answer": ""}),
+        ("/api/answer", {"row": 1, "label": "a", "answer": "x" * 500}),
+        ("/api/answers", {"rows": [], "label": "a"}),
+        ("/api/answers", {"rows": 3, "label": "a"}),
+        ("/api/answers", {"rows": [1, 999], "label": "a"}),
+        ("/api/skip", {"row": 10**30}),
+        ("/api/classes", {"rename": "nothing", "to": "a"}),
+        ("/api/classes", {"add": "a\nb"}),
+    ],
+)
+def test_what_is_refused_changes_nothing(untouched, path, given):
+    reply = client_of(untouched).post(path, json={"answer": "one", **given})
+    assert reply.status_code == 400
+    assert reply.json()["error"]
+    assert untouched.answers.own == {}
+    assert untouched.wanted.path.read_text() == "row,label\n"
+
+
+def test_requests_that_are_no_json(untouched):
+    client = client_of(untouched)
+    assert client.post("/api/answer", content=b"{").status_code == 400
+    assert client.post("/api/answer", content=b"[1]").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2f..%2fserver.py",
+        "/static//etc/passwd",
+        "/../answers.csv",
+        "/api/row/-1",
+        "/api/row/x",
+        "/api/row/600",
+        "/api/image/1",
+        "/api/image/..%2f..%2fanswers.csv",
+    ],
+)
+def test_paths_that_lead_elsewhere(untouched, path):
+    reply = client_of(untouched).get(path)
+    assert reply.status_code in (400, 404)
+    assert "import" not in reply.text
+
+
+def test_events_tell_of_changes_and_end_with_the_server(session):
+    async def listen():
+        page, sent, heard = Page(session), [], asyncio.Event()
+
+        async def send(message):
+            sent.append(message.get("body", b"").decode())
+            heard.set()
+
+        async def receive():
+            await asyncio.Event().wait()  # the browser stays
+
+        async def hear():
+            await asyncio.wait_for(heard.wait(), 60)
+            heard.clear()
+            lines = [line for line in sent if line.startswith("data: ")]
+            return [json.loads(line.removeprefix("data: ")) for line in lines]
+
+        scope = {"type": "http", "method": "GET", "path": "/api/events", "query_string": b""}
+        stream = asyncio.create_task(page.app()({**scope, "headers": []}, receive, send))
+        events = []
+        while not events:
+            events = await hear()
+        assert events[0]["server"] == session.id
+        await asyncio.to_thread(session.label, [1], "a", "one")
+        while len(events) < 2:
+            events = await hear()
+        assert events[1]["version"] > events[0]["version"]
+        page.closing.set()
+        session.changed()
+        await asyncio.wait_for(stream, 60)
+
+    asyncio.run(listen())
+
+
+def test_a_restart_goes_on(tmp_path, session, client, rows):
+    cards = label_next(client, rows[1], 12)
+    post(client, "/api/skip", row=cards[0]["row"])
+    client.post("/api/classes", json={"add": "later"})
+    before = client.get("/api/state").json()
+    session.close()
+    again = opened(session.wanted)
+    try:
+        fitted(again)
+        state = client_of(again).get("/api/state").json()
+        assert state["server"] != before["server"]
+        for key in ("labelled", "skipped", "can_undo", "rows", "labels_file"):
+            assert state[key] == before[key]
+        assert [each["name"] for each in state["classes"]] == [
+            each["name"] for each in before["classes"]
+        ]
+        fresh = client_of(again).get("/api/next").json()["cards"]
+        assert not {card["row"] for card in fresh} & {*again.answers.own, cards[0]["row"]}
+    finally:
+        again.close()
+
+
+# Tables, texts, labels from elsewhere, small pools ------------------------------------------------
+
+IMAGE = '<img src=x onerror="alert(1)">'
+WORDS = ("the ball was thrown far into the goal", "the shares fell after a bad year for the bank")
+
+
+def write_table(path, columns):
+    """A CSV file."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([columns, *zip(*columns.values(), strict=True)])
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of texts with IDs; every second one is about money."""
+    X, _ = made_rows(120, 2)
+    topics = np.arange(120) % 2
+    write_table(
+        tmp_path / "mails.csv",
+        {
+            "key": [f"m-{number:03}{IMAGE if number == 5 else ''}" for number in range(120)],
+            "body": [
+                f"{WORDS[topic]}, said number {number} today" + IMAGE * (number == 5)
+                for number, topic in enumerate(topics)
+            ],
+            "size": X[:, 0].round(3).tolist(),
+            "from": [f"person {number % 7}" for number in range(120)],
+            "topic": ["money" if number in (1, 3) else "" for number in range(120)],
+        },
+    )
+    return tmp_path / "mails.csv"
+
+
+@pytest.fixture
+def begin():
+    """Open sessions, and closes them at the end."""
+    found = []
+
+    def start(*args, **more):
+        found.append(opened(wanted(*args, **more)))
+        return found[-1]
+
+    yield start
+    for session in found:
+        session.close()
+
+
+TEXT = {"id_column": "key", "reading": {"text": ("body",)}, "label_column": "topic"}
+
+
+def test_text_ids_and_columns_beside(tmp_path, table, begin):
+    session = begin(tmp_path, table, **TEXT, show=("from",))
+    client = client_of(session)
+    state = client.get("/api/state").json()
+    assert state["kind"] == "text"
+    assert state["labelled"] == 2  # of the table itself
+    card = client.get("/api/row/5").json()
+    assert card["id"] == f"m-005{IMAGE}"
+    assert card["content"]["kind"] == "text"
+    assert card["content"]["text"].endswith(IMAGE)  # as it is: the page shows text as text
+    assert card["shown"] == [{"name": "from", "value": "person 5"}]
+    assert "topic" not in [each["name"] for each in card["values"]]
+    post(client, "/api/answer", row=5, label="money")
+    post(client, "/api/answer", row=4, label="sport")
+    with open(tmp_path / "answers.csv", newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["key", "label"],
+            [f"m-005{IMAGE}", "money"],
+            ["m-004", "sport"],
+        ]
+    fitted(session)
+    card = client.get("/api/row/8").json()
+    assert card["guess"]["label"] == "sport"
+    assert {each["id"] for each in card["nearest"]} <= {"m-001", "m-003", f"m-005{IMAGE}", "m-004"}
+    # What fit reads is what was answered, beside what the table says.
+    labels = session.wanted.job.label_input.gather(120).labels
+    named = dict(zip(labels.rows.tolist(), labels.classes[labels.codes].tolist(), strict=True))
+    assert named == {1: "money", 3: "money", 4: "sport", 5: "money"} == session.answers.labelled()
+
+
+def test_answers_by_id_are_found_again(tmp_path, table, begin):
+    (tmp_path / "answers.csv").write_text("key,label\nm-004,sport\nm-007,money\n")
+    session = begin(tmp_path, table, **TEXT)
+    assert session.answers.own == {4: "sport", 7: "money"}
+
+
+def test_answers_of_other_rows_are_refused(tmp_path, table):
+    (tmp_path / "answers.csv").write_text("key,label\nx-1,sport\n")
+    with pytest.raises(LabelError, match="'x-1', which is no entry of column 'key'"):
+        Session(wanted(tmp_path, table, **TEXT))
+    (tmp_path / "answers.csv").write_text("row,label\n120,sport\n")
+    with pytest.raises(LabelError, match="row '120', but the rows are 0 to 119"):
+        Session(wanted(tmp_path, table))
+
+
+def test_a_table_beside_class_means(tmp_path, table, begin):
+    session = begin(tmp_path, table, reading={"drop": ("body",)})
+    session.view.kind = "table"  # the sentences are text to read otherwise
+    client = client_of(session)
+    for row in range(8):
+        post(client, "/api/answer", row=row, label=f"c{row % 2}")
+    fit = fitted(session)
+    values = {each["name"]: each for each in client.get("/api/row/9").json()["values"]}
+    assert values["from"] == {"name": "from", "value": "person 2", "means": {}}
+    sizes = np.array([float(entry["size"]) for entry in session.view.entries(range(120))])
+    members = sizes[fit.probabilities.argmax(axis=1) == fit.classes.index("c1")]
+    assert float(values["size"]["means"]["c1"]) == pytest.approx(members.mean(), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"show": ("x",)}, "show='x' means nothing for rows without named columns"),
+        ({"shape": "3x3"}, "9 pixels, but rows have 5 features"),
+        ({"id_column": "x"}, "id_column='x' means nothing"),
+        ({"parameters": {"alpha": 3.0}}, "alpha=3.0"),
+        ({"labels": ("none.csv",)}, "none.csv"),
+    ],
+)
+def test_options_that_mean_nothing(tmp_path, options, message):
+    np.save(tmp_path / "rows.npy", made_rows(50)[0])
+    with pytest.raises(InputError, match=message):
+        Session(wanted(tmp_path, tmp_path / "rows.npy", **options))
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+    Session(wanted(tmp_path, tmp_path / "rows.npy")).close()  # the files were let go of
+
+
+class TestSmallPool:
+    """A pool of 200 of 1,000 rows."""
+
+    @pytest.fixture
+    def session(self, tmp_path, begin, monkeypatch):
+        monkeypatch.setattr("biglp._labelling.learner.POOL_ROWS", 200)
+        self.X, self.truth = made_rows(1000)
+        np.save(tmp_path / "rows.npy", self.X)
+        (tmp_path / "answers.csv").write_text("row,label\n3,c0\n997,c1\n")
+        return begin(tmp_path, tmp_path / "rows.npy")
+
+    def test_labelled_rows_are_in_it(self, session):
+        rows = session.loop.learner.pool.rows
+        assert len(rows) == 200
+        assert {3, 997} <= set(rows.tolist())
+        state = client_of(session).get("/api/state").json()
+        assert (state["rows"], state["pool_rows"]) == (1000, 200)
+
+    def test_rows_outside_can_be_labelled_and_count(self, session):
+        client = client_of(session)
+        inside = set(session.loop.learner.pool.rows.tolist())
+        outside = [row for row in range(1000) if row not in inside]
+        some = outside[:30]
+        for code in range(3):
+            rows = [row for row in some if self.truth[row] == code]
+            post(client, "/api/answers", rows=rows, label=f"c{code}")
+        post(client, "/api/undo")
+        fit = fitted(session)
+        assert fit.n_labels == len(session.answers.labelled())
+        assert session.loop.learner.pool.n_rows >= 200 + fit.n_labels - 2
+        card = client.get(f"/api/row/{outside[-1]}").json()
+        assert card["guess"] is not None
+        assert card["nearest"]
+        inner = int(session.loop.learner.pool.rows[7])
+        stored = session.source.read(inner, inner + 1)
+        np.testing.assert_allclose(fit.probabilities_of(stored)[0], fit.probabilities[7], atol=1e-4)
+
+    def test_the_map_has_all_rows(self, session):
+        client = client_of(session)
+        wait_for(lambda: client.get("/api/state").json()["map_points"] == 1000)
+        reply = client.get("/api/map/points")
+        positions = np.frombuffer(reply.content, "<f4").reshape(-1, 2)
+        assert int(reply.headers["x-points"]) == len(positions) == 1000
+        assert np.abs(positions).max() <= 1.0001
+        assert np.ptp(positions, axis=0).max() > 1.9
+        points = np.frombuffer(client.get("/api/map/rows").content, "<i8")
+        assert sorted(points) == list(range(1000))
+        for row in range(30):
+            post(client, "/api/answer", row=row, label=f"class {self.truth[row]}")
+        post(client, "/api/answers", rows=[3, 997], label=f"class {self.truth[3]}")
+        fitted(session)
+        colours = np.frombuffer(client.get("/api/map/colours").content, np.uint8).reshape(-1, 2)
+        names = np.array(session.answers.classes)
+        truth = [f"class {self.truth[row]}" for row in points]
+        assert np.mean(names[colours[:, 0]] == truth) > 0.9
+        marked = client.get("/api/map/labelled").json()
+        pairs = zip(marked["points"], marked["classes"], strict=True)
+        shown = {int(points[number]): names[code] for number, code in pairs}
+        assert shown == session.answers.labelled()
+
+
+def test_labels_of_earlier_files_count_and_are_not_changed(tmp_path, begin):
+    X, truth = made_rows(100)
+    np.save(tmp_path / "rows.npy", X)
+    given = np.full(100, -1)
+    given[:20] = truth[:20]
+    np.save(tmp_path / "labels.npy", given)
+    before = (tmp_path / "labels.npy").read_bytes()
+    session = begin(tmp_path, tmp_path / "rows.npy", labels=(str(tmp_path / "labels.npy"),))
+    client = client_of(session)
+    state = client.get("/api/state").json()
+    assert state["labelled"] == 20
+    assert {each["key"] for each in state["classes"]} == {"0", "1", "2"}
+    post(client, "/api/answer", row=0, label=str((truth[0] + 1) % 3))
+    assert (tmp_path / "labels.npy").read_bytes() == before
+    labels = session.wanted.job.label_input.gather(100).labels
+    assert labels.codes[0] == (truth[0] + 1) % 3
+    assert len(labels.rows) == 20
+
+
+def test_a_model_that_cannot_be_fitted_is_told(tmp_path, begin):
+    np.save(tmp_path / "rows.npy", made_rows(100)[0])
+    want = wanted(tmp_path, tmp_path / "rows.npy", parameters={"memory": "70MB"})
+    session = Session(want)
+    try:
+        session.start()
+        wait_for(lambda: session.loop.problem is not None)
+        state = client_of(session).get("/api/state").json()
+        assert "--memory" in state["model"]["problem"]
+        cards = client_of(session).get("/api/next").json()["cards"]
+        assert post(client_of(session), "/api/answer", row=cards[0]["row"], label="a")["saved"]
+    finally:
+        session.close()

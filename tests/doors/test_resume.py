@@ -1,0 +1,423 @@
+"""Runs that are killed, interrupted or refused: what is kept, what goes on, what is advised."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import re
+import signal
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import BadRowsError, LabelWarning, MemoryBudgetError
+from biglp._graph.graph import AnswerSweep
+from cli_tools import Process, done, failed, label_slowly, run
+from clusters import eventually
+from row_files import write
+
+ROWS, FEATURES = 300_000, 24
+OPTIONS = ("--factor", "anchors", "-k", "150", "--threads", "1")
+FREQUENT = {"biglp._files.runfolder:JOURNAL_SECONDS": 0.02}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    done("simulate", ROWS, FEATURES, "-o", folder / "rows.npy", "-q", "--labels-per-class", 20)
+    rows, labels = np.load(folder / "rows.npy"), np.load(folder / "rows.labels.npy")
+    columns = {f"x{i}": pa.array(rows[:, i]) for i in range(FEATURES)}
+    table = pa.table(columns | {"y": pa.array(labels, mask=labels < 0)})
+    pq.write_table(table, folder / "rows.parquet", use_dictionary=False)
+    return folder
+
+
+def command(data: Path, kind: str) -> tuple[object, ...]:
+    where = ("--labels", data / "rows.labels.npy") if kind == "npy" else ("--label-column", "y")
+    return ("fit", data / f"rows.{kind}", *where, *OPTIONS, "--confidence", "-o", "out")
+
+
+@pytest.fixture(scope="module", params=["npy", "parquet"])
+def whole(request, data, tmp_path_factory):
+    """The same run without an interruption, and the seconds it takes."""
+    folder = tmp_path_factory.mktemp(request.param)
+    began = time.perf_counter()
+    process = Process(folder, *command(data, request.param), patches=FREQUENT)
+    assert process.wait(120) == 0, process.stderr
+    return request.param, folder / "out", time.perf_counter() - began
+
+
+TIMED = ("summary.json", "report.html")
+"""Results that name the time."""
+
+
+def same_results(one: Path, other: Path) -> None:
+    names = sorted(path.name for path in one.iterdir())
+    assert names == sorted(path.name for path in other.iterdir())
+    for name in names:
+        if name in TIMED:
+            continue
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def test_killed_at_random_moments(whole, data, tmp_path):
+    kind, reference, seconds = whole
+    kills, rng = 0, random.Random(7)
+    wanted = 6 if kind == "npy" else 4
+    while kills < wanted:
+        process = Process(tmp_path, *command(data, kind), "--resume", patches=FREQUENT)
+        if process.wait(rng.uniform(0.1, 0.8) * seconds) is None:
+            kills += process.signal(signal.SIGKILL) == -signal.SIGKILL
+        out = tmp_path / "out"
+        visible = (
+            [path.name for path in out.iterdir() if path.name[0] != "."] if out.exists() else []
+        )
+        finished = bool(visible) and not (out / ".biglp-run").exists()
+        if process.wait() == 0 or finished:  # it was quicker than the axe, or fell on leaving
+            same_results(reference, out)
+            for path in out.iterdir():
+                path.unlink()
+            out.rmdir()
+        else:
+            # Only while files are being renamed may some have their names, whole.
+            for name in {*visible} - {*TIMED}:
+                assert (out / name).read_bytes() == (reference / name).read_bytes()
+                assert (out / ".biglp-run" / "moves.json").exists()
+    process = Process(tmp_path, *command(data, kind), "--resume", patches=FREQUENT)
+    assert process.wait(120) == 0, process.stderr
+    same_results(reference, tmp_path / "out")
+
+
+def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
+    """A run that fails in its last sweep resumes there, with the rows that were written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
+    made = AnswerSweep.write_block
+    calls = []
+
+    def failing(sweep, block, **options):
+        calls.append(block.start)
+        if len(calls) > 5:
+            raise OSError(28, "No space left on device", "somewhere")
+        return made(sweep, block, **options)
+
+    monkeypatch.setattr(AnswerSweep, "write_block", failing)
+    result = run(*command(data, "npy"))
+    assert result.exit_code == 4
+    assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in result.stderr
+    assert "--resume" in result.stderr
+    assert not (tmp_path / "out" / "labels.npy").exists()
+    monkeypatch.setattr(AnswerSweep, "write_block", made)
+    summary = json.loads(done(*command(data, "npy"), "--resume", "--json").stdout)
+    assert [step["step"] for step in summary["steps"]] == ["labels"]
+    assert summary["steps"][0]["rows"] < ROWS
+    assert sum(summary["found"].values()) == ROWS
+    assert summary["resumed"]
+
+
+def test_interrupted_and_terminated(whole, data, tmp_path):
+    kind, reference, _ = whole
+    slow = FREQUENT | {"biglp._graph.graph:AnswerSweep.write_block": label_slowly}
+    for number, code, word in ((signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "term")):
+        folder = tmp_path / word
+        folder.mkdir()
+        process = Process(folder, *command(data, kind), patches=slow)
+        eventually((folder / "out" / ".biglp-run" / "decision.npz").stat)
+        assert process.signal(number) == code, process.stderr
+        assert word in process.stderr
+        assert "Traceback" not in process.stderr
+        assert "Kept in out/.biglp-run: " in process.stderr
+        assert "--resume" in process.stderr
+        assert Process(folder, *command(data, kind), "--resume").wait(120) == 0
+        same_results(reference, folder / "out")
+
+
+def test_another_run_is_refused(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = tmp_path / "small.npy"
+    labels = tmp_path / "small.labels.npy"
+    done("simulate", 2000, 5, "-o", small, "-q")
+    fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._graph.graph.Graph.answer", _out_of_disk)
+        message = run(*fit).stderr
+        assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
+    assert "unfinished run" in failed(2, *fit)
+    message = failed(5, *fit, "--alpha", "0.5", "--resume")
+    assert "option alpha was auto and is now 0.5" in message
+    message = failed(5, *fit, "--seed", "3", "--resume", "--threads", "1", "--engine", "threads")
+    assert "option random_state was 0 and is now 3" in message
+    assert "alpha" not in message
+    assert "threads" not in message
+    content = labels.read_bytes()
+    labels.write_bytes(content)
+    assert f"labels {labels} was 4,128 bytes written" in failed(5, *fit, "--resume")
+    done(*fit, "--overwrite", "--engine", "serial")
+    assert sorted(p.name for p in Path("out").iterdir()) == [
+        "labels.npy",
+        "model.biglp",
+        "report.html",
+        "summary.json",
+    ]
+
+
+def test_a_finished_run_has_nothing_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
+    done(*fit)
+    before = Path("out/labels.npy").stat()
+    assert "already ended" in done(*fit, "--resume").stdout
+    assert Path("out/labels.npy").stat().st_mtime_ns == before.st_mtime_ns
+    assert "scaling was auto and is now none" in failed(5, *fit, "--resume", "--scaling", "none")
+    assert "labels.npy" in failed(2, *fit)
+
+
+def test_two_processes_cannot_share_a_run(tmp_path, monkeypatch):
+    from biglp._files.runfolder import RunFolder
+
+    monkeypatch.chdir(tmp_path)
+    busy = RunFolder(Path("out/.biglp-run"), {"command": "fit"}, resume=False)
+    message = failed(5, "fit", "sim:2Kx5", "-o", "out", "--overwrite")
+    assert "another process is at work in out/.biglp-run" in message
+    busy.close()
+    done("fit", "sim:2Kx5", "-o", "out", "--overwrite", "--factor", "linear")
+
+
+def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
+    """The moves are finished by the next run, whichever of them were done."""
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--confidence")
+    done(*fit)
+    reference = Path("out").rename("reference")
+    for survivors in range(4):
+        moved: list[str] = []
+
+        def replace(old, new, survivors=survivors, moved=moved, real=os.replace):
+            if Path(old).parent.name == "answers" and Path(new).parent.name == "out":
+                if len(moved) == survivors:
+                    raise KeyboardInterrupt
+                moved.append(str(new))
+            real(old, new)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("biglp._jobs.results.os.replace", replace)
+            assert run(*fit).exit_code == 130
+        assert not Path("out/summary.json").exists()
+        done(*fit, "--resume")
+        same_results(reference, Path("out"))
+        for path in Path("out").iterdir():
+            path.unlink()
+
+
+def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
+    """Whatever is left of it is not taken for a run, and goes with the next command."""
+    monkeypatch.chdir(tmp_path)
+    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
+    with monkeypatch.context() as patch:
+
+        def killed(lock, file, first=""):
+            (lock.parent / first).unlink()
+            raise KeyboardInterrupt
+
+        patch.setattr("biglp._files.runfolder.remove_held", killed)
+        patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
+        assert run(*fit).exit_code == 130
+    assert Path("out/.biglp-run/rows-factor.npz").exists()
+    assert "already ended" in done(*fit, "--resume").stdout
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "labels.npy",
+        "model.biglp",
+        "report.html",
+        "summary.json",
+    ]
+
+
+def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
+    """Several --overwrite at once: one was held up between opening the lock and locking it."""
+    from biglp._files import local as held
+
+    lock = tmp_path / "run" / "lock"
+    first = held.hold(lock)
+    assert first is not None
+    assert held.hold(lock) is None
+
+    def slow(path, real=held.lock_file):
+        file = real(path)
+        if file is None:  # the holder ends just now
+            held.remove_held(lock, first)
+            file = open(os.devnull, "ab")  # noqa: SIM115 - as the lock of a file that is gone
+        return file
+
+    with monkeypatch.context() as patch:
+        patch.setattr(held, "lock_file", slow)
+        mine = held.hold(lock)
+    assert mine is not None
+    assert os.path.samestat(os.fstat(mine.fileno()), lock.stat())
+    assert held.hold(lock) is None
+    held.remove_held(lock, mine)
+    assert not lock.parent.exists()
+
+
+def test_predict_resumes(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
+    done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
+    predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
+    done(*predict)
+    reference = Path("new.npy").read_bytes()
+    Path("new.npy").unlink()
+    made, calls = AnswerSweep.write_block, []
+
+    def failing(sweep, block, **options):
+        calls.append(block)
+        if len(calls) > 20:
+            raise OSError(28, "No space left on device", "somewhere")
+        return made(sweep, block, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AnswerSweep, "write_block", failing)
+        assert run(*predict).exit_code == 4
+    assert not Path("new.npy").exists()
+    summary = json.loads(done(*predict, "--resume", "--json").stdout)
+    assert summary["steps"][0]["rows"] < ROWS
+    assert Path("new.npy").read_bytes() == reference
+
+
+def _out_of_disk(*args, **options):
+    raise OSError(28, "No space left on device", "somewhere")
+
+
+@pytest.mark.parametrize(
+    "memory", [["--memory", "400MB"], ["--memory=400MB"], ["--memory", "400 MB"]]
+)
+def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
+    here, rows, monkeypatch, memory
+):
+    def refuse(*args, **options):
+        raise MemoryBudgetError("memory=400 MB is too little, whatever it says.", least=900 << 20)
+
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out", *memory)
+    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments)])
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+        message = run(*arguments).stderr
+    assert "converted rows. Go on with" in message
+    advised = re.search(r"^ +biglp (.*)$", message, re.M)[1].split()
+    assert advised[-3:] == ["--memory", "900MB", "--resume"]
+    assert advised.count("--memory") == 1
+    assert not any("400" in word for word in advised)
+    done(*advised)
+
+
+def test_more_likeliest_classes_than_there_are(here, rows, monkeypatch):
+    values, shown, truth = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+    given = ("--top", str(len(set(truth)) + 1))
+    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments), *given])
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", None)  # refused before any work
+        message = failed(2, *arguments, *given)
+    assert "--top" in message
+    assert "Kept" not in message
+    done(*arguments)
+    asked = ("predict", "out/model.biglp", *arguments[1:2], "-o", "new.csv")
+    message = failed(2, *asked, *given)
+    assert "Kept" not in message  # refused before rows were converted
+    done(*asked)
+
+
+def test_first_hour_5_the_linear_kernel_is_not_advised_fewer_landmarks(here):
+    message = failed(4, "fit", "sim:2Kx500", "-o", "out", "--factor", "linear", "--memory", "40MB")
+    assert "use fewer features" in message
+    assert "landmarks" not in message
+
+
+def test_first_hour_5_a_folder_that_is_not_there(here):
+    message = failed(3, "suggest", "nothere")
+    assert "there is no file nothere, nor a folder of that name" in message
+
+
+def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(here, rows, monkeypatch):
+    """A file that was written again while the run was at work."""
+    values, shown, _ = rows
+    path, *options = write("csv", values, shown)
+
+    def changed(self, *args, **options):
+        with open(path, "a") as file:
+            file.write("\n")
+        raise BadRowsError(f"{path} changed while it was being worked on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", changed)
+        message = run("fit", path, *options, "-o", "out").stderr
+    assert "converted rows. That run cannot be gone on with now, because input" in message
+    assert "--overwrite" in message
+    assert "--resume" not in message
+    message = failed(5, "fit", path, *options, "-o", "out", "--resume")
+    assert "Kept" not in message
+
+
+def test_wrong_labels_leave_nothing_that_hinders_the_corrected_command(here, rows):
+    values, shown, _ = rows
+    path, *options = write("csv", values, shown)
+    Path("wrong.csv").write_text("row,label\n0,a\n1,a\n")
+    message = failed(3, "fit", path, "--drop", "y", "--labels", "wrong.csv", "-o", "out")
+    assert "only one class" in message
+    assert "Kept" not in message
+    assert not Path("out").exists()
+    done("fit", path, *options, "-o", "out")
+
+
+def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(here, rows, monkeypatch):
+    def refuse(*args, **options):
+        raise MemoryBudgetError("too little")
+
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+        failed(4, *arguments)
+    message = failed(2, *arguments, "-k", "9")
+    assert "unfinished run of other options or files (converted rows). Start afresh" in message
+    assert "--resume" not in message
+    assert "Go on with it by --resume" in failed(2, *arguments)
+
+
+def test_warnings_before_an_error_are_given(here, rows, monkeypatch):
+    values, shown, _ = rows
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+
+    def warn_and_fail(*args, **options):
+        warnings.warn("from another library", FutureWarning, stacklevel=2)
+        warnings.warn("labels look odd", LabelWarning, stacklevel=2)
+        raise BadRowsError("no good rows")
+
+    monkeypatch.setattr("biglp._jobs.fit.Pipeline.prepare", warn_and_fail)
+    with pytest.warns(FutureWarning, match="another library"), pytest.warns(LabelWarning):
+        message = failed(3, *arguments)
+    assert "no good rows" in message
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", LabelWarning)  # the first error is the one that counts
+        assert "no good rows" in failed(3, *arguments, "--overwrite")
+
+
+def test_the_least_budget_is_known_to_python(rows):
+    values, shown, _ = rows
+    model = LowRankLabelPropagation(memory="40MB")
+    with pytest.raises(MemoryBudgetError) as refused:
+        model.fit(values, shown)
+    least = refused.value.least
+    assert pickle.loads(pickle.dumps(refused.value)).least == least
+    assert f"--memory {-(-least >> 20)}MB" in str(refused.value)
+    model.set_params(memory=least).fit(values, shown)

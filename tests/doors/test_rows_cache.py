@@ -1,0 +1,412 @@
+"""Converted and projected rows: made once, whole or not at all, checked, used again, removed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import biglp
+import biglp._rows.cache as store
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import BadRowsError, OutputError
+from biglp._files.local import IN_USE
+from biglp._rows import PreparedRows, ReadOptions, Source, as_source
+from biglp._transforms import Chain, Project
+from helpers import blobs
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def parquet(tmp_path) -> Path:
+    pq.write_table(
+        pa.table({"a": np.arange(50.0) % 40, "b": np.arange(50.0) ** 2}), tmp_path / "x.parquet"
+    )
+    return tmp_path / "x.parquet"
+
+
+@pytest.fixture
+def csv(tmp_path) -> Path:
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n3,4\n" * 25)
+    return tmp_path / "x.csv"
+
+
+def test_temporary_folder_goes_with_the_source(temporary, parquet):
+    source = as_source(parquet)
+    assert len(list(temporary.iterdir())) == 1
+    copy = pickle.loads(pickle.dumps(source))
+    del copy  # a copy does not own the folder
+    gc.collect()
+    assert source.read(0, 50).shape == (50, 2)
+    del source
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+def test_temporary_folder_goes_at_the_end_of_python(temporary, parquet):
+    code = (
+        "import sys; from biglp._rows import as_source; "
+        f"s = as_source({str(parquet)!r}); print(s.folder); s.read(0, 5)"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert str(temporary) in done.stdout
+    assert list(temporary.iterdir()) == []
+
+
+def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet, monkeypatch):
+    alive = as_source(parquet)
+    dead, young = temporary / "biglp-dead", temporary / "biglp-young"
+    for folder in (dead, young):
+        (folder / "x-0").mkdir(parents=True)
+        (folder / IN_USE).touch()
+    mine = alive.folder.parent
+    for folder in (dead, mine):
+        os.utime(folder, (1, 1))
+    as_source(parquet)
+    assert not dead.exists()
+    assert young.exists()
+    assert mine.exists()
+    alive.read(0, 5)
+
+
+def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv, monkeypatch):
+    folder = tmp_path / "kept"
+    first = as_source(csv, cache=folder)
+    (entry,) = folder.iterdir()
+    made = (entry / "rows.npy").stat().st_mtime_ns
+    second = as_source(csv, cache=folder)
+    assert second.folder == first.folder == entry
+    assert (entry / "rows.npy").stat().st_mtime_ns == made
+    as_source(csv, cache=folder, columns=["a"])
+    assert len(list(folder.iterdir())) == 2  # other options, other rows
+    csv.write_text("a,b\n" + "3,4\n5,6\n" * 25)
+    np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[3, 4]])
+    del first, second
+    gc.collect()
+    assert len(list(folder.iterdir())) == 3
+
+
+def opened_by(code: Path, csv: Path, folder: Path) -> str:
+    """Have a process that takes biglp from ``code`` read a table; where its converted rows are."""
+    program = (
+        "import sys; from biglp._rows import as_source; "
+        "print(as_source(sys.argv[1], cache=sys.argv[2]).folder)"
+    )
+    return subprocess.run(
+        [sys.executable, "-B", "-c", program, str(csv), str(folder)],
+        env={**os.environ, "PYTHONPATH": str(code)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
+    here, code, kept = Path(biglp.__file__).parent, tmp_path / "code", tmp_path / "kept"
+    shutil.copytree(here, code / "biglp", ignore=shutil.ignore_patterns("__pycache__"))
+    first = opened_by(code, csv, kept)
+    assert opened_by(code, csv, kept) == first
+    shutil.make_archive(str(tmp_path / "code"), "zip", code)
+    assert opened_by(tmp_path / "code.zip", csv, kept) == first
+    rules = next(code.rglob("encode_columns.py"))
+    rules.write_text(rules.read_text() + "\n# another rule\n")
+    assert opened_by(code, csv, kept) != first
+    assert len(list(kept.iterdir())) == 2
+
+
+def test_code_that_lies_in_no_files_converts_too(tmp_path, csv, monkeypatch):
+    def frozen(package):
+        raise FileNotFoundError(package)
+
+    monkeypatch.setattr(store, "files", frozen)
+    store.code_digest.cache_clear()
+    try:
+        np.testing.assert_array_equal(as_source(csv, cache=tmp_path / "kept").read(0, 1), [[1, 2]])
+    finally:
+        store.code_digest.cache_clear()
+
+
+def test_damaged_entry_is_made_again(tmp_path, csv):
+    folder = tmp_path / "kept"
+    entry = as_source(csv, cache=folder).folder
+    (entry / "meta.json").write_text("{")
+    np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[1, 2]])
+
+
+def test_failed_conversion_leaves_nothing(tmp_path, temporary, monkeypatch):
+    monkeypatch.setattr("biglp._tables.delimited.BLOCK_BYTES", 256)
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,2\n" * 2000 + "3\n")
+    for cache in ("auto", tmp_path / "kept"):
+        with pytest.raises(BadRowsError):
+            as_source(tmp_path / "x.csv", cache=cache)
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_short_disk_is_known_before_the_work(temporary, parquet, csv, monkeypatch, caplog):
+    monkeypatch.setattr(store, "free_space", lambda folder: store.RESERVE_BYTES + 700)
+    with caplog.at_level(logging.INFO, logger="biglp"):
+        source = as_source(parquet)
+    assert not hasattr(source, "folder")  # decoded again in each sweep instead
+    assert "not converted (about 800 bytes are needed in" in caplog.text
+    np.testing.assert_array_equal(source.read(3, 5), [[3, 9], [4, 16]])
+    with pytest.raises(OutputError, match=r"x\.csv must be converted .* set TMPDIR"):
+        as_source(csv)
+    (csv.parent / "x.svm").write_text("1 1:1\n" * 500)
+    with pytest.raises(OutputError, match=r"x\.svm must be converted"):
+        as_source(csv.parent / "x.svm")
+
+
+def test_disk_that_fills_up_meanwhile(temporary, parquet, csv, monkeypatch):
+    def full(self, entries):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.NpyWriter, "append", full)
+    assert not hasattr(as_source(parquet), "folder")
+    with pytest.raises(OutputError, match="could not be written: No space left on device"):
+        as_source(csv)
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+def test_other_machine_reads_the_original_or_says_what_to_do(temporary, parquet, csv):
+    parquet_source, csv_source = as_source(parquet), as_source(csv)
+    parquet_copy = pickle.loads(pickle.dumps(parquet_source))
+    csv_copy = pickle.loads(pickle.dumps(csv_source))
+    for folder in temporary.iterdir():
+        shutil.rmtree(folder)
+    np.testing.assert_array_equal(parquet_copy.read(3, 5), [[3, 9], [4, 16]])
+    with pytest.raises(BadRowsError, match="cannot be seen from this machine; name a folder"):
+        csv_copy.read(0, 2)
+
+
+def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
+    """Whoever comes second takes the rows that the first one has converted and may be reading."""
+    folder = tmp_path / "kept"
+    first = as_source(csv, cache=folder)
+    made = (first.folder / "rows.npy").stat().st_ino
+    late = store.CacheStore(str(csv), first.stamps, ReadOptions(cache=folder, dtype=None))
+    late.folder, late._facts = (
+        first.folder,
+        json.loads((first.folder / "meta.json").read_text())["facts"],
+    )
+
+    def convert(part):
+        raise AssertionError("converted twice")
+
+    assert late.build(convert).names == first.encoding.names  # had looked before the first ended
+    assert (first.folder / "rows.npy").stat().st_ino == made
+    assert [path.name for path in folder.iterdir()] == [first.folder.name]
+
+
+def test_a_process_waits_for_another_that_converts(tmp_path, csv):
+    folder = tmp_path / "kept"
+    program = (
+        "import sys, time; from biglp._rows import as_source\n"
+        "import biglp._tables.source as c; real = c._write_rows\n"
+        "def slow(*a): print('begun', flush=True); time.sleep(1); return real(*a)\n"
+        "c._write_rows = slow; as_source(sys.argv[1], cache=sys.argv[2])"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", program, csv, folder], stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == "begun\n"
+    source = as_source(csv, cache=folder)
+    assert other.wait(60) == 0
+    other.stdout.close()
+    np.testing.assert_array_equal(source.read(0, 1), [[1, 2]])
+    assert [path.name for path in folder.iterdir()] == [source.folder.name]
+
+
+@pytest.fixture(params=["csv", "libsvm"])
+def text_rows(request, tmp_path) -> Path:
+    """A text file that is converted to more than two stretches."""
+    values = np.random.default_rng(0).normal(size=(3000, 5)).round(3)
+    path = tmp_path / f"x.{request.param}"
+    if request.param == "csv":
+        lines = [",".join(map(str, row)) for row in values]
+        path.write_text("a,b,c,d,e\n" + "\n".join(lines))
+    else:
+        entries = [" ".join(f"{i + 1}:{v}" for i, v in enumerate(row)) for row in values]
+        path.write_text("\n".join(f"1 {entry}" for entry in entries))
+    return path
+
+
+def flip(path: Path, place: int) -> None:
+    """Change a bit as a disk does: the file's time stays."""
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def read_all(source):
+    return [source.read(start, min(start + 700, 3000)) for start in range(0, 3000, 700)]
+
+
+def dense(blocks):
+    return np.vstack([b.toarray() if hasattr(b, "toarray") else b for b in blocks])
+
+
+def test_every_file_of_converted_rows_is_checked(text_rows, tmp_path):
+    """Header, first, middle and last bytes of each array, and of its checksums."""
+    reference = dense(read_all(as_source(text_rows, cache=tmp_path / "kept")))
+    (entry,) = (tmp_path / "kept").iterdir()
+    files = [path for path in entry.iterdir() if path.suffix in (".npy", ".sums")]
+    assert len(files) in (2, 8)
+    for path in files:
+        size = path.stat().st_size
+        for place in {9, size // 2, size - 1}:
+            store.known_sums.cache_clear()  # as a new process
+            flip(path, place)
+            with pytest.raises(BadRowsError, match=r"damaged.*Run again"):
+                read_all(as_source(text_rows, cache=tmp_path / "kept"))
+            again = as_source(text_rows, cache=tmp_path / "kept")  # converted again
+            np.testing.assert_array_equal(dense(read_all(again)), reference)
+
+
+def test_chosen_rows_are_checked_too(tmp_path):
+    np.savetxt(tmp_path / "x.csv", np.arange(40_000.0).reshape(-1, 4) % 977, delimiter=",")
+    source = as_source(tmp_path / "x.csv", cache=tmp_path / "kept", header=False)
+    flip(source.folder / "rows.npy", 200_000)
+    source.take(np.array([1, 2]))  # another stretch
+    with pytest.raises(BadRowsError, match="damaged"):
+        source.take(np.array([3, 200_000 // 32]))
+
+
+def test_each_stretch_is_checked_once_in_a_process(tmp_path):
+    """Also where work comes in many small parcels, each with its own copy of the source."""
+    np.savetxt(tmp_path / "x.csv", np.arange(40_000.0).reshape(-1, 4) % 977, delimiter=",")
+    source = as_source(tmp_path / "x.csv", header=False)
+    source.read(0, 10_000)
+    flip(source.folder / "rows.npy", 200_000)
+    for start in range(0, 10_000, 500):  # would be damaged if it was checked again
+        pickle.loads(pickle.dumps(source)).read(start, start + 500)
+    assert len(pickle.dumps(source)) < 5000
+
+
+def test_sums_of_files_that_are_read_no_more_are_let_go(tmp_path):
+    """A process may read any number of inputs, one after the other."""
+    seen = []
+    for number in range(store.KNOWN_FILES + 3):
+        path = tmp_path / f"{number}.csv"
+        path.write_text("a,b\n" + "1,2\n3,5\n" * 25)
+        source = as_source(path)
+        source.read(0, 50)
+        rows = source.folder / "rows.npy"
+        stamp = rows.stat()
+        known = store.known_sums(str(rows), stamp.st_size, stamp.st_mtime_ns)
+        seen.append(weakref.ref(known[1]))
+    gc.collect()
+    assert sum(ref() is not None for ref in seen) == store.KNOWN_FILES
+
+
+def test_a_changed_description_is_not_believed(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n" + "1,red\n2,blue\n" * 25)
+    source = as_source(tmp_path / "x.csv", cache=tmp_path / "kept")
+    meta = source.folder / "meta.json"
+    before = source.read(0, 50)
+    meta.write_text(meta.read_text().replace("red", "rad"))
+    again = as_source(tmp_path / "x.csv", cache=tmp_path / "kept")
+    np.testing.assert_array_equal(again.read(0, 50), before)
+    assert "rad" not in meta.read_text()
+
+
+PROJECTION = np.random.default_rng(0).normal(size=(6, 2))
+
+
+class Counting(Source):
+    """A source that counts the rows it hands out."""
+
+    def __init__(self, X):
+        self.inner, self.n_read = as_source(X), 0
+        self.n_rows, self.n_features = X.shape
+        self.dtype = X.dtype
+
+    def read(self, start, stop):
+        self.n_read += stop - start
+        return self.inner.read(start, stop)
+
+    def take(self, indices):
+        self.n_read += len(indices)
+        return self.inner.take(indices)
+
+
+def prepared(projection=PROJECTION):
+    X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
+    counting = Counting(X)
+    return PreparedRows(counting, X.dtype, Chain([Project(directions=projection)])), counting, X
+
+
+def test_rows_are_projected_once():
+    source, counting, X = prepared()
+    expected = X @ PROJECTION.astype(np.float32)
+    for start, stop in ((0, 40), (0, 40), (30, 100), (10, 90), (0, 100)):
+        np.testing.assert_allclose(source.read(start, stop), expected[start:stop], rtol=1e-5)
+    assert counting.n_read == 110
+    np.testing.assert_allclose(source.take(np.array([3, 99])), expected[[3, 99]], rtol=1e-5)
+    assert counting.n_read == 110
+
+
+def test_kept_rows_cannot_be_changed_by_accident():
+    source, _, _ = prepared()
+    with pytest.raises(ValueError, match="read-only"):
+        source.read(0, 10)[0, 0] = 1.0
+
+
+def test_rows_as_they_are_and_too_many_rows_are_not_kept(monkeypatch):
+    source, counting, _ = prepared(projection=None)
+    source.read(0, 10)
+    source.read(0, 10)
+    assert counting.n_read == 20
+    monkeypatch.setattr("biglp._rows.prepared.KEPT_BYTES", 799)  # 100 rows of 2 numbers take 800
+    source, counting, _ = prepared()
+    source.read(0, 10)
+    source.read(0, 10)
+    assert counting.n_read == 20
+
+
+def test_they_are_not_sent_with_the_source():
+    X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
+    source = PreparedRows(as_source(X), X.dtype, Chain([Project(directions=PROJECTION)]))
+    before = len(pickle.dumps(source))
+    expected = source.read(0, 100)
+    assert len(pickle.dumps(source)) == before
+    again = pickle.loads(pickle.dumps(source))
+    np.testing.assert_array_equal(again.read(0, 100), expected)
+
+
+def test_labels_are_the_same_without_keeping(monkeypatch):
+    X, y, _ = blobs(n=600, classes=3, features=5, labelled=30)
+    rng = np.random.default_rng(2)
+    X = (X @ rng.normal(size=(5, 250)) + 0.01 * rng.normal(size=(600, 250))).astype(np.float32)
+    with_them = LowRankLabelPropagation().fit(X, y)
+    assert with_them.report_["directions"] == 40
+    monkeypatch.setattr("biglp._rows.prepared.KEPT_BYTES", 0)
+    without = LowRankLabelPropagation().fit(X, y)
+    np.testing.assert_array_equal(with_them.transduction_, without.transduction_)

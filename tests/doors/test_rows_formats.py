@@ -1,0 +1,440 @@
+"""The same rows come out of every format, and get the same labels, however they are cut."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
+
+from array_files import KINDS, write
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import BadRowsError, ParameterError
+from biglp._rows import InputFiles, PreparedRows, Source, as_source
+from biglp._transforms import Chain, Project
+from helpers import blobs
+
+N_ROWS, N_FEATURES = 97, 5
+FORMATS = (
+    "array", "csr", "pandas", "arrow table", "npy", "npy by columns", "filled npy", "parquet",
+    "parquet direct", "parquet folder", "feather", "feather packed", "csv", "csv.gz", "tsv",
+    "libsvm", "libsvm.gz",
+)  # fmt: skip
+DTYPES = ("float16", "float32", "float64", "int8", "int32", "uint16")
+
+
+def make_rows() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-8, 8, size=(N_ROWS, N_FEATURES)) / 4.0
+    rows[rng.random(rows.shape) < 0.3] = 0.0  # so that sparse formats have something to leave out
+    rows[:, -1] = np.round(rng.standard_normal(N_ROWS) * 1024) / 1024  # exact as text
+    return rows
+
+
+ROWS = make_rows()
+
+
+def table() -> pa.Table:
+    return pa.table({f"c{j}": ROWS[:, j] for j in range(N_FEATURES)})
+
+
+def make(kind: str, folder) -> Source:
+    if kind == "array":
+        return as_source(ROWS)
+    if kind == "csr":
+        return as_source(sparse.csr_matrix(ROWS))
+    if kind == "pandas":
+        return as_source(table().to_pandas())
+    if kind == "arrow table":
+        return as_source(table().slice(0), dtype="float64")
+    path = folder / f"x.{kind.split()[0]}"
+    if kind.startswith("npy"):
+        np.save(path, np.asfortranarray(ROWS) if "columns" in kind else ROWS)
+    elif kind == "filled npy":
+        np.save(folder / "x.npy", ROWS)
+        return as_source(folder / "x.npy", missing="mean")
+    elif kind == "parquet folder":
+        (folder / "parts").mkdir()
+        (folder / "parts" / "_SUCCESS").touch()
+        pq.write_table(table().slice(0, 40), folder / "parts" / "a.parquet", row_group_size=16)
+        pq.write_table(table().slice(40), folder / "parts" / "b.parquet", row_group_size=16)
+        path = folder / "parts"
+    elif kind.startswith("parquet"):
+        pq.write_table(table(), path, row_group_size=10)
+        if kind == "parquet direct":
+            return as_source(path, cache="never")
+    elif kind.startswith("feather"):
+        packing = "lz4" if "packed" in kind else "uncompressed"
+        pyarrow.feather.write_feather(table(), path, chunksize=16, compression=packing)
+    elif kind.startswith(("csv", "tsv")):
+        mark = "\t" if kind == "tsv" else ","
+        text = pd.DataFrame(ROWS).to_csv(index=False, sep=mark).encode()
+        path.write_bytes(gzip.compress(text) if kind.endswith("gz") else text)
+    else:
+        opener = gzip.open if kind.endswith("gz") else open
+        with opener(path, "wb") as file:
+            dump_svmlight_file(ROWS, np.zeros(N_ROWS), file, zero_based=False)
+    return as_source(path)
+
+
+@pytest.fixture(scope="module", params=FORMATS)
+def source(request, tmp_path_factory) -> Source:
+    return make(request.param, tmp_path_factory.mktemp("rows"))
+
+
+def dense(rows) -> np.ndarray:
+    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+
+
+class TestEverySource:
+    def test_what_is_declared(self, source):
+        assert (source.n_rows, source.n_features) == ROWS.shape
+        assert source.dtype == np.float64
+        assert source.is_sparse == sparse.issparse(source.read(0, 1))
+        assert source.from_files == bool(source.stamps)
+        assert (source.device, source.n_input_features) == ("cpu", N_FEATURES)
+        assert "97 rows" in repr(source)
+        source.check_unchanged()
+
+    @settings(
+        max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    @given(
+        cuts=st.lists(st.integers(1, N_ROWS - 1), max_size=12),
+        chosen=st.sets(st.integers(0, N_ROWS - 1)),
+    )
+    def test_any_cut_and_choice_gives_the_same_rows(self, source, cuts, chosen):
+        bounds = [0, *sorted(set(cuts)), N_ROWS]
+        blocks = [dense(source.read(a, b)) for a, b in pairwise(bounds)]
+        np.testing.assert_array_equal(np.concatenate(blocks), ROWS)
+        indices = np.array(sorted(chosen), dtype=np.int64)
+        np.testing.assert_array_equal(dense(source.take(indices)), ROWS[indices])
+
+    def test_pickled_it_reads_the_same_and_is_small(self, source):
+        source.read(0, 5)  # files are open now, and must stay behind
+        data = pickle.dumps(source)
+        np.testing.assert_array_equal(dense(pickle.loads(data).read(3, 50)), ROWS[3:50])
+        if source.stamps:
+            assert len(data) < 4000
+
+    def test_threads_read_the_same_and_a_block_that_is_kept_does_not_change(self, source):
+        first = source.read(0, 7)
+        before = dense(first).copy()
+        with ThreadPoolExecutor(4) as pool:
+            blocks = pool.map(lambda i: dense(source.read(i, min(i + 7, N_ROWS))), range(0, 97, 7))
+            np.testing.assert_array_equal(np.concatenate(list(blocks)), ROWS)
+        np.testing.assert_array_equal(dense(first), before)
+
+    def test_prepared_rows_pass_on_what_they_are_made_of(self, source):
+        chain = Chain([Project(directions=np.ones((N_FEATURES, 1)))])
+        prepared = PreparedRows(source, np.dtype(np.float64), chain)
+        assert (prepared.n_features, prepared.is_sparse) == (1, False)
+        assert prepared.n_input_features == (1 if source.is_sparse else N_FEATURES)
+        for name in ("name", "stamps", "encoding", "part_bytes", "decoding_bytes"):
+            assert getattr(prepared, name) == getattr(source, name)
+
+
+@st.composite
+def rows_and_cuts(draw):
+    """Rows of any width and type, where shards end, and how long chunks are."""
+    n_rows, width = draw(st.integers(1, 40)), draw(st.integers(1, 9))
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    rows = (rng.normal(size=(n_rows, width)) * 50).astype(np.int64).astype(dtype)
+    if dtype.kind == "f":
+        rows = (rng.normal(size=(n_rows, width)) * 50).astype(dtype)
+    cuts = draw(st.lists(st.integers(0, n_rows), max_size=12))
+    return rows, cuts, draw(st.integers(1, n_rows))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows_and_cuts(), st.data())
+def test_any_cut_gives_the_same_bits(made, data):
+    rows, cuts, chunk = made
+    n_rows = len(rows)
+    start = data.draw(st.integers(0, n_rows - 1))
+    stop = data.draw(st.integers(start + 1, n_rows))
+    chosen = np.array(sorted(data.draw(st.sets(st.integers(0, n_rows - 1), min_size=1))))
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in KINDS:
+            name = write(kind, rows, Path(folder) / kind, cuts, chunk)
+            # Text is float64 by default; what was written as fewer digits is exact there.
+            expected = rows.astype(np.float64) if kind.startswith("jsonl") else rows
+            for cache in ("auto", "never") if kind.endswith("list") else ("auto",):
+                source = as_source(name, cache=cache)
+                for again in (source, pickle.loads(pickle.dumps(source))):
+                    same_bits(again.read(0, n_rows), expected)
+                    same_bits(again.read(start, stop), expected[start:stop])
+                    same_bits(again.take(chosen), expected[chosen])
+
+
+def same_bits(found, expected):
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    assert np.ascontiguousarray(found).tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_the_same_labels(tmp_path, dtype):
+    """Also where a model of one kind of file reads the others."""
+    X, y, _ = blobs(n=300, features=6, dtype=dtype)
+    expected = None
+    for kind in KINDS:
+        if kind.startswith("jsonl") and dtype == np.float16:
+            continue  # text is float64, and so is the arithmetic
+        name = write(kind, X, tmp_path / kind, [40, 41, 250], chunk=77)
+        model = LowRankLabelPropagation(random_state=0, memory="300MB").fit(name, y)
+        found = model.predict_proba(name)
+        expected = expected or (model, found)
+        np.testing.assert_array_equal(model.transduction_, expected[0].transduction_, err_msg=kind)
+        assert found.tobytes() == expected[1].tobytes(), kind
+        if kind in ("list", "zarr"):
+            assert expected[0].predict_proba(name).tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "dtype", ["f2", "f4", "f8", ">f4", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
+)
+def test_npy_and_parquet_hold_any_real_type(tmp_path, dtype, order):
+    rows = np.arange(60).reshape(12, 5).astype(dtype)
+    np.save(tmp_path / "x.npy", np.asarray(rows, order=order))
+    source = as_source(tmp_path / "x.npy")
+    assert source.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(source.read(2, 9), rows[2:9])
+    np.testing.assert_array_equal(source.take(np.array([0, 5, 11])), rows[[0, 5, 11]])
+    if dtype == ">f4" or order == "F":
+        return
+    pq.write_table(pa.table({f"c{j}": rows[:, j] for j in range(5)}), tmp_path / "x.parquet")
+    source = as_source(tmp_path / "x.parquet")
+    assert source.dtype == (np.dtype(np.uint8) if dtype == "?" else np.dtype(dtype))
+    np.testing.assert_array_equal(source.read(0, 12), rows)
+
+
+def test_mixed_columns_get_a_type_that_holds_them_all(tmp_path):
+    columns = {"a": np.arange(3, dtype="i2"), "b": np.arange(3, dtype="f4"), "c": [True, False, 1]}
+    columns["c"] = np.array(columns["c"], dtype=bool)
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    assert as_source(tmp_path / "x.parquet").dtype == np.float32
+    assert as_source(tmp_path / "x.parquet", dtype="float64").dtype == np.float64
+
+
+def test_rows_far_apart_are_taken_from_a_large_file(tmp_path):
+    rows = np.random.default_rng(1).standard_normal((30_000, 40)).astype(np.float32)
+    np.save(tmp_path / "x.npy", rows)
+    source = as_source(tmp_path / "x.npy")
+    for size in (1, 7, 300, 29_000):
+        indices = np.sort(np.random.default_rng(size).choice(30_000, size, replace=False))
+        np.testing.assert_array_equal(source.take(indices), rows[indices])
+
+
+def test_sequential_reading_asks_for_the_next_bytes(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        os, "posix_fadvise", lambda handle, *where: asked.append(where[:2]), raising=False
+    )
+    np.save(tmp_path / "x.npy", np.zeros((4000, 8)))
+    source = as_source(tmp_path / "x.npy")
+    source.read(2000, 2100)
+    source.read(0, 100)
+    assert asked == []  # jumping about is not reading in order
+    source.read(100, 200)
+    assert asked == [(128 + 200 * 64, 32 << 20)]
+
+
+def test_a_row_group_is_decoded_once_by_neighbouring_threads(tmp_path, monkeypatch):
+    from biglp._tables.parquet import ParquetTable
+
+    pq.write_table(table(), tmp_path / "x.parquet", row_group_size=97)
+    source = as_source(tmp_path / "x.parquet", cache="never")
+    decoded, plain = [], ParquetTable.read_part
+    monkeypatch.setattr(
+        ParquetTable, "read_part", lambda self, *args: decoded.append(args) or plain(self, *args)
+    )
+    meet = threading.Barrier(4)
+
+    def read(start: int) -> np.ndarray:
+        meet.wait()
+        rows = source.read(start, start + 20)
+        meet.wait()  # all hold the part until all have it
+        return rows
+
+    with ThreadPoolExecutor(4) as pool:
+        blocks = list(pool.map(read, (0, 20, 40, 60)))
+    np.testing.assert_array_equal(np.concatenate(blocks), ROWS[:80])
+    assert len(decoded) == 1
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "parquet direct", "feather", "csv", "libsvm"])
+def test_a_file_that_changes_between_sweeps_is_named(tmp_path, kind):
+    source = make(kind, tmp_path)
+    source.read(0, 10)
+    path = source.stamps[0].path
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(BadRowsError, match=r"x\.\w+ changed while it was being worked on"):
+        source.check_unchanged()
+    os.unlink(path)
+    with pytest.raises(BadRowsError, match=r"x\.\w+ was there when the work began"):
+        source.check_unchanged()
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "feather", "libsvm.gz", "csv.gz"])
+@pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 0.98])
+def test_a_file_that_was_cut_short_is_named(tmp_path, kind, keep):
+    if kind.endswith("gz") and keep < 0.5:
+        return  # nothing that could be unpacked, which is an empty file
+    make(kind, tmp_path)
+    path = tmp_path / f"x.{kind}"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep * len(data))])
+    with pytest.raises(BadRowsError, match=rf"x\.{kind} cannot be read"):
+        as_source(path)
+
+
+@pytest.mark.parametrize("cache", ["auto", "never"])
+def test_bad_row_group_is_named(tmp_path, cache):
+    path = tmp_path / "x.parquet"
+    pq.write_table(table(), path, row_group_size=20, write_page_checksum=True, use_dictionary=False)
+    first = pq.ParquetFile(path).metadata.row_group(2).column(4)
+    data = bytearray(path.read_bytes())
+    middle = first.data_page_offset + first.total_compressed_size // 2
+    data[middle : middle + 8] = b"\xff" * 8
+    path.write_bytes(bytes(data))
+    with pytest.raises(BadRowsError, match=r"x\.parquet, row group 2 cannot be read"):
+        as_source(path, cache=cache).read(0, N_ROWS)
+
+
+def test_paths_that_are_no_tables(tmp_path, monkeypatch):
+    with pytest.raises(BadRowsError, match="there is no file"):
+        as_source(tmp_path / "x.npy")
+    with pytest.raises(BadRowsError, match="no file fits the pattern"):
+        as_source(str(tmp_path / "*.parquet"))
+    with pytest.raises(BadRowsError, match="holds no file that is a table"):
+        as_source(tmp_path)
+    (tmp_path / "x.doc").touch()
+    with pytest.raises(BadRowsError, match=r"files ending in '\.doc' cannot be read.*\.parquet"):
+        as_source(tmp_path / "x.doc")
+    np.save(tmp_path / "x.npy", np.arange(5))
+    with pytest.raises(BadRowsError, match="two-dimensional"):
+        as_source(tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", ROWS)
+    with pytest.raises(ParameterError, match="label_column='y' means nothing for"):
+        as_source(tmp_path / "x.npy", label_column="y")
+    with pytest.raises(ParameterError, match="missing='zero' is not known; use one of"):
+        as_source(tmp_path / "x.npy", missing="zero")
+    with pytest.raises(ParameterError, match="dtype='int8' is not known; use one of"):
+        as_source(tmp_path / "x.npy", dtype="int8")
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(BadRowsError, match=r"x\.npy may not be read by this user"):
+        as_source(tmp_path / "x.npy")
+
+
+def test_an_open_source_takes_no_options():
+    source = as_source(ROWS)
+    assert as_source(source) is source
+    with pytest.raises(ParameterError, match="missing: these options say how to read"):
+        as_source(source, missing="mean")
+
+
+def test_lists_and_patterns_keep_the_order_of_names(tmp_path):
+    for number, start in enumerate(range(0, N_ROWS, 20)):
+        part = table().slice(start, 20)
+        pq.write_table(part, tmp_path / f"p{number}.parquet")
+        pyarrow.csv.write_csv(part, tmp_path / f"p{number}.csv")
+    listed = [tmp_path / f"p{number}.parquet" for number in range(5)]
+    for paths in (listed, str(tmp_path / "p*.parquet"), str(tmp_path / "p?.csv")):
+        np.testing.assert_array_equal(as_source(paths).read(0, N_ROWS), ROWS)
+    with pytest.raises(BadRowsError, match="must have one format"):
+        as_source(tmp_path)
+
+
+def test_files_of_one_table_need_the_same_columns(tmp_path):
+    pq.write_table(pa.table({"a": [1.0], "b": [2.0]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [1.0], "c": [2.0]}), tmp_path / "2.parquet")
+    with pytest.raises(BadRowsError, match=r"2\.parquet has no column 'b'"):
+        as_source(tmp_path)
+    pq.write_table(pa.table({"b": ["x"], "a": [2.0]}), tmp_path / "2.parquet")
+    with pytest.raises(BadRowsError, match=r"2\.parquet: column 'b' holds string and double in"):
+        as_source(tmp_path)
+    pq.write_table(pa.table({"b": [4], "a": [3.0]}), tmp_path / "2.parquet")
+    np.testing.assert_array_equal(as_source(tmp_path).read(0, 2), [[1, 2], [3, 4]])
+
+
+def test_filled_rows_take_their_means_along(tmp_path):
+    rows = np.array([[1.0, 2.0], [np.nan, 3.0], [5.0, 6.0]])
+    np.save(tmp_path / "x.npy", rows)
+    filled = as_source(tmp_path / "x.npy", missing="mean")
+    assert filled.encoding.means == (3.0, 11 / 3)
+    new = as_source(np.full((1, 2), np.nan), encoding=filled.encoding)
+    np.testing.assert_array_equal(new.read(0, 1), [[3.0, 11 / 3]])
+
+
+def test_peek_converts_nothing(tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    pq.write_table(table(), tmp_path / "x.parquet")
+    facts = InputFiles(tmp_path / "x.parquet").peek()
+    assert (facts.kind, facts.n_rows, facts.exact, facts.converted) == ("Parquet", 97, True, True)
+    assert facts.columns == {f"c{j}": "double" for j in range(5)}
+    (tmp_path / "x.csv").write_text("a,b\n" + "1.5,x\n" * 200_000)
+    facts = InputFiles(tmp_path / "x.csv").peek()
+    assert not facts.exact
+    assert abs(facts.n_rows - 200_000) < 2000
+    assert facts.columns == {"a": "double", "b": "string"}
+    assert facts.size == (tmp_path / "x.csv").stat().st_size
+    np.save(tmp_path / "x.npy", ROWS.astype("f4"))
+    facts = InputFiles(tmp_path / "x.npy").peek()
+    assert (facts.n_rows, facts.n_features, facts.dtype) == (97, 5, "float32")
+    (tmp_path / "x.svm").write_text("1 1:2\n" * 50)
+    assert InputFiles(tmp_path / "x.svm").peek().n_rows == 50
+    assert InputFiles("sim:1e9x30").peek().n_rows == 10**9
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import numpy as np
+from biglp import LowRankLabelPropagation
+from biglp._core.errors import MissingExtraError
+from biglp._rows import as_source
+folder = sys.argv[1]
+np.save(folder + "/x.npy", np.random.default_rng(0).normal(size=(60, 2)))
+open(folder + "/x.svm", "w").write("1 1:2\\n")
+assert as_source("sim:10x2").read(0, 3).shape == (3, 2)
+assert as_source(folder + "/x.svm").read(0, 1).toarray().tolist() == [[2]]
+y = np.where(np.arange(60) < 20, np.arange(60) % 2, -1)
+assert LowRankLabelPropagation().fit(folder + "/x.npy", y).transduction_.shape == (60,)
+open(folder + "/x.csv", "w").write("1\\n")
+try:
+    as_source(folder + "/x.csv")
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+def test_pyarrow_is_needed_for_tables_only(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_PYARROW, str(tmp_path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert "x.csv is read through pyarrow, which cannot be loaded here" in done.stdout

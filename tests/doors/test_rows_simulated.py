@@ -1,0 +1,115 @@
+"""Made-up rows: the same anywhere, with the structure that was asked for."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+
+from biglp._core.errors import ParameterError
+from biglp._rows import as_source
+from cli_tools import done
+
+SOURCE = as_source("sim:5000x37,classes=3,clusters=2,labels=20,seed=3")
+
+
+ROWS = SOURCE.read(0, 5000)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 4999), st.integers(1, 5000))
+def test_any_block_is_the_same(start, length):
+    stop = min(start + length, 5000)
+    np.testing.assert_array_equal(SOURCE.read(start, stop), ROWS[start:stop])
+    np.testing.assert_array_equal(SOURCE.truth(start, stop), SOURCE.truth(0, 5000)[start:stop])
+    np.testing.assert_array_equal(SOURCE.labels(start, stop), SOURCE.labels(0, 5000)[start:stop])
+
+
+def test_take_and_pickle():
+    indices = np.array([0, 1, 2, 17, 900, 901, 4999])
+    np.testing.assert_array_equal(SOURCE.take(indices), ROWS[indices])
+    assert SOURCE.take(np.array([], dtype=int)).shape == (0, 37)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(SOURCE)).read(5, 9), ROWS[5:9])
+
+
+def test_rows_do_not_depend_on_how_many_there_are():
+    longer = as_source("sim:1e9x37,classes=3,clusters=2,labels=20,seed=3")
+    np.testing.assert_array_equal(longer.read(0, 100), ROWS[:100])
+    far = longer.read(999_999_990, 1_000_000_000)
+    np.testing.assert_array_equal(longer.take(np.array([999_999_995])), far[5:6])
+
+
+def test_structure():
+    source = as_source("sim:40000x20,classes=2,clusters=2,separation=9,noise=0.5")
+    rows, truth = source.read(0, 40000), source.truth(0, 40000)
+    assert rows.dtype == np.float32
+    assert abs(np.mean(truth) - 0.5) < 0.02
+    clusters = KMeans(4, n_init=5, random_state=0).fit(rows)
+    nearest, centres = clusters.labels_, clusters.cluster_centers_
+    purity = [np.bincount(truth[nearest == c], minlength=2).max() for c in range(4)]
+    assert sum(purity) > 0.999 * 40000
+    noise = rows - centres[nearest]
+    np.testing.assert_allclose(noise.std(axis=0), 0.5, rtol=0.03)
+    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.02)
+    correlation = np.corrcoef(noise.T) - np.eye(20)
+    assert np.abs(correlation).max() < 0.03
+    assert abs(np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]) < 0.03
+    kurtosis = np.mean(noise**4) / np.mean(noise**2) ** 2
+    assert abs(kurtosis - 3.0) < 0.05
+
+
+def test_labels_are_as_many_as_asked_for():
+    labels, truth = SOURCE.labels(0, 5000), SOURCE.truth(0, 5000)
+    chosen = labels >= 0
+    np.testing.assert_array_equal(np.bincount(labels[chosen]), [20, 20, 20])
+    np.testing.assert_array_equal(labels[chosen], truth[chosen])
+    few = as_source("sim:10x2,labels=100")
+    np.testing.assert_array_equal(few.labels(0, 10), few.truth(0, 10))
+
+
+def test_seeds_differ():
+    other = as_source("sim:5000x37,classes=3,clusters=2,labels=20,seed=4")
+    assert np.abs(np.corrcoef(other.read(0, 500).ravel(), ROWS[:500].ravel())[0, 1]) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape"),
+    [("sim:100x3", (100, 3)), ("sim:2Mx10", (2_000_000, 10)), ("sim:1e3X5", (1000, 5)),
+     ("sim:1_000x5,seed=2", (1000, 5)), ("sim:1.5Kx2", (1500, 2))],
+)  # fmt: skip
+def test_sizes(spec, shape):
+    source = as_source(spec)
+    assert (source.n_rows, source.n_features) == shape
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["sim:", "sim:100", "sim:0x5", "sim:10x5x5", "sim:10x5,colour=2", "sim:10x5,seed=1,seed=2",
+     "sim:10x5,noise=-1", "sim:10x5,classes=0", "sim:10.5x3", "sim:10x5,separation=wide"],
+)  # fmt: skip
+def test_bad_descriptions(spec):
+    with pytest.raises(ParameterError, match="write sim:ROWSxFEATURES, for example"):
+        as_source(spec)
+
+
+def test_written_files_hold_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    description = "sim:200000x7,classes=3,seed=1,labels=5"  # more than a piece of the file
+    done(
+        "simulate",
+        "200K",
+        7,
+        *["--classes", "3", "--seed", "1", "--labels-per-class", "5", "-o", "s.npy", "-q"],
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "s.labels.npy", "s.npy", "s.truth.npy",
+    ]  # fmt: skip
+    source = as_source(description)
+    np.testing.assert_array_equal(np.load("s.npy"), source.read(0, 200_000))
+    np.testing.assert_array_equal(np.load("s.truth.npy"), source.truth(0, 200_000))
+    np.testing.assert_array_equal(np.load("s.labels.npy"), source.labels(0, 200_000))
+    np.testing.assert_array_equal(as_source(tmp_path / "s.npy").read(3, 9), source.read(3, 9))

@@ -1,0 +1,223 @@
+"""Objects that hold a table: the same rows come out of each, whatever library made it."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biglp._core.errors import BadRowsError, InputError, ParameterError
+from biglp._rows import as_source
+from helpers import blobs, model
+
+ROWS = np.random.default_rng(0).integers(-50, 50, size=(97, 3)) / 8
+TABLE = pa.table({name: ROWS[:, place] for place, name in enumerate("abc")})
+
+
+class Stream:
+    """Arrow's PyCapsule interface and nothing else."""
+
+    def __init__(self, table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Batch:
+    """The same for one batch."""
+
+    def __init__(self, table) -> None:
+        self.batch = table.combine_chunks().to_batches()[0]
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.batch.__arrow_c_array__(requested_schema)
+
+
+def make(kind: str, folder: Path, table=TABLE):
+    path = folder / "x.parquet"
+    pq.write_table(table, path, row_group_size=20)
+    if kind.startswith("polars"):
+        polars = pytest.importorskip("polars")
+        frame = polars.from_arrow(table)
+        return {"polars": frame, "polars query": frame.lazy().filter(True)}.get(
+            kind, polars.scan_parquet(path)
+        )
+    if kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        return duckdb.read_parquet(str(path))  # by the connection that stays open
+    dataset = pyarrow.dataset.dataset(path)
+    makers = {
+        "pandas": table.to_pandas,
+        "table": lambda: table,
+        "batch": lambda: Batch(table).batch,
+        "dataset": lambda: dataset,
+        "dataset in memory": lambda: pyarrow.dataset.dataset(table),
+        "scanner": dataset.scanner,
+        "reader": lambda: table.to_reader(10),
+        "stream": lambda: Stream(table),
+        "capsule of a batch": lambda: Batch(table),
+    }
+    return makers[kind]()
+
+
+HELD = "biglp._tables.frames.HELD_BYTES"
+KINDS = (
+    "pandas", "polars", "polars query", "polars scan", "duckdb", "table", "batch", "dataset",
+    "dataset in memory", "scanner", "reader", "stream", "capsule of a batch",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("held", [64 << 20, 100], ids=["held", "spooled"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_gives_the_same_rows(kind, held, tmp_path, monkeypatch):
+    monkeypatch.setattr(HELD, held)
+    source = as_source(make(kind, tmp_path))
+    assert (source.n_rows, source.n_features, source.dtype) == (97, 3, np.float64)
+    assert source.input_names == ("a", "b", "c")
+    np.testing.assert_array_equal(source.read(0, 97), ROWS)
+    some = np.arange(1, 97, 7)
+    again = pickle.loads(pickle.dumps(source))
+    np.testing.assert_array_equal(again.take(some), ROWS[some])
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(1, 96), max_size=6), st.sampled_from(["float32", "int16", "float64"]))
+def test_any_cut_into_batches_gives_the_same_rows(cuts, dtype):
+    bounds = [0, *sorted(set(cuts)), 97]
+    table = pa.table({name: TABLE[name].to_numpy().astype(dtype) for name in "abc"})
+    parts = [table.slice(low, high - low).to_batches()[0] for low, high in pairwise(bounds)]
+    reader = pa.RecordBatchReader.from_batches(table.schema, parts)
+    np.testing.assert_array_equal(as_source(reader).read(0, 97), ROWS.astype(dtype))
+
+
+def test_categories_and_missing_values_of_a_stream(tmp_path, monkeypatch):
+    texts = pa.array(["x", None, "y", "x"] * 3)
+    table = pa.table({"n": pa.array([1, None, 3, 4] * 3), "t": texts.dictionary_encode()})
+    expected = as_source(table, categorical="onehot", missing="mean").read(0, 12)
+    monkeypatch.setattr(HELD, 1)
+    for rows in (table.to_reader(5), pyarrow.dataset.dataset(table)):
+        found = as_source(rows, categorical="onehot", missing="mean").read(0, 12)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_data_set_keeps_its_filter_and_its_partition_columns(tmp_path):
+    pa.parquet.write_to_dataset(
+        TABLE.append_column("d", pa.array(["1", "2"] * 48 + ["1"])), tmp_path, ["d"]
+    )
+    dataset = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
+    assert as_source(dataset).input_names == ("a", "b", "c", "d")
+    kept = as_source(dataset.filter(pyarrow.dataset.field("a") > 0), columns=["a", "d"])
+    assert kept.n_rows == int((ROWS[:, 0] > 0).sum())
+    with pytest.raises(ParameterError, match="cannot be read from the middle"):
+        as_source(dataset, cache="never")
+
+
+def test_spooled_rows_go_with_their_source(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(HELD, 1)
+    source = as_source(TABLE.to_reader())
+    copy = pickle.loads(pickle.dumps(source))
+    assert list(tmp_path.glob("biglp-*/*/rows.npy"))
+    assert not list(tmp_path.glob("biglp-*/rows.arrow"))
+    del copy
+    assert source.read(0, 1).shape == (1, 3)
+    del source
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["polars query", "duckdb", "dataset", "reader"])
+def test_no_rows_are_refused(kind, tmp_path):
+    with pytest.raises(BadRowsError, match=r"no rows|0 sample"):
+        as_source(make(kind, tmp_path, TABLE.slice(0, 0)))
+
+
+def test_masked_values_are_missing():
+    source = as_source(np.ma.array([[1, 2], [3, 4]], mask=[[False, True], [False, False]]))
+    np.testing.assert_array_equal(source.read(0, 2), [[1, np.nan], [3, 4]])
+
+
+def test_a_single_column_is_no_table():
+    with pytest.raises(BadRowsError, match="two-dimensional"):
+        as_source(pa.array([1.0, 2.0]))
+
+
+def test_the_estimator_reads_a_query_once(tmp_path):
+    X, y, _ = blobs(features=3)
+    table = pa.table({name: X[:, place] for place, name in enumerate("abc")})
+    expected = model().fit(X, y)
+    fitted = model().fit(table.to_reader(50), y)
+    np.testing.assert_array_equal(fitted.transduction_, expected.transduction_)
+    np.testing.assert_array_equal(fitted.predict_proba(table.to_reader(7)),
+                                  expected.predict_proba(X))  # fmt: skip
+
+
+class TestTensors:
+    @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+    def test_on_the_processor(self, dtype):
+        torch = pytest.importorskip("torch")
+        rows = torch.tensor(ROWS, dtype=getattr(torch, dtype))
+        np.testing.assert_array_equal(as_source(rows).read(0, 97), rows.double().numpy())
+        if rows.is_floating_point():
+            rows.requires_grad_()
+            assert as_source(rows).n_rows == 97
+
+    def test_labels_and_weights(self):
+        torch = pytest.importorskip("torch")
+        X, y, _ = blobs()
+        weights = torch.ones(len(y), requires_grad=True)
+        fitted = model().fit(torch.tensor(X), torch.tensor(y), weights)
+        np.testing.assert_array_equal(fitted.transduction_, model().fit(X, y).transduction_)
+
+    def test_sparse_and_elsewhere_say_what_to_call(self):
+        torch = pytest.importorskip("torch")
+        with pytest.raises(InputError, match=r"layout sparse_coo; give X.to_dense\(\)"):
+            as_source(torch.eye(3).to_sparse())
+        with pytest.raises(InputError, match=r"tensor on meta.*give X.cpu\(\)"):
+            as_source(torch.empty(3, 3, device="meta"))
+
+    def test_cupy_arrays_say_what_to_call(self, monkeypatch):
+        def refuse(device):
+            if device == "cpu":
+                return device
+            raise ParameterError(f"device={device!r}: there is none")
+
+        monkeypatch.setattr("biglp._core.arrays.require_device", refuse)
+
+        class Array:
+            __cuda_array_interface__ = {}  # noqa: RUF012
+
+            def get(self):
+                return ROWS
+
+        with pytest.raises(InputError, match=r"an array on a GPU .* give X.get\(\)"):
+            as_source(Array())
+        with pytest.raises(InputError, match=r"y is an array on a GPU .* give y.get\(\)"):
+            model().fit(ROWS, Array())
+
+
+def test_views_of_text_as_polars_has(tmp_path):
+    """pyarrow takes no rows of them by number."""
+    if int(pa.__version__.partition(".")[0]) < 20:
+        pytest.skip("this pyarrow makes no views of text")
+    texts = pa.array(["x", None, "yy", "a text of more than twelve letters"] * 3)
+    plain = pa.table({"n": np.arange(12.0), "t": texts})
+    views = plain.set_column(1, "t", texts.cast(pa.string_view()))
+    path = tmp_path / "x.arrow"
+    with pa.ipc.new_file(path, views.schema) as file:
+        file.write_table(views)
+    some = np.array([1, 2, 7])
+    expected = as_source(plain).take(some)
+    for rows in (views, path):
+        np.testing.assert_array_equal(as_source(rows).take(some), expected)

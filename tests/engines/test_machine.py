@@ -1,0 +1,372 @@
+"""What the machine gives: memory, and files that appear whole, with locks, on any system."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from biglp._core.errors import OutputError, ParameterError
+from biglp._core.memory import (
+    PeakMemory,
+    available_memory,
+    format_bytes,
+    free_gpu_memory,
+    give_back,
+    parse_memory,
+    private_memory,
+)
+from biglp._files import local as handles
+from biglp._files import local as temporary
+from biglp._files.local import (
+    atomic_write,
+    hold,
+    lock_file,
+    lock_handle,
+    npy_header,
+    open_handle,
+    read_at,
+    remove_held,
+    sync_files,
+    sync_folder,
+    write_at,
+)
+from cli_tools import run
+from helpers import blobs
+from windows_rules import keep_windows_rules
+
+# --------------------------------------------------------------------------------------------------
+# Amounts of memory: read from text, written for people, measured.
+
+
+GB = 2**30
+
+
+@pytest.mark.parametrize(
+    ("given_memory", "expected"),
+    [
+        ("4GB", 4 * GB),
+        ("0.5 gib", GB // 2),
+        ("512 MiB", 512 * 2**20),
+        ("10k", 10 * 2**10),
+        ("123", 123),
+        (1e6, 10**6),
+        (np.int64(77), 77),
+    ],
+)
+def test_amounts_of_memory(given_memory, expected):
+    assert parse_memory(given_memory) == expected
+
+
+@pytest.mark.parametrize("bad", ["", "-4GB", "4 XB", "1.2.3GB", "GB", 0, True, None, np.nan, []])
+def test_what_is_not_an_amount_of_memory_is_refused(bad):
+    with pytest.raises(ParameterError, match=r"memory=.* is not an amount of memory; use 'auto'"):
+        parse_memory(bad)
+
+
+def test_automatic_memory_is_half_of_what_is_free():
+    free = available_memory()
+    assert free >= 2**26
+    assert parse_memory("auto") == pytest.approx(free // 2, rel=0.5)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1536, "1.5 KB"),
+        (3 * GB, "3 GB"),
+        (1010 * 2**20, "1010 MB"),
+        (2**50, "1024 TB"),
+    ],
+)
+def test_bytes_are_written_for_people(amount, text):
+    assert format_bytes(amount) == text
+
+
+MEASURED = """
+import sys
+import numpy as np
+from biglp._core.memory import private_memory
+before = private_memory()
+array = np.ones(2**23)
+grown = private_memory() - before
+array.tofile(sys.argv[1])
+before = private_memory()
+np.memmap(sys.argv[1], mode="r").sum()
+print(grown, private_memory() - before)
+"""
+
+
+def test_private_memory_counts_arrays_and_leaves_out_file_pages(tmp_path):
+    """In a process of its own: others give memory back at times of their own."""
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / "rows")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    array, pages = map(int, done.stdout.split())
+    assert array == pytest.approx(2**26, rel=0.1)
+    assert pages < 2**24
+
+
+def test_the_peak_is_seen_while_it_lasts():
+    with PeakMemory() as memory:
+        before = memory.peak
+        np.ones(2**24).sum()
+    assert memory.peak - before > 2**26
+
+
+def test_a_process_that_has_ended_uses_no_memory():
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    assert private_memory(process.pid) == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
+def test_a_processor_has_no_memory_of_a_card(device):
+    assert free_gpu_memory(device) is None
+
+
+def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
+    class Cuda:
+        mem_get_info = staticmethod(lambda device: (5 * GB, 80 * GB))
+        memory_reserved = staticmethod(lambda device: 4 * GB)
+        memory_allocated = staticmethod(lambda device: 1 * GB)
+
+    class Torch:
+        cuda = Cuda
+
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    assert free_gpu_memory("cuda:1") == free_gpu_memory("torch:cuda") == 8 * GB
+
+
+# --------------------------------------------------------------------------------------------------
+# What the C library keeps of freed memory, and what it hands back.
+
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"),
+    reason="needs the GNU C library",
+)
+PROGRAM = """
+from resource import RUSAGE_SELF, getrusage
+import numpy as np
+from biglp._core.memory import freed_is_kept
+
+def new_pages():
+    before = getrusage(RUSAGE_SELF).ru_minflt
+    for _ in range(40):
+        np.ones(1 << 17)  # 1 MB, freed at once
+    return getrusage(RUSAGE_SELF).ru_minflt - before
+
+first = new_pages()
+with freed_is_kept():
+    with freed_is_kept():  # another thread of the worker, say
+        new_pages()
+    kept = new_pages()
+print(first, kept, new_pages())
+"""
+
+
+def test_what_was_freed_is_handed_back():
+    pieces = [bytes(100_000) + bytes([i % 256]) for i in range(1500)]
+    del pieces[:-1]  # the last one lies above the others, and keeps them from going by themselves
+    before = private_memory()
+    give_back()
+    assert before - private_memory() > 50 << 20
+    assert len(pieces) == 1
+
+
+def test_a_worker_of_dask_keeps_freed_memory_for_the_next_block_and_no_longer():
+    settings = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}  # as Dask starts its workers
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
+    first, kept, after = map(int, done.stdout.split())
+    assert kept < first / 20
+    assert after > first / 2
+
+
+def test_only_what_the_process_was_started_with_counts():
+    name = "MALLOC_TRIM_THRESHOLD_"
+    settings = {key: value for key, value in os.environ.items() if key != name}
+    program = (
+        f"import os; os.environ[{name!r}] = '65536'  # Dask leaves it behind like this\n"
+        "from biglp._core.memory import freed_is_kept, trim_threshold\n"
+        "with freed_is_kept(): print(trim_threshold())"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "None"
+
+
+# --------------------------------------------------------------------------------------------------
+# Files that appear whole or not at all, and headers of .npy files.
+
+
+def interrupted(file) -> None:
+    file.write(b"second")
+    raise KeyboardInterrupt
+
+
+def test_atomic_write(tmp_path):
+    path = tmp_path / "x.bin"
+    with atomic_write(path) as file:
+        file.write(b"first")
+        assert not path.exists()
+    assert path.read_bytes() == b"first"
+    with pytest.raises(KeyboardInterrupt), atomic_write(path) as file:
+        interrupted(file)
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+    with (
+        pytest.raises(OutputError, match=r"none.x\.bin could not be written: No such file"),
+        atomic_write(tmp_path / "none" / "x.bin"),
+    ):
+        pass
+    mask = os.umask(0o027)
+    try:
+        with atomic_write(path) as file:
+            file.write(b"third")
+    finally:
+        os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("dtype", ["<f4", "<U20", "|b1", "<i8"])
+@pytest.mark.parametrize("shape", [(3,), (10**12, 10**6)])
+def test_npy_header(tmp_path, dtype, shape):
+    header = npy_header(np.dtype(dtype), shape)
+    assert len(header) == 128
+    (tmp_path / "x.npy").write_bytes(header)
+    with open(tmp_path / "x.npy", "rb") as file:
+        assert np.lib.format.read_magic(file) == (1, 0)
+        assert np.lib.format.read_array_header_1_0(file) == (shape, False, np.dtype(dtype))
+
+
+# --------------------------------------------------------------------------------------------------
+# Files by number on systems that lack what Linux has: macOS and Windows, pretended.
+
+
+MISSING = {
+    "linux": (),
+    "macos": ("preadv", "posix_fadvise", "posix_fallocate", "sched_getaffinity"),
+    "windows": (
+        *("preadv", "pread", "pwrite", "posix_fadvise", "posix_fallocate"),
+        *("sched_getaffinity", "getuid", "getloadavg", "sysconf", "O_CLOEXEC"),
+    ),
+}
+
+
+@pytest.fixture(params=MISSING)
+def system(request, monkeypatch):
+    """What another system's ``os`` has, and on Windows its rules for open files."""
+    for name in MISSING[request.param]:
+        monkeypatch.delattr(os, name, raising=False)
+    if request.param == "windows":
+        keep_windows_rules(monkeypatch)
+    return request.param
+
+
+def test_bytes_are_read_and_written_at_their_place(system, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    handle = open_handle(path, os.O_RDWR)
+    assert write_at(handle, b"ab", 3) == 2
+    found = bytearray(4)
+    assert read_at(handle, memoryview(found), 2) == 4
+    assert bytes(found) == b"2ab5"
+    assert read_at(handle, memoryview(found), 8) == 2
+    assert read_at(handle, memoryview(found), 10) == 0
+    os.close(handle)
+
+
+def test_a_run_from_file_to_file_gives_the_same_labels(system, tmp_path, monkeypatch):
+    X, y, _ = blobs(n=300, features=3)
+    names = {f"x{j}": X[:, j] for j in range(3)}
+    pq.write_table(pa.table(names | {"y": y}), tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    small = ("--memory", "300MB", "--factor", "nystrom", "-k", "20")
+    outcome = run("fit", "rows.parquet", "--label-column", "y", "-o", "out", *small)
+    assert outcome.exit_code == 0, outcome.output
+    labels = pq.read_table("out/labels.parquet")["label"].to_numpy()
+    assert (labels == LABELS.setdefault("first", labels)).all()
+    again = run("fit", "rows.parquet", "--label-column", "y", "-o", "out", *small, "--overwrite")
+    assert again.exit_code == 0, again.output
+    left = {path.name for path in tmp_path.rglob("*")} - {"rows.parquet", "out"}
+    assert left == {"labels.parquet", "model.biglp", "report.html", "summary.json"}
+
+
+LABELS: dict[str, np.ndarray] = {}
+"""What the first of the systems found."""
+
+
+def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(system, tmp_path):
+    left = tmp_path / f"{temporary.TEMPORARY_PREFIX}old"
+    left.mkdir()
+    (left / temporary.IN_USE).touch()
+    os.utime(left, (0, 0))
+    temporary.remove_abandoned(tmp_path)
+    assert not left.exists()
+
+
+def test_names_and_bytes_are_forced_to_disk_where_that_is_possible(system, tmp_path):
+    (tmp_path / "file").write_bytes(b"0")
+    sync_files(tmp_path)
+    sync_folder(tmp_path)
+
+
+def test_a_folder_that_is_held_goes_with_its_lock(system, tmp_path):
+    lock = tmp_path / "run" / "lock"
+    held = hold(lock)
+    (lock.parent / "step").write_bytes(b"0")
+    assert hold(lock) is None
+    remove_held(lock, held)
+    assert not lock.parent.exists()
+
+
+class TestLocks:
+    def test_one_holder_at_a_time(self, tmp_path):
+        first = lock_file(tmp_path / "lock")
+        assert first is not None
+        assert lock_file(tmp_path / "lock") is None
+        first.close()
+        with lock_file(tmp_path / "lock") as again:
+            assert again is not None
+
+    @pytest.mark.parametrize(("error", "answer"), [(None, True), (PermissionError(), False)])
+    def test_windows(self, tmp_path, monkeypatch, error, answer):
+        asked = []
+
+        def locking(handle, mode, count):
+            asked.append((mode, count))
+            if error is not None:
+                raise error
+
+        made = SimpleNamespace(LK_NBLCK=2, locking=locking)
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+        monkeypatch.setitem(sys.modules, "msvcrt", made)
+        with open(tmp_path / "lock", "wb") as file:
+            assert lock_handle(file.fileno()) is answer
+        assert asked == [(2, 1)]
+
+    def test_a_file_system_without_locks(self, tmp_path, monkeypatch):
+        def flock(handle, how):
+            raise OSError(95, "Operation not supported")
+
+        monkeypatch.setitem(
+            sys.modules, "fcntl", SimpleNamespace(LOCK_EX=2, LOCK_NB=4, flock=flock)
+        )
+        with open(tmp_path / "lock", "wb") as file:
+            assert handles.lock_handle(file.fileno()) is None
+        left = tmp_path / f"{temporary.TEMPORARY_PREFIX}old"
+        left.mkdir()
+        (left / temporary.IN_USE).touch()
+        os.utime(left, (0, 0))
+        temporary.remove_abandoned(tmp_path)
+        assert left.exists(), "nobody can say whether its owner is alive"

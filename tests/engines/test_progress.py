@@ -1,0 +1,205 @@
+"""How far a run is, and how a notebook shows it."""
+
+import logging
+import sys
+import time
+import types
+
+import pytest
+
+from biglp import LowRankLabelPropagation
+from biglp._core.bars import SECONDS_BETWEEN
+from biglp._core.progress import ALMOST, SLOWER, LogProgress, WholeRun, clock_time, shown_progress
+from helpers import blobs
+
+# --------------------------------------------------------------------------------------------------
+# How far a run is: time left that means the end, a share that never falls, on our own clock.
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+    def wait(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def course(clock):
+    made = WholeRun(clock)
+    made.expect({"report": 1.0})
+    made.expect({"k-means": 2.0, "Gram": 4.0, "learning": 5.0, "labels": 4.0})
+    return made
+
+
+def test_a_machine_as_guessed(course, clock):
+    assert course.left() == SLOWER * 16.0
+    course.begin("k-means", 100)
+    clock.wait(2)
+    course.begin("Gram", 100)
+    clock.wait(2)
+    course.advance(50)
+    assert course.left() == pytest.approx(2 + 5 + 4 + 1)
+    assert course.share() == pytest.approx(4 / 16)
+
+
+def test_a_slow_machine_shows_as_steps_end(course, clock):
+    course.begin("k-means")
+    clock.wait(6)  # three times as long as was guessed
+    course.begin("Gram", 10)
+    assert course.left() == pytest.approx(3 * (4 + 5 + 4 + 1))
+    clock.wait(1)
+    course.advance(5)  # though this step is fast
+    assert course.left() == pytest.approx(1 + 3 * (5 + 4 + 1))
+
+
+def test_the_sweeps_of_an_iteration_are_one_step(course, clock):
+    for _ in range(4):
+        course.begin("k-means", 10)
+        course.advance(10)
+        clock.wait(0.5)
+    assert course.left() > SLOWER * 14  # it may go on: only what follows tells that it has ended
+    course.begin("Gram", 10)
+    assert course.left() == pytest.approx(4 + 5 + 4 + 1)
+
+
+def test_nothing_stands_at_its_end_before_the_end(course, clock):
+    shares = []
+    for step, seconds in {
+        "k-means": 1,
+        "Gram": 1,
+        "learning": 60,
+        "labels": 1,
+        "report": 1,
+    }.items():
+        course.begin(step)
+        for _ in range(20):
+            clock.wait(seconds / 20)
+            shares.append(course.share())
+        course.end()
+    assert shares == sorted(shares)
+    assert shares[-1] <= ALMOST
+    # A step that takes twelve times as long as was guessed: the bar is slow, but does not stand.
+    long = shares[40:60]
+    assert len(set(long)) > 5
+    course.finish()
+    assert (course.share(), course.left()) == (1.0, 0.0)
+
+
+def test_a_resumed_run_leaves_out_what_came_before(course):
+    course.begin("learning")
+    assert course.left() == SLOWER * (5 + 4 + 1)
+
+
+def test_steps_that_nobody_expected_only_take_time(course, clock):
+    course.begin("converting rows.csv", 100)
+    clock.wait(10)
+    course.end()
+    assert course.left() == SLOWER * 16.0
+    assert course.share() == pytest.approx(10 / (10 + SLOWER * 16))
+
+
+def test_time_before_anything_was_expected_does_not_count(clock):
+    course = WholeRun(clock)
+    clock.wait(50)
+    course.expect({"labels": 10.0})
+    assert course.share() == 0.0
+
+
+def test_where_nobody_knows_the_run_the_share_is_that_of_the_step(clock):
+    course = WholeRun(clock)
+    assert course.share() is None
+    course.begin("reading", 100)
+    course.advance(30)
+    clock.wait(3)
+    assert course.share() == 0.3
+    assert course.left() == pytest.approx(7)
+
+
+def test_clock_time():
+    assert [clock_time(seconds) for seconds in (4.6, 760, 3720)] == ["0:05", "12:40", "1:02:00"]
+
+
+# --------------------------------------------------------------------------------------------------
+# One bar in a notebook: drawn in its own place, seldom, and text is text.
+
+
+class Kernel:
+    """What a kernel puts in the place of standard output."""
+
+    __module__ = "ipykernel.iostream"
+
+    def write(self, text):
+        raise AssertionError(text)
+
+    def isatty(self):
+        return False
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What the cell shows, one page each time that it is drawn."""
+    pages = []
+
+    def draw(thing, display_id=True):
+        pages.append(thing._repr_mimebundle_((), ())["text/html"])
+        return types.SimpleNamespace(update=draw)
+
+    module = types.ModuleType("IPython.display")
+    module.display = draw
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return pages
+
+
+def test_the_bar_says_where_the_run_is(shown, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Kernel())
+    monkeypatch.setattr("biglp._core.bars.SECONDS_BETWEEN", 0.0)
+    with shown_progress() as progress:
+        with progress.task("converting <b>.csv", 10):
+            assert "of the run" not in shown[-1]  # nobody knows yet
+            assert "converting &lt;b&gt;.csv" in shown[-1]
+        progress.expect({"Gram": 2.0, "labels": 2.0})
+        with progress.task("Gram", 100) as task:
+            task.advance(50)
+            assert "Gram sums" in shown[-1]
+            assert "of the run" in shown[-1]
+            assert " left" in shown[-1]
+        with progress.task("labels", 100):
+            progress.say("a <message>")
+            assert "a &lt;message&gt;" in shown[-1]
+    assert "Gram: 50 rows in" in shown[-1]
+    assert "of the run" not in shown[-1]
+    assert "done in 0:00" in shown[-1]
+
+
+def test_it_is_not_drawn_for_every_block(shown, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Kernel())
+    with shown_progress() as progress, progress.task("Gram", 10_000) as task:
+        drawn, began = len(shown), time.perf_counter()
+        for _ in range(10_000):
+            task.advance(1)
+        assert len(shown) - drawn <= 1 + (time.perf_counter() - began) / SECONDS_BETWEEN
+
+
+def test_verbose_draws_one_bar(shown, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Kernel())
+    X, y, _ = blobs(n=200)
+    LowRankLabelPropagation(n_landmarks=20, verbose=True).fit(X, y)
+    for words in ("k-means: ", "Gram: ", "labels: ", "done in"):
+        assert words in shown[-1]
+
+
+def test_elsewhere_lines_are_logged():
+    handlers = list(logging.getLogger("biglp").handlers)
+    assert isinstance(shown_progress(), LogProgress)
+    logging.getLogger("biglp").handlers[:] = handlers

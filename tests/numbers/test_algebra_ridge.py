@@ -1,0 +1,88 @@
+"""Ridge regression, smoothing on the graph and their blend, against refitting."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import Ridge as DenseRidge
+
+import reference as ref
+from biglp._algebra import blend, fit_ridge, held_out_values, take_apart
+from biglp._labels.targets import encode_targets
+from helpers import measured_problem
+from small_graphs import sums_of
+
+
+@pytest.mark.parametrize("kind", ["tall", "wide", "sparse"])
+def test_ridge_and_its_leave_one_out_are_those_of_refitting(kind):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 40 if kind == "wide" else 6)) + 3.0
+    if kind == "sparse":
+        rows = np.where(rows > 3, rows, 0.0)
+    values = rng.normal(size=(20, 2))
+    weights = rng.integers(1, 4, 20).astype(float)
+    spread = rows.std(axis=0)
+    given = sparse.csr_matrix(rows) if kind == "sparse" else rows
+    scaled = rows / spread
+    centred = np.sqrt(weights)[:, None] * (scaled - np.average(scaled, axis=0, weights=weights))
+    squares = np.linalg.svd(centred, compute_uv=False) ** 2
+    size = squares[squares > 1e-10 * squares[0]].mean()
+    found = fit_ridge(given, values, weights, spread, np.array([0.1]))
+    dense = DenseRidge(alpha=0.1 * size).fit(scaled, values, sample_weight=weights)
+    np.testing.assert_allclose(
+        rows @ found.slopes + found.intercepts, dense.predict(scaled), atol=1e-8
+    )
+    for i in range(20):
+        rest = np.delete(np.arange(20), i)
+        dense.fit(scaled[rest], values[rest], sample_weight=weights[rest])
+        np.testing.assert_allclose(found.held_out[i], dense.predict(scaled[[i]])[0], atol=1e-8)
+
+
+def test_ridge_takes_the_penalty_of_least_error_for_each_target():
+    rng = np.random.default_rng(0)
+    rows, noise = rng.normal(size=(40, 5)), rng.normal(size=40)
+    values = np.column_stack([rows @ np.arange(5.0), noise])
+    ones = np.ones(40)
+    found = fit_ridge(rows, values, ones, ones[:5])
+    alone = [fit_ridge(rows, values, ones, ones[:5], np.array([p])) for p in np.logspace(-4, 4, 17)]
+    squares = np.array([((one.held_out - values) ** 2).sum(axis=0) for one in alone])
+    best = squares.argmin(axis=0)
+    assert best[0] == 0
+    assert best[1] > 5
+    for j in range(2):
+        np.testing.assert_allclose(found.slopes[:, j], alone[best[j]].slopes[:, j], rtol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.99])
+def test_leave_one_out_of_smoothing_is_refitting_without_each_label(alpha):
+    X, y, _, weights, L = measured_problem(n=60, labelled=12)
+    S = ref.normalised_graph(ref.anchor_graph(X, L, 1.5, 3))
+    Z = ref.anchor_weights(X, L, 1.5, 3)
+    features = Z / np.sqrt(Z.sum(axis=0))
+    measured = encode_targets(y, len(X), weights)
+    rows, columns = measured.rows, measured.columns
+    targets = np.zeros((len(X), columns.shape[1]))
+    targets[rows] = columns
+    system = take_apart(sums_of(features, targets))
+    found = held_out_values(system, features[rows], columns, alpha)[:, 0]
+    expected = []
+    for row in rows:
+        without = y.copy()
+        without[row] = np.nan
+        expected.append(ref.dense_smoothing(S, without, weights, alpha)[row])
+    np.testing.assert_allclose(measured.mean + measured.spread * found, expected, rtol=1e-8)
+
+
+def test_the_blend_follows_whoever_is_right():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(200, 3))
+    held_out = rng.normal(size=(3, 200, 3))
+    held_out[2] = 0.0  # the mean
+    held_out[0, :, 0] = truth[:, 0] + 0.1 * rng.normal(size=200)
+    held_out[1, :, 1] = truth[:, 1] + 0.1 * rng.normal(size=200)
+    weights = blend(held_out, truth, np.ones(200))
+    np.testing.assert_allclose(weights.sum(axis=0), 1.0)
+    assert (weights >= 0).all()
+    assert weights.argmax(axis=0).tolist() == [0, 1, 2]
+    assert weights.max(axis=0).min() > 0.8
+    too_few = blend(held_out[:, :2, :1], truth[:2, :1], np.ones(2))
+    np.testing.assert_array_equal(too_few[:, 0], [0.5, 0.5, 0.0])

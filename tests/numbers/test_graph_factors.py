@@ -1,0 +1,215 @@
+"""Kernels, the search for near landmarks, and each factor, against naive versions of themselves."""
+
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import reference as ref
+from biglp._core.arrays import to_dense
+from biglp._core.errors import NonFiniteRowsError, ParameterError
+from biglp._core.size import Size
+from biglp._graph import FACTORS, nearest_landmarks
+from helpers import blobs, blocks_of, model, settings_of, training_rows
+
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+DTYPES = ("float32", "float64")
+STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}
+
+
+def few_at_once():
+    """Distances of two rows at a time."""
+    return mock.patch.multiple("biglp._graph.kernels", SEARCH_CELLS=40, SEARCH_ROWS=2)
+
+
+class TestSearch:
+    @given(
+        seed=st.integers(0, 2**32 - 1),
+        b=st.integers(1, 40),
+        k=st.integers(1, 60),
+        count=st.integers(1, 4),
+        kind=st.sampled_from(["random", "clustered", "repeated", "grid"]),
+        storage=st.sampled_from([np.asarray, sparse.csr_matrix]),
+    )
+    @settings(max_examples=100, deadline=None)
+    def test_it_is_the_start_of_a_stable_sort(self, seed, b, k, count, kind, storage):
+        rng = np.random.default_rng(seed)
+        X, L = rng.normal(size=(b, 3)), rng.normal(size=(k, 3))
+        if kind == "clustered":
+            X, L = X + 50.0 * rng.integers(0, 3, (b, 1)), L + 50.0 * rng.integers(0, 3, (k, 1))
+        elif kind == "repeated":
+            L = L[rng.integers(0, k, k)]
+            X = L[rng.integers(0, k, b)]
+        elif kind == "grid":  # whole numbers: ties are exact
+            X, L = np.round(X), np.round(L)
+        count = min(count, k)
+        with few_at_once():
+            columns, distances = nearest_landmarks(storage(X), L, count)
+        squared = ref.squared_distances(X, L)
+        found = np.take_along_axis(squared, columns, axis=1)
+        np.testing.assert_allclose(found, np.sort(squared, axis=1)[:, :count], atol=1e-9)
+        np.testing.assert_allclose(distances + (X**2).sum(axis=1)[:, None], found, atol=1e-9)
+        assert all(len(set(row)) == count for row in columns.tolist())
+        if kind == "grid":  # of equally near landmarks the first
+            expected = np.argsort(squared, axis=1, kind="stable")[:, :count]
+            np.testing.assert_array_equal(columns, expected)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    @pytest.mark.parametrize("density", [0.05, 0.5])
+    def test_first_hour_7_landmarks_of_sparse_rows_may_be_sparse(self, density, dtype):
+        X = sparse.random(60, 200, density, "csr", random_state=0).astype(dtype)
+        landmarks = X[:30].toarray()
+        with few_at_once():
+            columns, values = nearest_landmarks(X[20:], landmarks, 3)
+        expected, distances = nearest_landmarks(X[20:].toarray(), landmarks, 3)
+        np.testing.assert_array_equal(columns, expected)
+        np.testing.assert_allclose(values, distances, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+class TestAnchors:
+    @pytest.mark.parametrize("storage", STORAGE)
+    @pytest.mark.parametrize("n_nearest", [1, 3, 100])
+    def test_weights_are_those_of_the_reference(self, storage, n_nearest):
+        X, _, _ = blobs()
+        Z = FACTORS["anchors"](X[:20], 0.8, n_nearest).features(STORAGE[storage](X)).toarray()
+        expected = ref.anchor_weights(X, X[:20], 0.8, min(n_nearest, 20))
+        np.testing.assert_allclose(Z, expected, atol=1e-12)
+
+    @pytest.mark.parametrize("sigma", [1e-3, 0.5, 1e3])
+    def test_rows_add_up_to_one_and_degrees_are_one(self, sigma):
+        X, _, _ = blobs(dtype="float32")
+        Z = FACTORS["anchors"](X[:20], sigma).features(X).astype(np.float64)
+        assert (Z.getnnz(axis=1) == 5).all()
+        assert Z.min() >= 0
+        np.testing.assert_allclose(Z.sum(axis=1), 1.0, rtol=1e-6)
+        mass = np.asarray(Z.sum(axis=0)).ravel()
+        degrees = Z @ ((Z.T @ np.ones(200)) / np.where(mass > 0, mass, 1.0))
+        np.testing.assert_allclose(degrees, 1.0, rtol=1e-6)
+
+    def test_far_rows_do_not_underflow(self):
+        rows = np.array([[500, 1, 0]], dtype="float32")
+        Z = FACTORS["anchors"](np.eye(3, dtype="float32"), 1e-3, 2).features(rows)
+        np.testing.assert_allclose(Z.toarray(), [[1, 0, 0]])
+
+
+def graph_of(factor, X):
+    F = to_dense(factor.features(X))
+    F = F if factor.mixing is None else F @ factor.mixing
+    return F @ F.T
+
+
+class TestNystrom:
+    @pytest.mark.parametrize("storage", STORAGE)
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_features_of_a_narrow_kernel_are_that_kernel(self, dtype, storage):
+        X, _, _ = blobs(dtype=dtype)
+        factor = FACTORS["nystrom"](X[:7], 0.5)
+        assert factor.mixing is not None  # which is left to the sums
+        found = factor.features(STORAGE[storage](X))
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, ref.gaussian_kernel(X, X[:7], 0.5), atol=TOLERANCE[dtype])
+
+    @pytest.mark.parametrize("sigma", [0.2, 1.5, 5.0])
+    def test_the_graph_is_exact_between_landmarks(self, sigma):
+        X, _, _ = blobs()
+        factor = FACTORS["nystrom"](X[:15], sigma)
+        assert (factor.mixing is None) == (sigma > 2)
+        expected = ref.gaussian_kernel(X[:15], X[:15], sigma)
+        np.testing.assert_allclose(graph_of(factor, X[:15]), expected, atol=1e-8)
+
+    def test_repeated_landmarks_lower_the_effective_rank(self):
+        X, _, _ = blobs()
+        factor = FACTORS["nystrom"](np.vstack([X[:10], X[:10]]), 0.5)
+        assert factor.rank == 10
+        assert factor.describe()["landmarks"] == 20
+        single = FACTORS["nystrom"](X[:10], 0.5)
+        np.testing.assert_allclose(graph_of(factor, X), graph_of(single, X), atol=1e-8)
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_eigenvalues_below_the_precision_of_the_rows_are_dropped(self, dtype):
+        line = np.linspace(0, 1, 30, dtype=dtype)[:, None]
+        factor = FACTORS["nystrom"](line, 1.0)
+        values = np.linalg.eigvalsh(ref.gaussian_kernel(line, line, 1.0))
+        cutoff = 30 * np.finfo(dtype).eps * values.max()
+        assert factor.rank == (values > cutoff).sum() < 30
+        assert np.isfinite(factor.features(line)).all()
+
+    def test_a_kernel_never_exceeds_one_by_more_than_rounding(self):
+        rng = np.random.default_rng(0)
+        rows = (rng.normal(size=(50, 4)) * 10.0 ** rng.integers(-3, 6, (50, 1))).astype("float32")
+        kernel = FACTORS["nystrom"](rows[:5], 0.01).features(rows)
+        assert np.isfinite(kernel).all()
+        assert kernel.max() <= 1.001
+
+
+class TestLinear:
+    @pytest.mark.parametrize("storage", STORAGE)
+    def test_features_are_rows_shifted_to_be_non_negative(self, storage):
+        X, _, _ = blobs()
+        X[:, 0] = np.abs(X[:, 0]) + 1
+        rows = training_rows(blocks_of(STORAGE[storage](X), 30))
+        factor = FACTORS["linear"].fit(rows, settings_of(model(factor="linear")).graph)
+        F = factor.features(STORAGE[storage](X))
+        np.testing.assert_allclose(F @ F.T, ref.linear_graph(X), atol=1e-10)
+        assert F.min() == 0
+        np.testing.assert_array_equal(F[:, 0], X[:, 0])
+        np.testing.assert_allclose(factor.features(X[:3] - 1), F[:3] - 1, atol=1e-12)
+
+
+FITTED = {
+    "anchors": lambda X: FACTORS["anchors"](X[:9], 0.7, 2),
+    "nystrom": lambda X: FACTORS["nystrom"](X[:9], 0.7),
+    "linear": lambda X: FACTORS["linear"](X.min(axis=0)),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", FITTED)
+class TestEveryFactor:
+    def test_it_is_rebuilt_from_its_state(self, kind, dtype):
+        X, _, _ = blobs(dtype=dtype)
+        factor = FITTED[kind](X)
+        again = FACTORS[kind].from_state(factor.state())
+        np.testing.assert_array_equal(to_dense(again.features(X)), to_dense(factor.features(X)))
+        assert again.describe() == factor.describe()
+        size = Size(100, 5, 3, factor.rank, 5.0, np.dtype(dtype))
+        needed = [one.sweep_cost(replace(size, rank=one.rank), "cpu") for one in (again, factor)]
+        assert needed[0].row == needed[1].row >= X.dtype.itemsize * 5
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_rows_that_are_not_finite_are_found_out(self, kind, dtype, value):
+        X, _, _ = blobs(dtype=dtype)
+        factor = FITTED[kind](X)
+        X[1, 0] = value
+        with pytest.raises(NonFiniteRowsError):
+            factor.features(X[:3])
+
+
+class TestBandwidth:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_what_the_rows_cannot_resolve_is_refused(self, dtype):
+        X, y, _ = blobs(dtype=dtype)
+        for bad in (1e-200, 1e200):
+            with pytest.raises(ParameterError, match=rf"bandwidth=.*{dtype}.*use 'auto'"):
+                model(bandwidth=bad).fit(X, y)
+            params = {"bandwidth_factor": bad}
+            with pytest.raises(ParameterError, match=r"makes a bandwidth of .* give a factor near"):
+                model(bandwidth="auto", factor_params=params).fit(X, y)
+
+    @pytest.mark.parametrize("value", [0, -1.0, "wide", float("nan")])
+    def test_a_factor_is_a_positive_number(self, value):
+        X, y, _ = blobs()
+        with pytest.raises(ParameterError, match=r"bandwidth_factor=.* finite number above 0"):
+            model(bandwidth="auto", factor_params={"bandwidth_factor": value}).fit(X, y)
+
+    def test_a_factor_multiplies_the_spacing(self):
+        X, y, _ = blobs()
+        once, twice = (
+            model(bandwidth="auto", factor_params={"bandwidth_factor": factor}).fit(X, y)
+            for factor in (0.5, 1.0)
+        )
+        assert twice.report_["bandwidth"] == pytest.approx(2 * once.report_["bandwidth"])

@@ -1,0 +1,219 @@
+"""Landmarks of every kind, chosen, given and refused; and k-means against the textbook."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.cluster import kmeans_plusplus
+
+import reference as ref
+from biglp._core.errors import BadRowsError, LandmarkWarning, NonFiniteRowsError, ParameterError
+from biglp._engines import SerialEngine, ThreadEngine
+from biglp._graph import Lloyd, choose_landmarks, kmeans_start, landmark_spacing
+from helpers import blobs, blocks_of, training_rows
+
+DTYPES = ("float32", "float64")
+STORAGE = {"dense": np.asarray, "csr": sparse.csr_matrix}
+
+
+def landmarks_for(X, strategy, k=10, seed=0, rows_each=50, engine=None):
+    return choose_landmarks(training_rows(blocks_of(X, rows_each), engine, seed), strategy, k)
+
+
+@pytest.mark.parametrize("strategy", ["random", "kmeans", "kmeans-full"])
+class TestEveryStrategy:
+    def test_landmarks_depend_on_the_seed_only(self, strategy):
+        X, _, _ = blobs()
+        first = landmarks_for(X, strategy, seed=1)
+        for rows_each, engine in ((1, SerialEngine()), (7, ThreadEngine(5)), (200, None)):
+            again = landmarks_for(X, strategy, seed=1, rows_each=rows_each, engine=engine)
+            np.testing.assert_allclose(again, first, rtol=1e-12, atol=1e-12)
+        assert not np.array_equal(landmarks_for(X, strategy, seed=2), first)
+
+    def test_sparse_rows_give_the_landmarks_of_dense_rows(self, strategy):
+        X, _, _ = blobs()
+        found = landmarks_for(sparse.csr_matrix(X), strategy)
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_allclose(found, landmarks_for(X, strategy), atol=1e-10)
+
+    def test_more_landmarks_than_rows_warns_and_uses_the_rows(self, strategy):
+        X, _, _ = blobs(n=12)
+        with pytest.warns(LandmarkWarning, match=r"n_landmarks=30 .* 12 rows .* smaller"):
+            L = landmarks_for(X, strategy, k=30)
+        assert len(L) == 12
+        found = {tuple(row) for row in np.round(L, 9).tolist()}
+        assert found == {tuple(row) for row in np.round(X, 9).tolist()}
+
+    def test_repeated_rows_give_distinct_landmarks(self, strategy):
+        X = np.repeat(np.random.default_rng(0).normal(size=(4, 3)), 25, axis=0)
+        L = landmarks_for(X, strategy, k=20)
+        assert len(np.unique(L, axis=0)) == len(L) <= 20
+        assert len(L) >= (1 if strategy == "random" else 4)
+        # Every landmark is one of the four points, up to the rounding of a mean.
+        assert ref.squared_distances(L, X).min(axis=1).max() < 1e-20
+
+    def test_rows_that_are_not_finite_are_found_out(self, strategy):
+        X, _, _ = blobs()
+        X[::3, 2] = np.nan
+        with pytest.raises(NonFiniteRowsError):
+            landmarks_for(X, strategy, k=100)
+
+
+def test_random_landmarks_are_distinct_rows():
+    X, _, _ = blobs()
+    L = landmarks_for(X, "random", k=50)
+    assert {tuple(row) for row in L.tolist()} <= {tuple(row) for row in X.tolist()}
+    assert len(np.unique(L, axis=0)) == len(L) == 50
+
+
+def test_sampled_kmeans_is_nearly_as_good_as_full_kmeans():
+    X, _, _ = blobs()  # fewer rows than the sample holds, so the sample is all of them
+    np.testing.assert_allclose(
+        landmarks_for(X, "kmeans"), landmarks_for(X, "kmeans-full"), atol=1e-10
+    )
+    X, _, _ = blobs(n=5000, features=4)  # five times the rows that the sample holds
+    inertia = {
+        strategy: ref.squared_distances(X, landmarks_for(X, strategy)).min(axis=1).sum()
+        for strategy in ("kmeans", "kmeans-full", "random")
+    }
+    assert inertia["kmeans"] < 1.05 * inertia["kmeans-full"]
+    assert inertia["kmeans-full"] < 0.9 * inertia["random"]
+
+
+@pytest.mark.parametrize("storage", STORAGE.values())
+def test_many_landmarks_are_nearly_as_good_for_less_work(storage, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
+    visited = [0, 0]
+
+    class Counting(SerialEngine):
+        def sum_blocks(self, func, blocks, label="sum"):
+            visited[0] += sum(block.n_rows for block in blocks)
+            return super().sum_blocks(func, blocks, label)
+
+    def choose(engine):
+        return landmarks_for(storage(X), "kmeans", 100, rows_each=500, engine=engine)
+
+    def squares(centres):
+        return ref.squared_distances(X, centres).min(axis=1).sum()
+
+    usual = squares(choose(Counting()))
+    visited = [0, visited[0]]
+    monkeypatch.setattr("biglp._graph.landmarks.FEWEST_ROWS_PER_LANDMARK", 2)
+    monkeypatch.setattr("biglp._graph.landmarks.FEWEST_ROWS", 0)
+    quick = choose(Counting())
+    assert squares(quick) < 1.06 * usual
+    assert visited[0] < 0.4 * visited[1]
+    assert choose(ThreadEngine(3)).tobytes() == quick.tobytes()
+
+
+class TestGiven:
+    def test_they_are_used_as_they_are_but_once_each(self):
+        X, _, _ = blobs()
+        np.testing.assert_array_equal(landmarks_for(X, X[[5, 3, 5, 9]]), X[[5, 3, 9]])
+
+    @pytest.mark.parametrize(
+        ("given", "error", "message"),
+        [
+            (np.ones((3, 4)), ParameterError, r"landmarks has 4 features, but X has 5"),
+            ([[np.nan] * 5], BadRowsError, r"landmarks holds NaN or infinity"),
+            ("kmean", ParameterError, r"landmarks='kmean' is not known; use one of kmeans"),
+            (None, ParameterError, r"landmarks=None .* kmeans-full, random or an array"),
+            ([["a"] * 5], ParameterError, r"landmarks=.* must hold real numbers"),
+            ([[1e300] * 5], BadRowsError, r"infinity in float32"),
+        ],
+    )
+    def test_those_that_cannot_be_used_are_refused(self, given, error, message):
+        with pytest.raises(error, match=message):
+            landmarks_for(blobs(dtype="float32")[0], given)
+
+
+class TestSpacing:
+    @pytest.mark.parametrize("neighbour", [1, 3])
+    def test_it_is_the_distance_to_a_near_landmark(self, neighbour):
+        X, _, _ = blobs()
+        L = X[:20] + 0.1
+        squared = np.sort(ref.squared_distances(X, L), axis=1)[:, neighbour - 1]
+        assert landmark_spacing(X, L, neighbour) == pytest.approx(np.sqrt(squared.mean()))
+
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_it_is_not_rounding_noise_when_rows_sit_on_landmarks(self, dtype):
+        X, _, _ = blobs(n=40, dtype=dtype)
+        X += 5
+        squared = np.sort(ref.squared_distances(X, X), axis=1)[:, 1]
+        found = landmark_spacing(X, X, 1)
+        assert found == pytest.approx(np.sqrt(squared.mean()), rel=1e-4)
+        assert landmark_spacing(np.ones((5, 2)), np.ones((1, 2)), 3) == 1.0
+
+
+class TestKMeans:
+    @pytest.mark.parametrize("storage", STORAGE)
+    @pytest.mark.parametrize("rows_each", [200, 13])
+    def test_lloyd_is_the_textbook_iteration(self, rows_each, storage):
+        X, _, _ = blobs()
+        blocks = blocks_of(STORAGE[storage](X), rows_each)
+        expected = X[:6]
+        for iterations in range(1, 5):
+            nearest = ref.squared_distances(X, expected).argmin(axis=1)
+            expected = np.array([X[nearest == j].mean(axis=0) for j in range(6)])
+            lloyd = Lloyd(ThreadEngine(2), X[:6], max_iter=iterations, tol=0)
+            centres, n_iter = lloyd.run(blocks, X[:6])
+            assert n_iter == iterations
+            np.testing.assert_allclose(centres, expected, atol=1e-10)
+        _, n_iter = Lloyd(SerialEngine(), X[:3], max_iter=200).run(blocks, X[:3])
+        assert 1 < n_iter < 200  # it stops when nothing is gained
+
+    def test_first_hour_7_sums_of_sparse_rows_are_sparse(self):
+        """20,000 × 17,600 took 35 s, most of them to add up zeros of each block."""
+        X = sparse.random(40, 3000, 0.01, "csr", random_state=0)
+        added = []
+
+        class Spy(SerialEngine):
+            def sum_blocks(self, func, blocks, label="sum"):
+                added.append(func(blocks[0]))
+                return super().sum_blocks(func, blocks, label)
+
+        for rows in (X, X.toarray()):
+            Lloyd(Spy(), max_iter=1).run(blocks_of(rows, 40), X[:5].toarray())
+        (sums, counts, inertia), (dense, same_counts, same_inertia) = added
+        assert sparse.issparse(sums)
+        np.testing.assert_allclose(sums.toarray(), dense)
+        np.testing.assert_array_equal(counts, same_counts)
+        np.testing.assert_allclose(inertia, same_inertia)
+
+    def test_empty_centres_are_put_on_rows_or_stay(self):
+        X, _, _ = blobs()
+        start = np.vstack([X[:3], np.full((2, 5), 1e6)])  # no row is nearest to the last two
+        blocks = blocks_of(X, 50)
+        centres, _ = Lloyd(SerialEngine(), X, max_iter=1).run(blocks, start)
+        assert {tuple(row) for row in centres[3:].tolist()} <= {tuple(row) for row in X.tolist()}
+        later, _ = Lloyd(SerialEngine(), X, max_iter=10).run(blocks, start)
+        counts = np.bincount(ref.squared_distances(X, later).argmin(axis=1), minlength=5)
+        assert (counts > 0).all()
+        # Where the blocks are a part of the rows, a centre may have its rows among the others.
+        centres, _ = Lloyd(SerialEngine(), None, max_iter=5).run(blocks, start)
+        np.testing.assert_array_equal(centres[3:], start[3:])
+
+    @pytest.mark.parametrize("k", [1, 5, 150])
+    def test_the_start_takes_distinct_rows(self, k):
+        X, _, _ = blobs()
+        start = kmeans_start(X, k, seed=0)
+        assert start.shape == (k, 5)
+        assert len(np.unique(start, axis=0)) == k
+        assert {tuple(row) for row in start.tolist()} <= {tuple(row) for row in X.tolist()}
+        few = np.repeat(np.eye(3), 10, axis=0)
+        assert set(kmeans_start(few, k, seed=0).argmax(axis=1)) <= {0, 1, 2}
+
+    def test_the_start_is_as_spread_out_as_that_of_scikit_learn(self):
+        X, _, _ = blobs(n=400)
+
+        def inertia(centres):
+            return ref.squared_distances(X, centres).min(axis=1).sum()
+
+        ours = np.mean([inertia(kmeans_start(X, 8, seed)) for seed in range(20)])
+        random = np.mean(
+            [inertia(X[np.random.default_rng(s).choice(400, 8, False)]) for s in range(20)]
+        )
+        theirs = np.mean(
+            [inertia(kmeans_plusplus(X, 8, random_state=s, n_local_trials=1)[0]) for s in range(20)]
+        )
+        assert ours < 1.15 * theirs
+        assert ours < random

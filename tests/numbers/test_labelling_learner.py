@@ -1,0 +1,159 @@
+"""The model of the labelling page: its pool, fits from scratch and from the last one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from biglp._core.blocks import cut_rows
+from biglp._core.settings import Settings
+from biglp._engines import make_engine
+from biglp._labelling.learner import Learner, PoolSource, draw_pool, pool_size, stored_bytes
+from biglp._rows import as_source
+from label_tools import made_rows
+
+PARAMETERS = {"memory": "600MB", "random_state": 0, "n_landmarks": 100}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return made_rows(1000, 30)
+
+
+@pytest.fixture(scope="module")
+def learner(rows):
+    with make_engine("threads", 1) as engine:
+        pool = PoolSource(as_source(rows[0]), np.arange(1000))
+        found = Learner(engine, Settings.without_labels(PARAMETERS), pool)
+        found.first = found.prepare()
+        yield found
+
+
+def given(truth, rows):
+    return {int(row): f"class {truth[row]}" for row in rows}
+
+
+def test_suggestions_are_new_rows(learner, rows):
+    labels = given(rows[1], learner.first)
+    fit = learner.fit(labels, 1)
+    assert not fit.stale
+    assert len(fit.suggested) == 20
+    assert not set(fit.suggested.tolist()) & set(labels)
+
+
+def test_a_fit_that_follows_another_says_the_same_in_the_end(learner, rows, monkeypatch):
+    labels = given(rows[1], learner.first)
+    first = learner.fit(labels, 1)
+    labels |= given(rows[1], first.suggested)
+    whole = learner.fit(labels, 2, first)
+    assert not whole.stale  # a small pool
+    monkeypatch.setattr("biglp._labelling.learner.WHOLE_ROWS", 100)
+    monkeypatch.setattr("biglp._labelling.learner.BLOCKS_AT_ONCE", 1)
+    monkeypatch.setattr(learner, "graph", replace_blocks(learner))
+    quick = learner.fit(labels, 2, first)
+    asked = [block for block in learner.graph.blocks if block not in quick.stale]
+    assert len(asked) == 2
+    assert len(quick.stale) == 6
+    for block in learner.graph.blocks:
+        source = first if block in quick.stale else whole
+        part = slice(block.start, block.stop)
+        np.testing.assert_allclose(quick.probabilities[part], source.probabilities[part], atol=1e-5)
+    while quick.stale:
+        quick = learner.complete(quick)
+    np.testing.assert_allclose(quick.probabilities, whole.probabilities, atol=1e-5)
+    again = learner.fit(labels, 3, quick)
+    assert not set(map(id, asked)) & {
+        id(block) for block in learner.graph.blocks if block not in again.stale
+    }
+    # A new class changes what everything is compared with.
+    other = learner.fit({**labels, int(first.suggested[0]): "new"}, 4, quick)
+    assert not other.stale
+
+
+def replace_blocks(learner):
+    """The same graph in eight blocks."""
+    return replace(learner.graph, blocks=cut_rows(learner.graph.source, 125))
+
+
+def test_labels_of_other_rows_count_as_if_they_had_been_there(rows):
+    X, truth = rows
+    with make_engine("threads", 1) as engine:
+        settings = Settings.without_labels(PARAMETERS)
+        some = Learner(engine, settings, PoolSource(as_source(X), np.arange(900)))
+        chosen = some.prepare()
+        labels = given(truth, [*chosen, *range(900, 960)])
+        fit = some.fit(labels, 1)
+        assert some.pool.n_rows == 960
+        assert fit.probabilities.shape == (960, 3)
+        right = np.array(fit.classes)[fit.probabilities.argmax(axis=1)]
+        assert np.mean(right == [f"class {code}" for code in truth[:960]]) > 0.98
+        stored = X[990:991]
+        assert fit.probabilities_of(stored).sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_a_wrong_label_is_in_doubt(learner, rows):
+    truth = rows[1]
+    labels = given(truth, learner.first)
+    labels |= given(truth, range(100, 140))
+    labels[100] = f"class {(truth[100] + 1) % 3}"
+    doubts = learner.fit(labels, 1).doubts
+    assert doubts[0]["row"] == 100
+    assert doubts[0]["suggested"] == f"class {truth[100]}"
+    assert doubts[0]["probability"] > 0.5
+
+
+# Pools: which rows, how many, and rows that are added later.
+
+
+def test_small_data_is_all_in_the_pool():
+    np.testing.assert_array_equal(draw_pool(10, 100, np.array([3]), 0), np.arange(10))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_draw_has_the_labelled_rows_and_depends_on_the_seed(seed):
+    rows = draw_pool(10_000, 500, np.array([7, 9_999, 7]), seed)
+    assert len(rows) == len(set(rows.tolist())) == 500
+    assert (np.diff(rows) > 0).all()
+    assert {7, 9_999} <= set(rows.tolist())
+    np.testing.assert_array_equal(rows, draw_pool(10_000, 500, np.array([7, 9_999]), seed))
+    assert (rows != draw_pool(10_000, 500, np.array([7, 9_999]), 5)).any()
+
+
+def test_of_very_many_labels_a_part_is_taken():
+    rows = draw_pool(10_000, 500, np.arange(0, 10_000, 2), 0)
+    assert len(rows) == 500
+    assert np.mean(rows % 2) > 0.2
+
+
+def test_memory_bounds_the_pool():
+    assert pool_size(300_000, 400.0, 4 << 30) == 100_000
+    assert pool_size(300_000, 400.0, 80 << 20) == (20 << 20) // 400
+    assert pool_size(300_000, 400.0, 1 << 20) == 1000
+    assert pool_size(300, 400.0, 4 << 30) == 300
+
+
+def test_rows_in_memory():
+    assert stored_bytes(as_source(np.zeros((5, 100), dtype=np.float32))) == 400
+    matrix = sparse.random(5000, 1000, 0.01, format="csr", dtype=np.float32, random_state=0)
+    assert 60 < stored_bytes(as_source(matrix)) < 130
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_that_are_added(kind):
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    X[X < 0] = 0
+    pool = PoolSource(as_source(kind(X)), np.array([3, 5, 8]))
+    more = pool.extended(np.array([40, 2])).extended(np.array([7]))
+    assert pool.n_rows == 3
+    assert more.rows.tolist() == [3, 5, 8, 40, 2, 7]
+    assert more.positions_of([7, 3, 49]).tolist() == [5, 0, -1]
+
+    def dense(rows):
+        return rows.toarray() if sparse.issparse(rows) else rows
+
+    taken = dense(more.take(np.array([0, 2, 3, 5])))
+    np.testing.assert_array_equal(taken, X[[3, 8, 40, 7]])
+    np.testing.assert_array_equal(dense(more.read(0, 3)), X[[3, 5, 8]])
+    np.testing.assert_array_equal(dense(more.read(3, 5)), X[[40, 2]])
+    np.testing.assert_array_equal(dense(more.read(5, 6)), X[[7]])

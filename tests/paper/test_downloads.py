@@ -1,0 +1,311 @@
+"""Fetching data sets from a real server that breaks off, changes and refuses."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import shutil
+import tempfile
+import threading
+import zipfile
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import paper.datasets.download as transfer
+from biglp._core.errors import DownloadError, OutputError
+from biglp._core.progress import Progress, Task
+from cli_tools import done, failed
+from dataset_server import serving
+from paper import datasets
+from paper.datasets.download import Bounds, download
+from paper.datasets.registry import digest, entry, own_folder, part_of, read_record, record_of
+from published import publish, published
+
+BODY = gzip.compress(np.random.default_rng(0).bytes(19_988), compresslevel=0, mtime=0)
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setenv("no_proxy", "*")
+
+
+@pytest.fixture
+def server():
+    with serving() as made:
+        made.files["/x.gz"] = BODY
+        yield made
+
+
+class StopsAt(Progress):
+    """Somebody presses Ctrl-C when so many bytes have arrived."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def start_bytes(self, label: str, n_bytes: int) -> Task:
+        owner = self
+
+        class Stopping(Task):
+            def advance(self, rows: int) -> None:
+                owner.left -= rows
+                if owner.left <= 0:
+                    raise KeyboardInterrupt
+
+        return Stopping(label, n_bytes)
+
+
+def check_whole(path: Path) -> None:
+    assert path.read_bytes() == BODY
+    assert read_record(path)["sha256"] == SHA
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, f"{path.name}.json"]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    cuts=st.lists(
+        st.tuples(st.sampled_from(["drop", "reset", "stop"]), st.integers(0, len(BODY) - 1)),
+        max_size=4,
+    ),
+    piece=st.sampled_from([1000, 4096, 1 << 18]),
+    ranges=st.booleans(),
+    tags=st.booleans(),
+    known=st.booleans(),
+)
+def test_broken_off_at_any_byte(server, cuts, piece, ranges, tags, known):
+    """A fetch interrupted at any byte and resumed gives a file with the right checksum."""
+    server.ranges, server.tags, server.drops, server.asked, server.sent = (
+        ranges,
+        tags,
+        [],
+        [],
+        0,
+    )
+    folder = Path(tempfile.mkdtemp())
+    path = folder / "x.gz"
+    old_piece, transfer.PIECE_BYTES = transfer.PIECE_BYTES, piece
+    try:
+        for how, after in cuts:
+            if how == "stop" and not path.exists():
+                with suppress(KeyboardInterrupt):  # nothing to stop when all bytes are there
+                    download(f"{server.url}/x.gz", path, progress=StopsAt(after))
+                    check_whole(path)
+            else:
+                server.drops.append(-after if how == "reset" else after)
+        if not path.exists():
+            download(f"{server.url}/x.gz", path, sha256=SHA if known else None)
+        check_whole(path)
+        if ranges and all(how == "drop" for how, _ in cuts):
+            assert server.sent == len(BODY)  # not a byte was sent twice
+    finally:
+        transfer.PIECE_BYTES = old_piece
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("tags", [True, False])
+@pytest.mark.parametrize("cut", [0, 1, len(BODY) // 2, len(BODY) - 1, len(BODY)])
+def test_resumed_by_another_process(server, tmp_path, cut, tags):
+    """What a killed process leaves: some bytes, and a note of what they are the beginning of."""
+    server.tags = tags
+    path = tmp_path / "x.gz"
+    with pytest.raises(KeyboardInterrupt):
+        download(f"{server.url}/x.gz", path, progress=StopsAt(1))
+    with open(part_of(path), "wb") as part:
+        part.write(BODY[:cut])
+    server.asked.clear()
+    download(f"{server.url}/x.gz", path)
+    check_whole(path)
+    whole = [] if cut == len(BODY) else [("/x.gz", f"bytes={cut}-" if cut else None)]
+    assert server.asked == whole
+    if 0 < cut < len(BODY):  # only if it is still the same version: by its tag, or by its date
+        assert server.conditions[-1].endswith('"' if tags else "GMT")
+
+
+@pytest.mark.parametrize("heeds", [True, False])
+@pytest.mark.parametrize("tags", [True, False])
+@pytest.mark.parametrize("longer", [True, False])
+def test_file_changed_in_between(server, tmp_path, monkeypatch, tags, longer, heeds):
+    """Two versions are never glued together, whether or not the server helps to avoid it."""
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 1000)
+    server.tags, server.heeds_if_range = tags, heeds
+    path = tmp_path / "x.gz"
+    server.files["/x.gz"] = b"old" * (9000 if longer else 2000)
+    with pytest.raises(KeyboardInterrupt):
+        download(f"{server.url}/x.gz", path, progress=StopsAt(1))
+    assert part_of(path).stat().st_size > 0
+    server.files["/x.gz"] = BODY
+    download(f"{server.url}/x.gz", path)
+    check_whole(path)
+
+
+def test_server_that_does_not_say_the_length(server, tmp_path):
+    server.lengths = False
+    download(f"{server.url}/x.gz", tmp_path / "x.gz", sha256=SHA)
+    check_whole(tmp_path / "x.gz")
+    # Nobody can see that such an answer broke off, but the checksum does.
+    server.drops = [5000]
+    with pytest.raises(DownloadError, match="its SHA-256 is"):
+        download(f"{server.url}/x.gz", tmp_path / "y.gz", sha256=SHA)
+    assert not (tmp_path / "y.gz").exists()
+
+
+def test_busy_server_is_asked_again(server, tmp_path):
+    server.statuses = [503, 429, 500]
+    download(f"{server.url}/x.gz", tmp_path / "x.gz")
+    check_whole(tmp_path / "x.gz")
+    assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_refusal_is_final(server, tmp_path, code):
+    server.statuses = [code]
+    with pytest.raises(DownloadError, match=f"the server answers {code}"):
+        download(f"{server.url}/x.gz", tmp_path / "x.gz")
+    assert len(server.asked) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gives_up_when_nothing_new_comes(server, tmp_path):
+    """A server that sends no rest and always breaks off at the same byte never ends otherwise."""
+    server.ranges = False
+    server.drops = [3000] * 50
+    with pytest.raises(DownloadError, match=r"ended after 3,000 of 20,011 bytes \(5 attempts\)"):
+        download(f"{server.url}/x.gz", tmp_path / "x.gz")
+    assert len(server.asked) == 6
+    assert not (tmp_path / "x.gz").exists()
+
+
+def test_wrong_checksum_is_refused_and_removed(server, tmp_path):
+    path = tmp_path / "x.gz"
+    with pytest.raises(DownloadError, match=f"its SHA-256 is {SHA} and should be {'0' * 64}"):
+        download(f"{server.url}/x.gz", path, sha256="0" * 64)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DownloadError, match="it has 20,011 bytes and should have 7"):
+        download(f"{server.url}/x.gz", path, bounds=Bounds(7))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_first_download_fixes_the_checksum(server, tmp_path):
+    path = tmp_path / "x.gz"
+    download(f"{server.url}/x.gz", path)
+    path.unlink()
+    server.files["/x.gz"] = gzip.compress(b"another file")
+    with pytest.raises(DownloadError, match=r"an earlier download found.*remove .*x\.gz\.json"):
+        download(f"{server.url}/x.gz", path)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.gz.json"]
+    record_of(path).unlink()
+    download(f"{server.url}/x.gz", path)
+    assert digest(path) != SHA
+
+
+def test_no_room(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer, "free_space", lambda folder: 70 << 20)
+    download(f"{server.url}/x.gz", tmp_path / "x.gz")
+    with pytest.raises(OutputError, match=r"needed in .* and 70 MB are free.*BIGLP_CACHE"):
+        download(f"{server.url}/x.gz", tmp_path / "y.gz", bounds=Bounds(room_for=10 << 20))
+    assert not (tmp_path / "y.gz").exists()
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.bz2", "x.zip", "x.xz"])
+def test_a_login_page_is_not_taken_for_the_file(server, tmp_path, name):
+    """Neither the page nor its checksum is kept: the next download is not measured by it."""
+    server.files[f"/{name}"] = b"<html><body>Please log in to the network</body></html>"
+    message = r"it is no \.\w+ file .*begins with b'<html>.*login"
+    with pytest.raises(DownloadError, match=message):
+        download(f"{server.url}/{name}", tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_unknown_length_that_ends_too_early(server, tmp_path):
+    server.lengths, server.files["/x.gz"] = False, BODY[:-3000]
+    with pytest.raises(DownloadError, match=r"it is no \.gz file \(Compressed file ended"):
+        download(f"{server.url}/x.gz", tmp_path / "x.gz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize("bounds", [Bounds(most=9000), Bounds(size=9000)])
+def test_a_file_that_does_not_end_is_stopped_and_removed(server, tmp_path, lengths, bounds):
+    server.lengths = lengths
+    message = r"(should have|at most) 9,000"
+    with pytest.raises(DownloadError, match=message):
+        download(f"{server.url}/x.gz", tmp_path / "x.gz", bounds=bounds)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_archive_where_the_file_is_gone(site):
+    parts, rows, _ = published("hepmass")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file, content in zip(entry("hepmass").files, parts, strict=True):
+            archive.writestr(f"hepmass/{file.name}", content)
+    site.files["/static/public/347/hepmass.zip"] = packed.getvalue()
+    datasets.fetch("hepmass")
+    np.testing.assert_array_equal(datasets.load("hepmass").rows, rows)
+    assert [path for path, _ in site.asked].count("/static/public/347/hepmass.zip") == 1
+    left = {path.name for path in (own_folder(entry("hepmass")) / "downloads").iterdir()}
+    names = {file.name for file in entry("hepmass").files}
+    assert left == names | {f"{name}.json" for name in names} | {"hepmass.zip.json"}
+    site.files["/static/public/279/susy.zip"] = b"no archive"
+    with pytest.raises(DownloadError, match=r"is no \.zip file"):
+        datasets.fetch("susy")
+    del site.files["/static/public/279/susy.zip"]
+    with pytest.raises(DownloadError, match=r"SUSY.csv.gz could not be fetched: .* 404"):
+        datasets.fetch("susy")
+
+
+def test_interrupted_fetch_goes_on(site):
+    rows, _ = publish(site, "susy")
+    site.drops = [900] + [0] * 5
+    with pytest.raises(DownloadError, match=r"are kept, to go on from"):
+        datasets.fetch("susy")
+    assert done("datasets", "list", "--json", program="paper").stdout.count("part fetched") == 1
+    datasets.fetch("susy")
+    assert site.asked[-1][1] == "bytes=900-"
+    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
+
+
+def test_damaged_download_is_noticed_later(site):
+    rows, _ = publish(site, "susy")
+    folder = datasets.fetch("susy")
+    (folder / "meta.json").unlink()
+    path = folder / "downloads" / "SUSY.csv.gz"
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    with pytest.raises(DownloadError, match="is not the file that was fetched"):
+        datasets.fetch("susy")
+    assert not path.exists()
+    datasets.fetch("susy")
+    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
+
+
+def test_two_at_once(site):
+    """One fetches, the other waits and finds it done."""
+    rows, _ = publish(site, "susy")
+    threads = [threading.Thread(target=datasets.fetch, args=("susy",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(site.asked) == 1
+    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
+
+
+def test_known_checksum(site, monkeypatch):
+    publish(site, "susy")
+    known = entry("susy")
+    wrong = replace(known, files=(replace(known.files[0], sha256="0" * 64),))
+    monkeypatch.setattr("paper.datasets.fetching.entry", lambda name: wrong)
+    message = failed(8, "datasets", "fetch", "susy", program="paper")
+    assert "should be 000" in message
+    assert "has been removed" in message
+    assert list((own_folder(known) / "downloads").iterdir()) == []

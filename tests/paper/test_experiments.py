@@ -1,0 +1,200 @@
+"""The experiments on tiny data, through the command line, and what their pages say."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+
+from biglp import LowRankLabelPropagation
+from cli_tools import done, failed
+from helpers import blobs
+from pages import check_images, check_page
+from paper import commands, convergence, pages, processes, ranks, scale, tables
+from paper.pages import Clock, Output, Part, markdown_table
+from paper.tables import transductions
+
+
+def test_all_is_every_experiment(monkeypatch, tmp_path):
+    ran = []
+    monkeypatch.setattr(commands, "_run", lambda name, *_: ran.append(name) or [])
+    commands.run_experiments("all", tmp_path, quick=True, say=print)
+    assert tuple(ran) == commands.EXPERIMENTS
+
+
+def test_convergence_has_both_solvers_on_three_sets(archives, tmp_path, monkeypatch):
+    monkeypatch.setattr(convergence, "QUICK", convergence.Plan(iterations=6, most_rows=60))
+    done("reproduce", "convergence", "--quick", "-o", tmp_path / "out", program="paper")
+    page = (tmp_path / "out" / "paper.md").read_text()
+    check_images(tmp_path / "out", check_page(page))
+    with open(tmp_path / "out" / "results" / "convergence.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(r["paper_data"], r["solver"]) for r in rows} == {
+        (name, solver)
+        for name in ("Gisette", "Protein", "HEPMASS")
+        for solver in ("gradient", "multiplicative")
+    }
+    starts = {}  # both solvers begin at the same F on the same X
+    for row in rows:
+        if row["iteration"] == "0":
+            starts.setdefault((row["data"], row["start"]), []).append(float(row["objective"]))
+    assert all(first == pytest.approx(second, rel=1e-3) for first, second in starts.values())
+    times = [float(r["seconds"]) for r in rows[:7]]
+    assert times == sorted(times)
+    assert times[0] == 0.0
+
+
+def test_papers_tables_parse_and_have_the_known_headlines():
+    found = pages.tables()
+    assert list(found) == ["HEPMASS", "SUSY", "mnist8m", "Protein", "Gisette"]
+    for table in found.values():
+        assert len(table.percent) == len(table.accuracy) == len(table.labels) == 4
+        assert all(50 < value < 100 for line in table.accuracy for value in line.values())
+        assert list(table.labels) == sorted(table.labels)
+    assert found["mnist8m"].labels == (16, 164, 1648, 16488)
+    assert found["mnist8m"].accuracy[0]["nystrom-kmeans 100"] == 72.86
+    assert found["mnist8m"].best(1) == ("glnp 100", 91.16)
+    assert found["SUSY"].best(3) == ("knn", 72.84)
+    assert found["Protein"].best(3) == ("lp", 75.24)
+
+
+def test_every_column_has_a_name_for_people():
+    for column in pages.numbers()["columns"]:
+        assert pages.column_name(column)
+
+
+def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
+    pytest.importorskip("mpi4py")
+    plan = ranks.RankPlan(("random",), (1, 2), rows="3K", glnp_rows="1K", repeat=1)
+    monkeypatch.setattr(ranks, "_measured", {})
+    output = Output(tmp_path)
+    part = processes.run_time(plan, output, print)
+    launched = []
+    monkeypatch.setattr(ranks, "launch", lambda *given: launched.append(given))
+    for each in (part, processes.memory(plan, output, print)):
+        output.keep(each)
+    assert not launched
+    page = (tmp_path / "paper.md").read_text()
+    assert "7.67 on 8 (mnist8m)" in page
+    assert "100%, 92%, +8 points" in page  # one rank, beside the mean of 7.67 / 8 and 7.08 / 8
+    check_images(tmp_path, check_page(page))
+
+
+def test_runtime_without_mpiexec_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(ranks, "_measured", {})
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    done("reproduce", "runtime", "--quick", "-o", tmp_path / "out", program="paper")
+    assert 'pip install "biglp[mpich]"' in (tmp_path / "out" / "paper.md").read_text()
+
+
+def test_an_empty_cell_is_a_mistake():
+    with pytest.raises(ValueError, match="'b' has an empty cell"):
+        markdown_table(["a", "b"], [["1", " "]])
+
+
+def test_a_part_run_again_alone_replaces_only_itself(tmp_path):
+    output = Output(tmp_path)
+    for name, body in (("runtime", "first"), ("scale", "other"), ("runtime", "second")):
+        output.keep(Part(name, name, body, facts=Clock().facts()))
+    page = (tmp_path / "paper.md").read_text()
+    assert "second" in page
+    assert "other" in page
+    assert "first" not in page
+
+
+def test_scale_keeps_extrapolation_apart_from_measurement(tmp_path, monkeypatch):
+    tiny = scale.Plan(rows="3K", features=8, k=5, methods=("random",), memory="1GB")
+    monkeypatch.setattr(scale, "QUICK", tiny)
+    done("reproduce", "scale", "--quick", "-o", tmp_path / "out", program="paper")
+    page = (tmp_path / "out" / "paper.md").read_text()
+    measured, extrapolated = page.split("Extrapolated to 100,000,000 rows, not measured")
+    assert "Measured, 3,000 × 8" in measured
+    assert "extrapolated" not in measured.lower()
+    assert "about" in extrapolated
+    with open(tmp_path / "out" / "results" / "scale.csv", newline="") as file:
+        assert [row["kind"] for row in csv.DictReader(file)] == ["measured"]
+    check_images(tmp_path / "out", check_page(page))
+
+
+@pytest.mark.filterwarnings("ignore::biglp._core.errors.DegreeWarning")  # centred features
+@pytest.mark.parametrize("method", ["nystrom-kmeans", "nystrom-random", "linear", "glnp-apgd"])
+def test_shared_graph_gives_the_labels_of_separate_fits(method):
+    X, y, _ = blobs(n=150, classes=2, labelled=12)
+    X = np.abs(X)
+    other = np.where(np.arange(150) % 7 == 0, np.arange(150) % 2, -1)
+    estimator = LowRankLabelPropagation.paper(method, k=8, random_state=3, engine="serial")
+    if method == "glnp-apgd":
+        estimator.factor_params = {"start": "uniform", "max_iter": 250}
+    shared = list(transductions(estimator, X, [y, other]))
+    for labels, answer in zip((y, other), shared, strict=True):
+        np.testing.assert_array_equal(answer, estimator.fit(X, labels).transduction_)
+
+
+TINY_TABLES = tables.Plan(
+    trials=2,
+    ks=(10,),
+    figure_ks=(5,),
+    wide_ks=(),
+    names=("SUSY", "Gisette"),
+    dense_rows=2_000,
+    glnp_iterations=3,
+)
+
+
+def test_draws_keep_the_test_rows_apart_and_are_nested():
+    truth = np.arange(200) % 2
+    found = tables.draws(truth, [4, 20], trials=3)
+    assert len(found) == 6
+    for draw in found:
+        assert len(draw.test) == 40
+        assert (draw.labels[draw.test] == -1).all()
+        assert (draw.labels >= 0).sum() == draw.count
+        assert set(draw.labels[draw.labels >= 0]) == {0, 1}
+    few, many = found[0].labels >= 0, found[1].labels >= 0
+    assert (few <= many).all()
+
+
+def test_tables_write_csv_plots_and_a_page_without_gaps(archives, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "QUICK", TINY_TABLES)
+    out = tmp_path / "out"
+    result = done("reproduce", "tables", "--quick", "-o", out, program="paper")
+    assert "Total:" in result.stdout
+    page = (out / "paper.md").read_text()
+    assert check_page(page) == ["img/classification"]
+    check_images(out, ["img/classification"])
+    assert "The subset is too small for" in page
+    assert "2 trials instead of the paper's 10" in page
+    assert "Not run here. Run `python -m paper reproduce scale`" in page
+    with open(out / "results" / "tables.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["paper_data"] for row in rows} == {"SUSY", "Gisette"}
+    row = next(r for r in rows if (r["method"], r["k"]) == ("nystrom-kmeans", "10"))
+    assert float(row["difference"]) == pytest.approx(
+        float(row["ours"]) - float(row["paper"]), abs=0.011
+    )
+    assert all(all(row.values()) for row in rows)
+
+
+def test_missing_data_is_explained_on_the_page_and_on_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.setenv(pages.VARIABLE, str(tmp_path / "nowhere"))
+    monkeypatch.setattr(tables, "QUICK", TINY_TABLES)
+    result = done("reproduce", "tables", "--quick", "-o", tmp_path / "out", program="paper")
+    page = (tmp_path / "out" / "paper.md").read_text()
+    for text in (page, result.stdout):
+        assert "susy_subset_30k.npz is missing" in text
+        assert "Set BIGLP_DATA to a folder" in text
+    assert "digits 4 v 9" in page  # what comes with scikit-learn stands in
+    check_page(page)
+
+
+def test_an_unknown_experiment_is_refused(tmp_path):
+    message = failed(2, "reproduce", "everything", "-o", tmp_path / "out", program="paper")
+    assert "tables, runtime, memory, convergence, scale or all" in message
+
+
+def test_missing_matplotlib_gives_the_line_that_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    message = failed(6, "reproduce", "tables", "-o", tmp_path / "out", program="paper")
+    assert 'pip install "biglp[plot]"' in message
