@@ -90,6 +90,7 @@ _PARTS = (
     rf"(?P<digits>\d[\d.,'’{_GAPS}]*\d|\d[.,]?|[.,]\d+)(?P<power>[eE][-+]?\d+)?"
     r"(?P<after>[^\d]*|[^\d]*[A-Za-z][23])$"
 )
+_BARE = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 MOST_MARKS = 100
 """Different signs, or different units, beyond which the texts of a column are no numbers."""
 
@@ -110,6 +111,20 @@ class NumberStyle:
 
     def read(self, words: Any) -> Any:
         """Texts (a pyarrow string array) as numbers; null where one is none."""
+        if isinstance(words, pa.ChunkedArray):
+            words = words.combine_chunks()
+        if self.decimal != "." or self.thousands == ".":
+            return self._read_all(words)
+        # Most texts are bare numbers: the others alone are looked at in parts.
+        bare = pc.fill_null(pc.match_substring_regex(words, _BARE), False)
+        trimmed = pc.utf8_trim_whitespace(pc.if_else(bare, words, pa.scalar(None, pa.string())))
+        numbers = trimmed.cast(pa.float64())
+        if pc.all(bare).as_py():
+            return numbers
+        others = pc.invert(bare)
+        return pc.replace_with_mask(numbers, others, self._read_all(words.filter(others)))
+
+    def _read_all(self, words: Any) -> Any:
         parts = _split(words)
         pattern, gap = _grouped(self.thousands), re.escape(self.decimal)
         digits = parts.field("digits")

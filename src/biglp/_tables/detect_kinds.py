@@ -15,17 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
-from biglp._rows.written_numbers import MISSING_TEXTS
+from biglp._rows.written_numbers import NumberStyle, find_style
 from biglp._tables.kinds import (
     CODE,
     Content,
     as_numbers,
     content_of,
     date_format,
-    has_thousands,
     missing_in,
     text,
-    written_numbers,
 )
 from biglp._tables.table import TableFile, stream
 
@@ -63,7 +61,7 @@ class ColumnSummary:
     free_text: bool = False  # sentences, not categories
     date_format: str | None = None  # of texts that are all dates
     written: bool = False  # numbers written as text; texts that are none count as missing
-    thousands: bool = False  # such numbers have commas between thousands
+    style: NumberStyle | None = None  # how such numbers are written
     mistake: str | None = None  # the first text among them that is none
     constant: bool = False  # all values are the same and none is missing, or there are none
 
@@ -133,22 +131,17 @@ def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) ->
 
     # Numbers that are written as text, if nearly all are, and none is a code such as 007.
     texts = text(values).drop_null().combine_chunks()
-    thousands = has_thousands(texts)
-    written = written_numbers(texts, thousands=thousands)
-    marks = pc.is_in(texts, value_set=pa.array(MISSING_TEXTS))
-    mistakes = written.null_count - pc.sum(marks).as_py()
-    if (
-        written.null_count < len(texts)
-        and mistakes <= (1.0 - NUMBERS) * len(texts)
-        and not pc.any(pc.match_substring_regex(texts, CODE)).as_py()
-    ):
+    codes = pc.any(pc.match_substring_regex(texts, CODE)).as_py()
+    style = None if codes else find_style(texts, NUMBERS)
+    if style is not None:
+        written = style.read(texts)
         others = texts.filter(pc.is_null(written))
         summary = replace(
             summary,
             content="number",
             missing=summary.missing + len(others),
             written=True,
-            thousands=thousands,
+            style=style,
             mistake=others[0].as_py() if len(others) else None,
         )
         return _with_range(summary, written.drop_null().to_numpy(zero_copy_only=False))

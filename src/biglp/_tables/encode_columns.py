@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._rows.encoding import Encoding, some
 from biglp._rows.options import ReadOptions
+from biglp._rows.written_numbers import NumberStyle
 from biglp._tables.detect_kinds import ColumnSummary, first_rows, look_at_column
 from biglp._tables.kinds import (
     Column,
@@ -331,7 +332,8 @@ def _number_column(look: ColumnSummary) -> Number:
     """The column without what becomes of missing values."""
     if look.content == "time" or look.date_format is not None:
         return Date(look.name, format=look.date_format)
-    return Number(look.name, texts=look.written, thousands=look.thousands)
+    style = look.style or NumberStyle()
+    return Number(look.name, texts=look.written, **vars(style))
 
 
 def _category_column(name: str, levels: Levels, options: ReadOptions) -> Column:

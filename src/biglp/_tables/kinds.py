@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from biglp._core.arrays import Rows, as_numpy
 from biglp._core.registry import Registry
+from biglp._rows.written_numbers import NumberStyle
 
 # What Arrow columns hold, and their values as numbers and text -----------------------------------
 
@@ -94,42 +96,21 @@ def text(column: Any) -> Any:
     return column.cast(pa.string())
 
 
-NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 CODE = r"^\s*0\d"
 """Digits with a 0 before them are a code, whose digits do not count."""
-THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$"
-CERTAIN = r",\d{3}[,.]"
-
-
-def written_numbers(column: Any, *, thousands: bool = False) -> Any:
-    """Texts as numbers, with commas between thousands or not; null where one is no number."""
-    words = text(column)
-    if thousands:
-        grouped = pc.match_substring_regex(words, THOUSANDS)
-        words = pc.if_else(grouped, pc.replace_substring(words, ",", ""), words)
-    fits = pc.match_substring_regex(words, NUMBER)
-    trimmed = pc.utf8_trim_whitespace(pc.if_else(fits, words, pa.scalar(None, pa.string())))
-    return trimmed.cast(pa.float64())
-
-
-def has_thousands(column: Any) -> bool:
-    """Whether the commas in numbers that are written as text stand between thousands.
-
-    A comma may be a decimal one: all of them have to stand before three digits, and some number has
-    to have none, or something behind these digits.
-    """
-    with_comma = column.filter(pc.match_substring(column, ","))
-    if not len(with_comma) or not pc.all(pc.match_substring_regex(with_comma, THOUSANDS)).as_py():
-        return False
-    plain = pc.any(pc.match_substring_regex(column, NUMBER)).as_py()
-    return bool(plain or pc.any(pc.match_substring_regex(with_comma, CERTAIN)).as_py())
 
 
 _DATES = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 _TIMED = tuple(date + time for time in (" %H:%M", " %H:%M:%S") for date in _DATES)
-FORMATS = ("%Y-%m-%d", *_DATES, "%Y%m%dT%H%M%S", *_TIMED)
+_MONTHS = tuple("jan feb mar apr may jun jul aug sep oct nov dec".split())  # noqa: SIM905
+_NAMED = ("%d-%b-%y", "%d-%b-%Y", "%d %b %y", "%d %b %Y", "%d. %b %Y", "%b %d, %Y", "%b %d %Y")
+FORMATS = ("%Y-%m-%d", *_DATES, "%Y%m%dT%H%M%S", *_TIMED, *_NAMED)
 """How dates are written, beside ISO 8601 with a time, which Arrow reads itself."""
-ISO = "ISO 8601"
+ISO, CLOCK = "ISO 8601", "clock"
+_CLOCK = (
+    r"^(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:\.\d+)?)?"
+    r"\s*(?P<half>[AaPp])?(?:\.?[Mm]\.?)?$"
+)
 
 
 def moments(values: Any, format: str) -> Any:
@@ -137,13 +118,32 @@ def moments(values: Any, format: str) -> Any:
     trimmed = pc.utf8_trim_whitespace(text(values))
     if format == ISO:
         return trimmed.cast(pa.timestamp("s"))
+    if format == CLOCK:
+        parts = pc.extract_regex(trimmed, _CLOCK)
+        hour, minute, second = (
+            pc.struct_field(parts, name) for name in ("hour", "minute", "second")
+        )
+        hour, minute = hour.cast(pa.int32()), minute.cast(pa.int32())
+        second = pc.if_else(pc.equal(second, ""), "0", second).cast(pa.int32())
+        half = pc.utf8_lower(pc.struct_field(parts, "half"))
+        # 12:30 am is half past midnight, 12:30 pm half past noon.
+        on_dial = pc.if_else(pc.equal(hour, 12), 0, hour)
+        later = pc.if_else(pc.equal(half, "p"), pc.add(on_dial, 12), on_dial)
+        hour = pc.if_else(pc.equal(half, ""), hour, later)
+        seconds = pc.add(pc.multiply(pc.add(pc.multiply(hour, 60), minute), 60), second)
+        known = pc.if_else(pc.less(hour, 24), seconds, pa.scalar(None, pa.int32()))
+        return known.cast(pa.int32()).cast(pa.time32("s"))
     return pc.strptime(trimmed, format=format, unit="s", error_is_null=True)
 
 
 def date_format(values: Any) -> str | None:
     """How different texts, none of them missing, are written if all are dates; else None."""
     first = values[0].as_py().strip() if len(values) else ""
-    if not 8 <= len(first) <= 32 or sum(letter.isdigit() for letter in first) < 6:
+    if re.match(_CLOCK, first) and moments(values, CLOCK).null_count == 0:
+        return CLOCK
+    digits = sum(letter.isdigit() for letter in first)
+    named = any(month in first.lower() for month in _MONTHS)
+    if not 8 <= len(first) <= 32 or digits < (3 if named else 6):
         return None
     for format in FORMATS:
         if moments(values, format).null_count == 0:
@@ -262,7 +262,11 @@ class Number(Column):
     filling: float | None = None  # what a missing value becomes; None: it is refused
     indicator: bool = False  # a second feature is 1 where the value is missing, 0 elsewhere
     texts: bool = False  # written as text; texts that are no numbers count as missing
-    thousands: bool = False  # with commas between thousands
+    thousands: str = ""  # how they are written then, as the four fields of a NumberStyle
+    decimal: str = "."
+    unit: str = ""
+    units: tuple[str, ...] = ()
+    factors: tuple[float, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -279,6 +283,7 @@ class Number(Column):
     def describe(self) -> str:
         """Say what it is, and what becomes of missing values."""
         kind = f"{self.kind}, written as text" if self.texts else self.kind
+        kind += f" (in {self.unit})" if self.unit else ""
         if not self.indicator:
             return kind
         return f"{kind}; missing ones become {self.filling:.6g}, marked by a second feature"
@@ -296,7 +301,8 @@ class Number(Column):
     def numbers(self, values: Any) -> np.ndarray:
         """Values as numbers, missing ones as NaN."""
         if self.texts and content_of(values.type) == "text":
-            values = written_numbers(values, thousands=self.thousands)
+            fields = (self.thousands, self.decimal, self.unit, self.units, self.factors)
+            values = NumberStyle(*fields).read(text(values))
         return numbers(values)
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
