@@ -16,7 +16,7 @@ from biglp._core.errors import (
     LabelError,
     ParameterError,
 )
-from biglp._rows.source import sample_indices
+from biglp._rows import Sample, as_source
 from helpers import automatic, blobs, fit_quietly, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")
@@ -181,9 +181,11 @@ class TestHardButUsable:
         fit_quietly(automatic(factor), X, y)
 
     def test_huge_values_that_the_sample_missed_are_placed(self, monkeypatch):
-        monkeypatch.setattr("biglp._graph.factor.SAMPLE_ROWS", 50)
+        for size in ("SAMPLE_ROWS", "LEAST", "MOST"):
+            monkeypatch.setattr(f"biglp._rows.sample.{size}", 50)
         X, y, _ = blobs(dtype="float32")
-        row = int(np.setdiff1d(np.arange(200), sample_indices(200, 50, 0))[0])
+        sampled = Sample(as_source(X), X.dtype, 0).rows(50)
+        row = int(np.setdiff1d(np.arange(200), sampled)[0])
         X[row, 0] = 1e30
         message = rf"1 of 200 rows with values too large for float32.*rows {row}\).*float64"
         for storage in STORAGE.values():

@@ -118,7 +118,7 @@ def test_a_factor_keeps_what_the_loops_made():
     factor = NystromFactor(rows[:40], 1.0)
     factor.compiled, factor.store = True, MemoryStore()
     first, second = cut_rows(as_source(rows), 150)
-    sums = factor.block_sums(first)
+    (sums,) = factor.block_sums(first)
     factor.block_sums(second)
     stored = factor.block_features(first)
     assert stored is first.memory["features"][0]

@@ -28,6 +28,7 @@ from biglp._engines import SerialEngine, ThreadEngine
 from biglp._graph import FACTORS, TrainingRows
 from biglp._graph.glnp.descent import Sums
 from biglp._graph.glnp.steps import Momentum, descend_multiplicative
+from biglp._rows import Sample
 from glnp_tools import SOLVERS, STARTS, fitted, gathered, prepared, relative, some_rows
 
 GlnpFactor = FACTORS["glnp"]
@@ -328,7 +329,7 @@ def test_parallel_prototypes_still_give_a_minimum():
 def test_warns_only_when_stopping_short_matters(solver):
     X = some_rows(dtype=np.float32)
     source = prepared(X)
-    rows = TrainingRows(SerialEngine(), source, cut_rows(source, 25), 0)
+    rows = TrainingRows(SerialEngine(), source, cut_rows(source, 25), Sample.of_prepared(source, 0))
     with pytest.warns(StoppedShortWarning, match="after 2 iterations"):
         GlnpFactor.learn(rows, 4, solver=solver, max_iter=2)
     with warnings.catch_warnings():

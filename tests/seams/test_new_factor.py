@@ -45,8 +45,8 @@ class ToyFactor(Factor):
     @classmethod
     def fit(cls, rows, settings):
         rank = cls.rank_for(settings, rows.source.n_rows, rows.source.n_features)
-        rng = np.random.default_rng(rows.seed)
-        width = settings.bandwidth or to_dense(rows.sample).std()
+        rng = np.random.default_rng(rows.sample.seed)
+        width = settings.bandwidth or to_dense(rows.sample.prepared(1000)).std()
         frequencies = rng.normal(size=(rows.source.n_features, rank)) / width
         return cls(frequencies, rng.uniform(0, 2 * np.pi, rank))
 
