@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
-from biglp._rows.written_numbers import NumberStyle, find_style
 from biglp._tables.kinds import (
     CODE,
     Content,
@@ -25,6 +24,7 @@ from biglp._tables.kinds import (
     missing_in,
     text,
 )
+from biglp._tables.number_styles import NumberStyle, find_style
 from biglp._tables.table import TableFile, stream
 
 LOOK_ROWS = 50_000

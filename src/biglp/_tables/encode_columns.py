@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from biglp._core.errors import BadRowsError, ParameterError
 from biglp._rows.encoding import Encoding, some
 from biglp._rows.options import ReadOptions
-from biglp._rows.written_numbers import NumberStyle
 from biglp._tables.detect_kinds import ColumnSummary, first_rows, look_at_column
 from biglp._tables.kinds import (
     Column,
@@ -33,6 +32,7 @@ from biglp._tables.kinds import (
     numpy_type,
     text,
 )
+from biglp._tables.number_styles import NumberStyle
 from biglp._tables.table import TableFile, stream
 
 # Which columns are features -----------------------------------------------------------------------

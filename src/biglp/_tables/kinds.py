@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from biglp._core.arrays import Rows, as_numpy
 from biglp._core.registry import Registry
-from biglp._rows.written_numbers import NumberStyle
+from biglp._tables.number_styles import NumberStyle
 
 # What Arrow columns hold, and their values as numbers and text -----------------------------------
 

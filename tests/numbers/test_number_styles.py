@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._rows.written_numbers import find_style
+from biglp._tables.number_styles import find_style
 
 READ = {
     "dollars": (["$1,234.50", "$12", "-$3.00", "($4.50)"], [1234.5, 12, -3, -4.5], "$"),
@@ -29,11 +29,11 @@ READ = {
     "apostrophes between thousands": (["1'234.50", "12.00"], [1234.5, 12], ""),
     "points between thousands": (["1.092,50", "950,5"], [1092.5, 950.5], ""),
     "decimal commas": (["1,5", "2,75", "3"], [1.5, 2.75, 3], ""),
+    "decimal commas behind a zero": (["0,125", "0,250"], [0.125, 0.25], ""),
     "powers": (["1e5", "-2.5E-3", ".5"], [1e5, -2.5e-3, 0.5], ""),
 }
 NO_NUMBERS = {
     "it may be a decimal comma": ["1,234", "2,345"],
-    "it may be a decimal comma, too": ["0,125", "0,250"],
     "codes": ["3A", "3B", "4C"],
     "addresses": ["12 Main Street", "5 Oak Ave", "77 Elm Road"],
     "clocks": ["9:50", "10:30"],
