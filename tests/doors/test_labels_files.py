@@ -247,8 +247,8 @@ def test_several_annotators_make_a_distribution(rows, tmp_path):
     found = LabelInput(rows, (file,)).gather(10)
     np.testing.assert_allclose(found.labels.distribution, [[0, 1], [1, 0], [2 / 3, 1 / 3]])
     assert found.labels.weights is None
-    told = f"{file}: 2 rows have several labels; in 1 of them they differ, and became label "
-    assert found.notes == [told + "distributions."]
+    told = f"{file}: 2 rows have several labels; in 1 of them they differ (rows 3), and became "
+    assert found.notes == [told + "label distributions."]
     agreed = LabelInput(rows, (write(tmp_path / "same.csv", lines.replace("3,b", "3,a")),))
     assert agreed.gather(10).labels.distribution is None
 

@@ -35,6 +35,10 @@ def test_model_files(here, rows):
     predict = ("rows.npy", "-o", "new.npy")
     assert "not.biglp is not a whole biglp model" in failed(5, "predict", "not.biglp", *predict)
     assert "no model file gone.biglp" in failed(5, "predict", "gone.biglp", *predict)
+    done("predict", "out/model.biglp", "rows.npy", "-o", "by-file.npy")
+    by_file = np.load("by-file.npy")
+    done("predict", "out", "rows.npy", "-o", "again.npy")  # the folder of the fit will do
+    assert (np.load("again.npy") == by_file).all()
     np.save("narrow.npy", values[:, :4])
     message = failed(3, "predict", "out/model.biglp", "narrow.npy", "-o", "new.npy")
     assert "narrow.npy has 4 features" in message

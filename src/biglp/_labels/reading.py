@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 OWN_NAMES = ("row", "label", "current_label", "suggested_label", "confidence", "doubt")
 """Columns of results, which IDs stand beside."""
+NAMED_ROWS = 5
+"""Rows with several labels that are named."""
 LABELS_BY_NAME = ("label", "labels", "target")
 """Columns of a table that hold labels, by their names."""
 
@@ -370,30 +372,33 @@ class Part(NamedTuple):
         if weights is None and not codes.by_line:
             rows, coded, weights, several, differing = votes(rows, coded)
             if several:
+                first = ", ".join(f"{row:,}" for row in differing[:NAMED_ROWS])
+                became = f" (rows {first}), and became label distributions" if first else ""
                 notes.append(
-                    f"{codes.name}: {several:,} rows have several labels; in {differing:,} of them "
-                    "they differ" + ("." if not differing else ", and became label distributions.")
+                    f"{codes.name}: {several:,} rows have several labels; in {len(differing):,} of "
+                    f"them they differ{became}."
                 )
         return cls(codes, rows, coded, weights, notes)
 
 
 def votes(
     rows: np.ndarray, codes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int, int]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int, np.ndarray]:
     """Count the labels of each row.
 
     Returns rows, increasing, each of their labels once, and the share that it has among those of
-    its row (None where no row has two); how many rows have several labels, and different ones.
+    its row (None where no row has two); how many rows have several labels, and which have
+    different ones.
     """
     if len(rows) < 2 or (np.diff(rows) > 0).all():
-        return rows, codes, None, 0, 0
+        return rows, codes, None, 0, rows[:0]
     width = int(codes.max()) + 1
     pairs, counts = np.unique(rows.astype(np.int64) * width + codes, return_counts=True)
     distinct, index, labels = np.unique(pairs // width, return_inverse=True, return_counts=True)
     totals = np.bincount(index, counts)
-    several, differing = int((totals > 1).sum()), int((labels > 1).sum())
-    weights = counts / totals[index] if differing else None
-    return distinct[index], pairs % width, weights, several, differing
+    differing = distinct[labels > 1]
+    weights = counts / totals[index] if len(differing) else None
+    return distinct[index], pairs % width, weights, int((totals > 1).sum()), differing
 
 
 class Merged(NamedTuple):

@@ -10,6 +10,15 @@ from biglp.cli.errors import explained
 from biglp.cli.options import Inputs, Options, argument, output_to, with_options
 from biglp.cli.pipes import piped
 
+
+def model_file(text: str) -> Any:
+    """A model file, by its name or that of the folder that biglp fit has written it to."""
+    from biglp._files.copies import is_folder  # loads NumPy
+
+    place = as_place(text)
+    return place if place.name.endswith(".biglp") or not is_folder(place) else place / "model.biglp"
+
+
 FILE = output_to(
     "File ending in .npy, .parquet, .csv or .jsonl (.gz packs text), or a folder, which may be "
     "URIs (s3://…); or - for standard output.",
@@ -22,7 +31,9 @@ FILE = output_to(
 @piped("answers")
 @with_options
 def predict(
-    model: Annotated[Any, argument("MODEL", "A model.biglp file.", as_place)],
+    model: Annotated[
+        Any, argument("MODEL", "A model.biglp file, or the folder of a fit.", model_file)
+    ],
     inputs: Inputs,
     *,
     labels: Annotated[Options, ("id_column",)],
