@@ -8,8 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from biglp._core.blocks import cut_rows
-from biglp._core.errors import BadRowsError, BigLPError
+from biglp._core import BadRowsError, BigLPError, cut_rows
 from biglp._core.progress import LogProgress
 from biglp._engines import end_together, make_engine
 from biglp._graph.kmeans import Lloyd

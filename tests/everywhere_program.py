@@ -15,7 +15,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagationRegressor
 from biglp._algebra import systems as spectrum
-from biglp._core.errors import BigLPWarning
+from biglp._core import BigLPWarning
 from biglp._engines import make_engine
 from biglp._learn.committee import nearest
 from helpers import blobs, model, rows_in_a_block

@@ -4,9 +4,8 @@ import warnings
 
 import numpy as np
 
+from biglp._core import StoppedShortWarning, cut_rows
 from biglp._core.arrays import to_numpy
-from biglp._core.blocks import cut_rows
-from biglp._core.errors import StoppedShortWarning
 from biglp._engines import SerialEngine
 from biglp._graph.factor import TrainingRows
 from biglp._graph.glnp.factor import GlnpFactor

@@ -9,9 +9,8 @@ from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp._core import BigLPWarning, cut_rows
 from biglp._core.arrays import to_numpy
-from biglp._core.blocks import cut_rows
-from biglp._core.errors import BigLPWarning
 from biglp._core.settings import Settings
 from biglp._engines import SerialEngine
 from biglp._graph.anchors import NEAREST

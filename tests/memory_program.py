@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BigLPWarning, MemoryBudgetError
+from biglp._core import BigLPWarning, MemoryBudgetError
 
 
 def main(engine: str, n_rows: str, n_features: str, parameters: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import BigLPError, BigLPWarning
+from biglp._core import BigLPError, BigLPWarning
 from campaign.processes import QUICK
 from strategies import (
     arrays,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from biglp._core.memory import private_memory
+from biglp._core import private_memory
 from clusters import MPIEXEC
 
 MB = 1 << 20

@@ -29,9 +29,9 @@ import atheris  # noqa: E402
 with atheris.instrument_imports(include=["biglp._rows", "biglp._labels", "biglp._fit.model"]):
     import numpy as np
 
-    from biglp._core.errors import BigLPError
+    from biglp._core import BigLPError
     from biglp._fit.model import FORMAT, VERSION, Model
-    from biglp._labels.reading import LabelInput
+    from biglp._labels import LabelInput
     from biglp._rows import as_source
 
 FOLDER = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))

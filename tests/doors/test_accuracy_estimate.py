@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import LabelRegionWarning
+from biglp._core import LabelRegionWarning
 from biglp._engines import SerialEngine
 from biglp._learn.committee.method import graph_helped
 from helpers import blobs, rows_in_a_block

@@ -10,12 +10,7 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import (
-    BadRowsError,
-    BigLPWarning,
-    LabelError,
-    ParameterError,
-)
+from biglp._core import BadRowsError, BigLPWarning, LabelError, ParameterError
 from biglp._rows import Sample, as_source
 from helpers import automatic, blobs, fit_quietly, model
 

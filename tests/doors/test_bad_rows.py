@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._core.errors import (
-    BadRowsError,
-)
+from biglp._core import BadRowsError
 from biglp._rows import Sample, as_source
 from helpers import automatic, blobs, model
 

@@ -22,8 +22,8 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from biglp._core import BadRowsError, Progress
 from biglp._core.bars import Bar, Lines, bar_of
-from biglp._core.errors import BadRowsError
 from biglp._core.parameters import (
     LABELS,
     METHOD,
@@ -32,7 +32,6 @@ from biglp._core.parameters import (
     column_names,
     named_values,
 )
-from biglp._core.progress import Progress
 from biglp._graph import FACTORS
 from biglp.cli import app, console, main
 from biglp.cli.fit import fit

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 
 from biglp import LowRankLabelPropagation
-from biglp._core.registry import Registry
+from biglp._core import Registry
 from biglp._learn.committee import MEMBERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")

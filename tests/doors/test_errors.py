@@ -18,8 +18,7 @@ import pyarrow.parquet as parquet
 import pytest
 from typer.testing import CliRunner
 
-from biglp._core import errors
-from biglp._core.errors import BadRowsError
+from biglp._core import BadRowsError, errors
 from biglp._files.local import FileStamp
 from biglp._rows import as_source
 from biglp.cli import app

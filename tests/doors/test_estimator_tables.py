@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import BadRowsError, DriftWarning, LabelError, LabelWarning, ParameterError
+from biglp._core import BadRowsError, DriftWarning, LabelError, LabelWarning, ParameterError
 from helpers import blobs, model
 
 N = 240

@@ -17,12 +17,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import (
-    ModelFileError,
-    ParameterError,
-    StoppedShortWarning,
-    UnreachedRowsWarning,
-)
+from biglp._core import ModelFileError, ParameterError, StoppedShortWarning, UnreachedRowsWarning
 from biglp._core.parameters import PARAMETERS
 from biglp._graph import FACTORS
 from biglp._jobs import PredictJob

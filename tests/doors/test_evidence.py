@@ -18,7 +18,7 @@ from biglp._fit.evidence import (
     largest_entries,
 )
 from biglp._fit.pipeline import Pipeline
-from biglp._labels.labels import encode_labels
+from biglp._labels import encode_labels
 from biglp._learn.accuracy import reliability
 from biglp._learn.base import HeldOut
 from biglp._output import NoSink

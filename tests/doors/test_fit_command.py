@@ -21,9 +21,9 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import LabelError, ParameterError
+from biglp._core import LabelError, ParameterError
 from biglp._jobs import FitJob
-from biglp._labels.reading import LabelInput
+from biglp._labels import LabelInput
 from biglp._rows import InputFiles, ReadOptions
 from cli_tools import Process, done, failed, run
 from helpers import blobs, rows_in_a_block, soft_problem, write_weighted_table

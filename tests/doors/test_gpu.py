@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
+from biglp._core import BadRowsError, MissingExtraError, ParameterError
 from biglp._core.arrays import (
     is_torch,
     to_device,
     to_numpy,
 )
-from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
 from biglp._fit.plan import GPU_LIBRARY_BYTES
 from clusters import MPIEXEC
 from helpers import blobs, clear_rows, model, rows_in_a_block

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import LabelError, LabelWarning, ParameterError
+from biglp._core import LabelError, LabelWarning, ParameterError
 from biglp._labels import (
     encode_labels,
     encode_targets,

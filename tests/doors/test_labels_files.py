@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, LabelError, ParameterError
+from biglp._core import BadRowsError, LabelError, ParameterError
 from biglp._labels import LabelInput
 from biglp._rows import as_source
 from cli_tools import done, failed

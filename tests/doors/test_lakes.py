@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from biglp._core.errors import BadRowsError, MissingExtraError
+from biglp._core import BadRowsError, MissingExtraError
 from biglp._rows import InputFiles, as_source
 from biglp._rows.opening import find_files
 

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core.memory import private_memory
+from biglp._core import private_memory
 from cli_tools import done, failed
 
 MB = 1 << 20

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core import device
+from biglp._core import CardMemoryWarning, MemoryBudgetError, ParameterError, device
 from biglp._core.device import Device, upload
-from biglp._core.errors import CardMemoryWarning, MemoryBudgetError, ParameterError
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, Size
 from biglp._engines import SerialEngine

@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import (
+from biglp._core import (
     LandmarkWarning,
     MemoryBudgetError,
     StoppedShortWarning,

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import (
-    DegreeWarning,
-    ModelFileError,
-    UnreachedRowsWarning,
-)
+from biglp._core import DegreeWarning, ModelFileError, UnreachedRowsWarning
 from helpers import blobs, model
 
 FACTORS = ("anchors", "nystrom", "linear", "glnp")

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core.errors import BigLPError, OutputError, ParameterError
+from biglp._core import BigLPError, OutputError, ParameterError
 from biglp._output import ArraySink, NpySink, file_sink, table_ending
 from sink_tools import ALL, CLASSES, N, answers, broken, fill
 

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from biglp._core.errors import LabelError, OutputError, ParameterError
+from biglp._core import LabelError, OutputError, ParameterError
 from biglp._labelling import Answers, History, Known, LabelsFile
 from biglp._labels import LabelInput
 from windows_rules import keep_windows_rules

@@ -12,8 +12,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 import biglp
-from biglp._core.errors import ParameterError
-from biglp._labelling.server import Address, Guard, kept_token
+from biglp._core import ParameterError
+from biglp._labelling import Guard
+from biglp._labelling.server import Address, kept_token
 from label_tools import HOST, OWN, TOKEN, Client
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from biglp._core.errors import ParameterError
+from biglp._core import ParameterError
 from biglp._labelling import Session
 from label_tools import client_of, wanted
 

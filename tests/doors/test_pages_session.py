@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from biglp._core.errors import InputError, LabelError
+from biglp._core import InputError, LabelError
 from biglp._labelling import Page, Session
 from biglp._labels import LabelInput
 from label_tools import client_of, fitted, made_rows, opened, post, wait_for, wanted

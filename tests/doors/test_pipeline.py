@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import reference as ref
-from biglp._core.blocks import cut_rows
-from biglp._core.errors import DegreeWarning, UnreachedRowsWarning
+from biglp._core import DegreeWarning, UnreachedRowsWarning, cut_rows
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._files.runfolder import RunFolder
+from biglp._files import RunFolder
 from biglp._fit import prepare as preparing
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
@@ -18,7 +17,7 @@ from biglp._fit.update import relabelled
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.graph import Graph
 from biglp._graph.stores import MemoryStore, NoStore, SpillingStore
-from biglp._labels.labels import encode_labels
+from biglp._labels import encode_labels
 from biglp._learn.spreading import SpreadingPredictor
 from biglp._output import ArraySink
 from biglp._rows import as_source

@@ -8,7 +8,7 @@ import pytest
 from matplotlib import pyplot
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import LabelError, MissingExtraError, ParameterError
+from biglp._core import LabelError, MissingExtraError, ParameterError
 from biglp.plot import LearningCurveDisplay, MapDisplay, MembersDisplay, ReliabilityDisplay
 from helpers import blobs
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import reference as ref
 from biglp import LowRankLabelPropagationRegressor
 from biglp._algebra import systems as spectra
-from biglp._core.errors import UnreachedRowsWarning
+from biglp._core import UnreachedRowsWarning
 from biglp._graph.nystrom import eigenvalue_cutoff
 from helpers import measured_problem, regressor
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, LabelWarning, MemoryBudgetError
+from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError
 from biglp._graph.graph import AnswerSweep
 from cli_tools import Process, done, failed, label_slowly, run
 from clusters import eventually
@@ -181,7 +181,7 @@ def test_a_finished_run_has_nothing_to_do(tmp_path, monkeypatch):
 
 
 def test_two_processes_cannot_share_a_run(tmp_path, monkeypatch):
-    from biglp._files.runfolder import RunFolder
+    from biglp._files import RunFolder
 
     monkeypatch.chdir(tmp_path)
     busy = RunFolder(Path("out/.biglp-run"), {"command": "fit"}, resume=False)

@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BigLPWarning, MemoryBudgetError
+from biglp._core import BigLPWarning, MemoryBudgetError
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._fit.map import map_bytes
 from biglp._fit.pipeline import Pipeline
-from biglp._labels.labels import encode_labels
-from biglp._output.npy import NpySink
+from biglp._labels import encode_labels
+from biglp._output import NpySink
 from biglp._output.table import MapSink
 from biglp._rows import as_source
 from helpers import blobs, rows_in_a_block

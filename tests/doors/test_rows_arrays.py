@@ -17,13 +17,7 @@ from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import (
-    BadRowsError,
-    LabelError,
-    MissingExtraError,
-    OutputError,
-    ParameterError,
-)
+from biglp._core import BadRowsError, LabelError, MissingExtraError, OutputError, ParameterError
 from biglp._rows import InputFiles, as_source
 from cli_tools import done, failed
 from helpers import blobs

@@ -21,7 +21,7 @@ import pytest
 import biglp
 import biglp._rows.cache as store
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, OutputError
+from biglp._core import BadRowsError, OutputError
 from biglp._files.local import IN_USE
 from biglp._rows import PreparedRows, ReadOptions, Source, as_source
 from biglp._transforms import Chain, Project

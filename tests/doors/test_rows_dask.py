@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from biglp._core.errors import BadRowsError
+from biglp._core import BadRowsError
 from biglp._rows import as_source
 from helpers import blobs, model
 

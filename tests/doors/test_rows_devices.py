@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core import arrays
+from biglp._core import BadRowsError, LabelError, ParameterError, arrays
 from biglp._core.arrays import device_tensor, is_torch
-from biglp._core.errors import BadRowsError, LabelError, ParameterError
+from biglp._labels import encode_labels
 from biglp._labels import labels as labelling
-from biglp._labels.labels import encode_labels
 from biglp._rows import PreparedRows, as_source
 from biglp._transforms import Chain, Project, Scale
 from helpers import blobs

@@ -27,7 +27,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from array_files import KINDS, write
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core import BadRowsError, ParameterError
 from biglp._rows import InputFiles, PreparedRows, Source, as_source
 from biglp._transforms import Chain, Project
 from helpers import blobs

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from biglp._core.errors import ParameterError
+from biglp._core import ParameterError
 from biglp._rows import as_source
 from cli_tools import done
 

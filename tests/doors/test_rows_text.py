@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from biglp._core.errors import BadRowsError, InputWarning, ParameterError
+from biglp._core import BadRowsError, InputWarning, ParameterError
 from biglp._rows import InputFiles, ReadOptions, as_source
 from label_files import read_labels
 

@@ -7,15 +7,11 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import (
-    LandmarkWarning,
-    MemoryBudgetError,
-    ParameterError,
-)
+from biglp._core import LandmarkWarning, MemoryBudgetError, ParameterError
 from biglp._core.parameters import DEFAULTS, PARAMETERS
 from biglp._core.settings import DEFAULT_FACTOR, Settings
 from biglp._jobs import CheckJob, FitJob, PredictJob, SuggestJob
-from biglp._rows.options import ReadOptions
+from biglp._rows import ReadOptions
 from helpers import blobs, fit_quietly, model, settings_of
 
 NOT_FOR_NUMBERS = {"class_balance", "filter", "clamp", "solver", "max_iter", "tol"}

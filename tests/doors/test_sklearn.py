@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor, SemiSupervisedKFold
-from biglp._core.errors import LabelError, ParameterError
+from biglp._core import LabelError, ParameterError
 from helpers import blobs, measured_problem, model
 from paper.baselines import DensePropagation, NearestNeighbours
 

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import LabelError
+from biglp._core import LabelError
 from biglp._learn.spreading import LABELS_TO_CHOOSE
 from helpers import anchor_graph, blobs, model, rows_in_a_block, soft_problem
 from paper.baselines import DensePropagation, NearestNeighbours

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core.errors import BadRowsError, OutputError, ParameterError, StoreError
+from biglp._core import BadRowsError, OutputError, ParameterError, StoreError
 from biglp._files import Copies, StorePath, as_place, atomic_write, copies, copying_to
 from biglp._files import uri as stores
 from biglp._rows import InputFiles, as_source, opening

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from biglp._core.errors import ParameterError
+from biglp._core import ParameterError
 from biglp._fit import choose_rows as _suggest
 from helpers import blobs, fitted_blobs, model
 

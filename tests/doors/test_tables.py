@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core import BadRowsError, ParameterError
 from biglp._rows import Encoding, InputFiles, as_source
 
 N = 300

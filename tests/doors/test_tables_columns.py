@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from array_files import list_column
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core import BadRowsError, ParameterError
 from biglp._rows import Encoding, InputFiles, as_source
 from biglp._transforms import Chain, Parts
 from cli_tools import done, failed

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biglp._core.errors import BadRowsError, InputError, ParameterError
+from biglp._core import BadRowsError, InputError, ParameterError
 from biglp._rows import as_source
 from helpers import blobs, model
 

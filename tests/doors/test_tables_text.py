@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from biglp._core.errors import BadRowsError, ParameterError
+from biglp._core import BadRowsError, ParameterError
 from biglp._rows import InputFiles, ReadOptions, as_source
 from label_files import read_labels
 

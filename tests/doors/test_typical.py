@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import ParameterError
+from biglp._core import ParameterError
 from biglp._fit import choose_rows as typical
 from helpers import blobs, rows_in_a_block
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import UnlikeLabelsWarning
+from biglp._core import UnlikeLabelsWarning
 from biglp._fit import novelty as unlike
 from helpers import rows_in_a_block
 

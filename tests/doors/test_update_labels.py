@@ -8,7 +8,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._algebra import systems as spectra
-from biglp._core.errors import LabelError, ParameterError
+from biglp._core import LabelError, ParameterError
 from helpers import Counting, blobs, fitted_blobs, model, quick_model, rows_in_a_block
 
 FACTORS = ("auto", "anchors", "nystrom", "glnp", "linear")

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from biglp._core import MemoryBudgetError, cut_rows, rows_per_block
 from biglp._core.blocks import (
     BLOCKS_AT_ONCE,
     MIN_BLOCK_ROWS,
     TARGET_BLOCK_BYTES,
     TARGET_BLOCK_BYTES_GPU,
-    cut_rows,
-    rows_per_block,
 )
-from biglp._core.errors import MemoryBudgetError
 from biglp._rows import as_source
 
 GB = 2**30

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from biglp._core import Progress, Task, cut_rows
-from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
+from biglp._core import BadRowsError, MissingExtraError, ParameterError, Progress, Task, cut_rows
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum, Slices

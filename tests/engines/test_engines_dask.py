@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biglp._core import cut_rows
-from biglp._core.errors import BadRowsError, EngineError
+from biglp._core import BadRowsError, EngineError, cut_rows
 from biglp._engines import SerialEngine, make_engine
 from biglp._graph.kmeans import Lloyd
 from biglp._rows import as_source

@@ -13,27 +13,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core.errors import OutputError, ParameterError
+from biglp._core import OutputError, ParameterError, parse_memory, private_memory
 from biglp._core.memory import (
     PeakMemory,
     available_memory,
     format_bytes,
     free_gpu_memory,
     give_back,
-    parse_memory,
-    private_memory,
 )
+from biglp._files import atomic_write, hold, remove_held
 from biglp._files import local as handles
 from biglp._files import local as temporary
 from biglp._files.local import (
-    atomic_write,
-    hold,
     lock_file,
     lock_handle,
     npy_header,
     open_handle,
     read_at,
-    remove_held,
     sync_files,
     sync_folder,
     write_at,

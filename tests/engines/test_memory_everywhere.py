@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from biglp._core.memory import private_memory
+from biglp._core import private_memory
 
 MB = 1 << 20
 ROWS, FEATURES = 100_000, 40

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import ParameterError
+from biglp._core import ParameterError
 from biglp._engines import ENGINES, LocalEngine, make_engine
 from cli_tools import done, failed
 

@@ -8,8 +8,9 @@ import types
 import pytest
 
 from biglp import LowRankLabelPropagation
+from biglp._core import WholeRun, shown_progress
 from biglp._core.bars import SECONDS_BETWEEN
-from biglp._core.progress import ALMOST, SLOWER, LogProgress, WholeRun, clock_time, shown_progress
+from biglp._core.progress import ALMOST, SLOWER, LogProgress, clock_time
 from helpers import blobs
 
 # --------------------------------------------------------------------------------------------------

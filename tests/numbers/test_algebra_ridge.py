@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge as DenseRidge
 
 import reference as ref
 from biglp._algebra import blend, fit_ridge, held_out_values, take_apart
-from biglp._labels.targets import encode_targets
+from biglp._labels import encode_targets
 from helpers import measured_problem
 from small_graphs import sums_of
 

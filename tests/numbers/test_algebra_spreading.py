@@ -17,7 +17,7 @@ from biglp._algebra import (
     take_apart,
     without_noise,
 )
-from biglp._core.errors import StoppedShortWarning
+from biglp._core import StoppedShortWarning
 from biglp._graph import Normalisation
 from helpers import anchor_graph, shares_of, soft_problem
 from small_graphs import factor_problem, scores_of, sums_of

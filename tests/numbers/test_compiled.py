@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from biglp._compiled import native
-from biglp._core.errors import (
-    BigLPWarning,
-    MissingExtraError,
-    NonFiniteRowsError,
-    ParameterError,
-)
+from biglp._core import BigLPWarning, MissingExtraError, NonFiniteRowsError, ParameterError
 from biglp._graph.kernels import gaussian, nearest_landmarks
 from biglp._graph.normalise import Normalisation
 

@@ -7,8 +7,7 @@ from scipy import sparse
 from biglp import LowRankLabelPropagation
 from biglp import _compiled as compiled
 from biglp._compiled import native
-from biglp._core.blocks import cut_rows
-from biglp._core.errors import MissingExtraError, NonFiniteRowsError
+from biglp._core import MissingExtraError, NonFiniteRowsError, cut_rows
 from biglp._engines import SerialEngine
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.nystrom import NystromFactor

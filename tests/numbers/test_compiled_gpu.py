@@ -13,8 +13,8 @@ from biglp._compiled import gpu as fused
 from biglp._compiled import gram_matrix
 from biglp._compiled.gpu import trial
 from biglp._compiled.gpu.trial import Tiles, launched
+from biglp._core import CardKernelWarning, NonFiniteRowsError
 from biglp._core.arrays import to_numpy
-from biglp._core.errors import CardKernelWarning, NonFiniteRowsError
 from biglp._graph.kernels import gaussian, nearest_landmarks
 from biglp._graph.kmeans import assign_block
 from biglp._graph.normalise import Normalisation

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import reference as ref
+from biglp._core import NonFiniteRowsError, ParameterError
 from biglp._core.arrays import to_dense
-from biglp._core.errors import NonFiniteRowsError, ParameterError
 from biglp._core.size import Size
 from biglp._graph import FACTORS, nearest_landmarks
 from helpers import blobs, blocks_of, model, settings_of, training_rows

@@ -16,14 +16,15 @@ from sklearn.datasets import load_digits, make_moons
 
 import reference_glnp as reference
 from biglp import LowRankLabelPropagation
-from biglp._core.arrays import to_numpy
-from biglp._core.blocks import Block, Cut, cut_rows
-from biglp._core.errors import (
+from biglp._core import (
     LandmarkWarning,
     NonFiniteRowsError,
     ParameterError,
     StoppedShortWarning,
+    cut_rows,
 )
+from biglp._core.arrays import to_numpy
+from biglp._core.blocks import Block, Cut
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._graph import FACTORS, TrainingRows
 from biglp._graph.glnp.descent import Sums

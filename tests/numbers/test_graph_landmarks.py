@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.cluster import kmeans_plusplus
 
 import reference as ref
-from biglp._core.errors import BadRowsError, LandmarkWarning, NonFiniteRowsError, ParameterError
+from biglp._core import BadRowsError, LandmarkWarning, NonFiniteRowsError, ParameterError
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._graph import Lloyd, choose_landmarks, kmeans_start, landmark_spacing
 from helpers import blobs, blocks_of, training_rows

@@ -10,12 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import reference as ref
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core.errors import (
-    BadRowsError,
-    MemoryBudgetError,
-    ParameterError,
-    UnreachedRowsWarning,
-)
+from biglp._core import BadRowsError, MemoryBudgetError, ParameterError, UnreachedRowsWarning
 from biglp._engines import ThreadEngine
 from helpers import blobs, rows_in_a_block
 

@@ -7,9 +7,9 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._engines import SerialEngine, ThreadEngine
-from biglp._files.runfolder import RunFolder
+from biglp._files import RunFolder
 from biglp._fit.pipeline import Pipeline
-from biglp._labels.labels import encode_labels
+from biglp._labels import encode_labels
 from biglp._output import ArraySink
 from biglp._rows import as_source
 from helpers import blobs, model, rows_in_a_block, settings_of

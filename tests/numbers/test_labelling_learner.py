@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from biglp._core.blocks import cut_rows
+from biglp._core import cut_rows
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._labelling.learner import Learner, PoolSource, draw_pool, pool_size, stored_bytes

@@ -6,7 +6,7 @@ from sklearn.datasets import load_digits
 
 import reference as ref
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import ParameterError, UnreachedRowsWarning
+from biglp._core import ParameterError, UnreachedRowsWarning
 from biglp._graph.nystrom import eigenvalue_cutoff
 from helpers import blobs, model
 

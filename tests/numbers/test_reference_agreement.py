@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 import reference as ref
+from biglp._core import DegreeWarning
 from biglp._core.arrays import to_dense
-from biglp._core.errors import DegreeWarning
 from biglp._fit.pipeline import Pipeline
 from helpers import (
     assert_scores_agree,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import ParameterError
+from biglp._core import ParameterError
 from biglp._rows import PreparedRows, as_source
 from biglp._transforms import SCALINGS, Chain, Fill, Project, Scale
 from biglp._transforms.project import leading_directions, principal_directions

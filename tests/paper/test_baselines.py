@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
 import reference as ref
-from biglp._core.errors import (
+from biglp._core import (
     BadRowsError,
     LabelError,
     MemoryBudgetError,

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 import cli_tools
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, DownloadError, LabelError, ParameterError
+from biglp._core import BadRowsError, DownloadError, LabelError, ParameterError
 from dataset_server import closed_port
 from paper import datasets
 from paper.datasets import deforming

@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paper.datasets.download as transfer
-from biglp._core.errors import DownloadError, OutputError
-from biglp._core.progress import Progress, Task
+from biglp._core import DownloadError, OutputError, Progress, Task
 from cli_tools import done, failed
 from dataset_server import serving
 from paper import datasets

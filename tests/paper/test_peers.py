@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biglp._core.errors import ParameterError
-from biglp._core.memory import private_memory
+from biglp._core import ParameterError, private_memory
 from cli_tools import done, failed
 from pages import check_images, check_page
 from paper import lploka, pages, peers

@@ -12,8 +12,8 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp._core import ModelFileError, ParameterError
 from biglp._core.arrays import check_finite, like, namespace, to_dense
-from biglp._core.errors import ModelFileError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._engines import ThreadEngine
 from biglp._graph import FACTORS, Factor

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.errors import BadRowsError, LabelError
+from biglp._core import BadRowsError, LabelError
 from biglp._rows import Format, InputFiles, as_source, register, unregister
 from cli_tools import done
 from helpers import blobs

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
+from biglp._core import ModelFileError
 from biglp._core.arrays import like, namespace
-from biglp._core.errors import ModelFileError
 from biglp._core.size import Cost, Size
 from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from biglp._core import ModelFileError, ParameterError
 from biglp._core.arrays import like, namespace
-from biglp._core.errors import ModelFileError, ParameterError
 from biglp._core.size import Cost, Size
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
-from biglp._labels.labels import encode_labels
+from biglp._labels import encode_labels
 from biglp._learn import ANSWERS, FILTERS, METHODS
 from biglp._learn.base import LearnResult, Method, Predictor
 from biglp._output import ArraySink

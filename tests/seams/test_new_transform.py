@@ -16,8 +16,8 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
+from biglp._core import ModelFileError, ParameterError
 from biglp._core.arrays import like, namespace
-from biglp._core.errors import ModelFileError, ParameterError
 from biglp._transforms import TRANSFORMS, RowTransform
 from cli_tools import done
 from helpers import rows_in_a_block

@@ -19,6 +19,8 @@ __all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    # The tree of errors is one topic: all of it is here.
+    module = "errors" if name.endswith(("Error", "Warning")) else _MODULES.get(name)
+    if module is None:
         raise AttributeError(name)
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
