@@ -2,7 +2,7 @@
 
 The data sets of the accuracy table, at most 6,000 rows of each; labels drawn at random, by class,
 and suggested in rounds of 20. Each fit is a line of a JSON file: what was estimated, what is true,
-and what the constants of biglp/_answers/estimate.py can be found again from.
+and what the constants of biglp/_learn/accuracy.py can be found again from.
 
 Run with:  BIGLP_DATA=folder python benchmarks/estimate.py measure out.jsonl [--draws 2] [--sets …]
 Then:      python benchmarks/estimate.py table out.jsonl      the table of docs/accuracy.md
