@@ -73,7 +73,7 @@ def release(session: nox.Session) -> None:
     session.run("hadolint", "packaging/Dockerfile")
     session.run("python", "packaging/render_recipe.py", "packaging/conda/recipe.yaml")
     session.run("cffconvert", "--validate")
-    session.run("codespell", "src", "tests", "docs", "examples", "benchmarks", "packaging")
+    session.run("codespell", "src", "paper", "tests", "docs", "examples", "benchmarks", "packaging")
     session.run("sp-repo-review", ".")
 
 
