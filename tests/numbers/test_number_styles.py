@@ -69,3 +69,16 @@ def test_marks_of_missing_values_and_few_mistakes_do_not_hide_numbers():
     assert style is not None
     assert style.read(words).null_count == 3
     assert find_style(pa.array(["$1"] * 8 + ["ask", "free"]), 0.9) is None
+
+
+def test_rows_do_not_depend_on_those_beside_them():
+    style = find_style(pa.array(["$1", "$2.50"] * 50), 0.9)
+    assert style is not None
+    notes = [f"ask {chr(0x4E00 + number)} 5" for number in range(1000)]  # all of them different
+    assert style.read(pa.array([*notes, "$3"])).to_pylist() == [None] * 1000 + [3.0]
+
+
+def test_another_currency_is_no_number_of_the_column():
+    style = find_style(pa.array(["$1", "-$2.50", "3"] * 50), 0.9)
+    assert style is not None
+    assert style.read(pa.array(["$4", "€4", "4 €", "4"])).to_pylist() == [4.0, None, None, 4.0]

@@ -99,12 +99,22 @@ class NumberStyle:
         if self.decimal != ".":
             digits = pc.replace_substring(digits, self.decimal, ".")
         numbers = pc.binary_join_element_wise(digits, parts.field("power"), "").cast(pa.float64())
-        before = _each(parts.field("before"), _sign)
+        before = _each(parts.field("before"), self._sign)
         after = _each(parts.field("after"), self._factor)
         open_ = pc.match_substring(parts.field("before"), "(")
         closed = pc.match_substring(parts.field("after"), ")")
         numbers = pc.multiply(pc.multiply(numbers, before), after)
         return pc.if_else(pc.equal(open_, closed), numbers, pa.scalar(None, pa.float64()))
+
+    def _sign(self, before: str) -> float | None:
+        """1 or -1, or None where what stands before the digits is neither sign nor currency."""
+        bare = before.translate(_NO_GAPS).replace("(", "", 1)
+        negative = "(" in before or any(mark in bare for mark in _MINUS)
+        for mark in (*_MINUS, "+", "~", "≈"):
+            bare = bare.replace(mark, "", 1)
+        # What a column of dollars says in euros is not known in dollars.
+        currencies = {self.unit} if self.unit in _CURRENCIES else _CURRENCIES
+        return (-1.0 if negative else 1.0) if bare == "" or bare in currencies else None
 
     def _factor(self, after: str) -> float | None:
         unit = _unit(after)
@@ -160,22 +170,10 @@ def _counts(values: Any) -> Counter[str]:
 
 
 def _each(values: Any, function: Callable[[str], float | None]) -> Any:
-    """A function of texts of which few are different."""
+    """A function of texts, asked once for each that is different."""
     encoded = pc.dictionary_encode(values)
-    if len(encoded.dictionary) > 2 * MOST_MARKS:
-        return pa.nulls(len(values), pa.float64())
     results = pa.array([function(word) for word in encoded.dictionary.to_pylist()], pa.float64())
     return results.take(encoded.indices)
-
-
-def _sign(before: str) -> float | None:
-    """1 or -1, or None where what stands before the digits is neither sign nor currency."""
-    bare = before.translate(_NO_GAPS).replace("(", "", 1)
-    negative = "(" in before or any(mark in bare for mark in _MINUS)
-    for mark in (*_MINUS, "+", "~", "≈"):
-        bare = bare.replace(mark, "", 1)
-    known = bare == "" or bare in _CURRENCIES
-    return (-1.0 if negative else 1.0) if known else None
 
 
 def _currency(before: str) -> str | None:
