@@ -34,10 +34,7 @@ def kernels(monkeypatch):
     """Kernels for small blocks, in one shape, so that nothing is timed."""
     if find_spec("triton") is None or not ON_CARD:
         pytest.skip("needs a CUDA GPU, and Triton")
-    from biglp._compiled.gpu import answer as answer_kernel
-    from biglp._compiled.gpu import gaussian as gaussian_kernel
-    from biglp._compiled.gpu import gram as gram_kernel
-    from biglp._compiled.gpu import nearest as nearest_kernel
+    from biglp._compiled.gpu import answer_kernel, gaussian_kernel, gram_kernel, nearest_kernel
 
     monkeypatch.setattr(fused, "PLACES", [PLACE])
     monkeypatch.setattr(fused, "FEWEST_ROWS", 1)

@@ -31,7 +31,7 @@ def gaussian(rows: Tensor, landmarks: np.ndarray, bandwidth: float) -> tuple[Ten
     """As :func:`biglp._graph.kernels.gaussian`; and whether a row is not finite."""
     if len(landmarks) > MOST_LANDMARKS or not usable(rows, MOST_FEATURES, HALVES):
         return None
-    from biglp._compiled.gpu.gaussian import fused_gaussian
+    from biglp._compiled.gpu.gaussian_kernel import fused_gaussian
 
     return fused_gaussian(rows, landmarks, bandwidth)
 
@@ -40,7 +40,7 @@ def nearest(rows: Tensor, landmarks: np.ndarray, count: int) -> tuple[Tensor, Te
     """As :func:`biglp._graph.kernels.nearest_landmarks`, without the n × k distances."""
     if count > MOST_NEAREST or not usable(rows, MOST_FEATURES, HALVES):
         return None
-    from biglp._compiled.gpu.nearest import fused_nearest
+    from biglp._compiled.gpu.nearest_kernel import fused_nearest
 
     return fused_nearest(rows, landmarks, count)
 
@@ -51,7 +51,7 @@ def gram(
     """Gram matrix and column sums of normalised features; see :func:`.gram_kernel.fused_gram`."""
     if not usable(features, MOST_LANDMARKS):
         return None
-    from biglp._compiled.gpu.gram import fused_gram
+    from biglp._compiled.gpu.gram_kernel import fused_gram
 
     return fused_gram(features, weights, least, in_place=in_place)
 
@@ -60,7 +60,7 @@ def column_sums(array: Tensor) -> Tensor | None:
     """As :func:`biglp._core.arrays.column_sums`."""
     if not usable(array, MOST_LANDMARKS):
         return None
-    from biglp._compiled.gpu.gram import fused_sums
+    from biglp._compiled.gpu.gram_kernel import fused_sums
 
     return fused_sums(array)
 
@@ -71,7 +71,7 @@ def shares(
     """As :func:`biglp._learn.spreading.as_probabilities` of features times coefficients."""
     if coefficients.shape[1] > MOST_CLASSES or not usable(features, MOST_LANDMARKS):
         return None
-    from biglp._compiled.gpu.answer import fused_shares
+    from biglp._compiled.gpu.answer_kernel import fused_shares
 
     return fused_shares(features, coefficients, prior)
 
@@ -80,7 +80,7 @@ def largest(array: Tensor) -> Tensor | None:
     """As :func:`biglp._core.arrays.largest_column`."""
     if not usable(array, MOST_CLASSES):
         return None
-    from biglp._compiled.gpu.answer import fused_largest
+    from biglp._compiled.gpu.answer_kernel import fused_largest
 
     return fused_largest(array)
 
