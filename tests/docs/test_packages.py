@@ -1,4 +1,4 @@
-"""No function of a package has the name of one of its modules: importing the module would hide it."""
+"""A function of a package must not bear the name of one of its modules, which hides it."""
 
 import ast
 from pathlib import Path
