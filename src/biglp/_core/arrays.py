@@ -9,7 +9,6 @@ only exist when torch has been loaded.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -99,15 +98,6 @@ LARGE_BYTES = 1 << 20
 """What is brought from a card through page-locked memory."""
 
 
-def unflagged() -> AbstractContextManager[Any]:
-    """Let NumPy not warn of overflow and the like.
-
-    Rows may hold any numbers, and what comes of them is checked where it matters; a warning of a
-    line inside would tell the user nothing.
-    """
-    return np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
-
-
 def is_torch(array: Array) -> bool:
     """Tell whether ``array`` is a torch tensor, without importing torch."""
     return type(array).__module__.partition(".")[0] == "torch"
@@ -164,6 +154,13 @@ def smallest(entries: Array, count: int) -> tuple[Array, Array]:
         if rank + 1 < count:
             entries[rows, best] = np.inf
     return columns, values
+
+
+def values_per_row(sample: Rows) -> float:
+    """Numbers that are stored for a row: all of a dense one, three for each entry of a sparse."""
+    if sparse.issparse(sample):
+        return 3.0 * sample.nnz / sample.shape[0]
+    return float(sample.shape[1])
 
 
 def squared_norms(rows: Rows) -> Array:

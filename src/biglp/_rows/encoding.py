@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from biglp._core import looked_up
 from biglp._core.errors import BadRowsError
-from biglp._core.registry import looked_up
 
 if TYPE_CHECKING:
     from biglp._tables.kinds import Column

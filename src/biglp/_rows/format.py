@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from biglp._core import Registry
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError, LabelError, MissingExtraError
-from biglp._core.registry import Registry
 from biglp._files.local import FileStamp
 from biglp._files.uri import as_place, split_inside
 from biglp._rows.options import ReadOptions

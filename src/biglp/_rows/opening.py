@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from biglp._core import Registry
 from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._core.registry import Registry
 from biglp._files.copies import (
     asked_once,
     copying_to,

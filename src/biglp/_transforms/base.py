@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from biglp._core import Registry
 from biglp._core.arrays import Rows
-from biglp._core.registry import Registry
 from biglp._core.size import Size
 
 

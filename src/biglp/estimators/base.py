@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._core.arrays import unflagged
 from biglp._core.device import Device
 from biglp._core.errors import ModelFileError, ParameterError, warn_caller
 from biglp._core.memory import parse_memory
@@ -125,7 +124,8 @@ class Estimator(ReportMixin, BaseEstimator):
         if self.verbose:
             engine.progress = progress
         try:
-            with progress, unflagged():
+            # Rows may hold any numbers, and what comes of them is checked where it matters.
+            with progress, np.errstate(all="ignore"):
                 yield engine
         finally:
             if engine is not self.engine:
@@ -134,7 +134,7 @@ class Estimator(ReportMixin, BaseEstimator):
     def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
         """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
         # First, because its messages about shapes say more.
-        with unflagged():
+        with np.errstate(all="ignore"):
             if reset:
                 options = self._reading() | options
             else:  # new rows are read as the training rows were
