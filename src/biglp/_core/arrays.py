@@ -94,6 +94,8 @@ Rows = Any
 
 DLPACK_CUDA = (2, 13)
 """DLPack's numbers for memory of a CUDA GPU, plain and managed."""
+TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+"""Types of numbers that NumPy and torch call alike."""
 LARGE_BYTES = 1 << 20
 """What is brought from a card through page-locked memory."""
 
@@ -255,6 +257,12 @@ def to_csr(array: Array) -> Any:
     values = to_numpy(array[places[:, 0], places[:, 1]])
     row, column = to_numpy(places).T
     return sparse.csr_matrix((values, (row, column)), shape=tuple(array.shape))
+
+
+def torch_type(dtype: np.dtype[Any]) -> Any:
+    """The type of torch that has the name of a NumPy type; None where there is none."""
+    known = dtype.name in TORCH_TYPES and dtype.isnative
+    return getattr(sys.modules["torch"], dtype.name) if known else None
 
 
 def to_device(rows: Rows, device: str) -> Rows:

@@ -33,8 +33,8 @@ from biglp._graph.normalise import Normalisation
 from biglp._learn import ANSWERS
 from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source
-from biglp._rows.encoding import Encoding
-from biglp._rows.sample import Sample
+from biglp._rows.prepared import Sample
+from biglp._rows.source import Encoding
 from biglp._transforms import Chain
 
 # --------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStor
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows import PreparedRows, Source, working_dtype
-from biglp._rows.sample import Sample, kept_rows
+from biglp._rows.prepared import Sample, kept_rows
 from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
@@ -224,6 +224,6 @@ def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureSto
     # Rows in memory are as near as features in a file would be; rows in files are not.
     smaller = plan.stored_row < source.n_features * source.dtype.itemsize
     folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
-    if source.from_files and smaller and free_space(folder) > 1.2 * needed:
+    if source.stamps and smaller and free_space(folder) > 1.2 * needed:
         return SpillingStore(plan.kept - plan.workers * MemoryStore.BUFFER_BYTES, str(folder))
     return NoStore()

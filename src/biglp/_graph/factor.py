@@ -24,8 +24,14 @@ from biglp._core.size import DEFAULT_EFFORT, TORCH, Cost, Size, pair_seconds
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.stores import FeatureStore, NoStore, Packed
-from biglp._rows import PreparedRows
-from biglp._rows.sample import NAMED_BYTES, SAMPLE_BYTES, SAMPLE_ROWS, Sample, kept_rows
+from biglp._rows.prepared import (
+    NAMED_BYTES,
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    PreparedRows,
+    Sample,
+    kept_rows,
+)
 from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100

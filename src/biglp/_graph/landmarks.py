@@ -24,7 +24,9 @@ from biglp._core.size import Cost, Size, pair_seconds
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor, TrainingRows
 from biglp._graph.kernels import DEVICE_CELLS, check_bandwidth, nearest_landmarks
 from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
-from biglp._rows import PreparedRows, Source, as_source
+from biglp._rows.opening import as_source
+from biglp._rows.prepared import PreparedRows
+from biglp._rows.source import Source
 from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20

@@ -106,7 +106,7 @@ class Estimator(ReportMixin, BaseEstimator):
             # Not of arrays, whose rows are whatever the caller made of them.
             table = source.encoding is not None and source.encoding.columns is not None
             drift: dict[str, Any] = {}
-            if (table or source.from_files) and source.n_rows >= FEWEST_ROWS:
+            if (table or source.stamps) and source.n_rows >= FEWEST_ROWS:
                 drift = engine.once(lambda: drift_of(graph, source, self._model.report))
         for warning in drift_warnings(drift):
             warn_caller(str(warning), type(warning))
@@ -147,7 +147,7 @@ class Estimator(ReportMixin, BaseEstimator):
         # scikit-learn checks what it knows; a stream is used up, and a query would run again.
         known = hasattr(X, "__array__") or isinstance(X, (list, tuple)) or sparse.issparse(X)
         # Columns of a table are known by their names: their order and further ones do not matter.
-        if known and not source.from_files and (reset or not by_name):
+        if known and not source.stamps and (reset or not by_name):
             validate_data(self, X, skip_check_array=True, reset=reset)
         elif reset:
             if hasattr(self, "feature_names_in_"):
