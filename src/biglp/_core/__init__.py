@@ -11,7 +11,7 @@ _MODULES = {
     "cut_rows": "blocks",
     "parse_memory": "memory",
     "private_memory": "memory",
-    "rows_per_block": "blocks",
+    "rows_per_block": "memory",
     "shown_progress": "progress",
 }
 __all__ = ["Registry", "looked_up", *_MODULES]

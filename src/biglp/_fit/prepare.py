@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Rows, values_per_row
-from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
+from biglp._core.blocks import cut_rows
 from biglp._core.device import chosen_device
 from biglp._core.errors import CardMemoryWarning, warn_caller
+from biglp._core.memory import MIN_BLOCK_ROWS
 from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost, Size
 from biglp._engines import Engine

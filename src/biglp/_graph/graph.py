@@ -33,7 +33,7 @@ from biglp._graph.factor import DENSE_COLUMNS, FeatureMap, TrainingRows
 from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
-from biglp._output import Sink
+from biglp._output.sink import Sink
 from biglp._rows.prepared import PreparedRows, Sample
 from biglp._rows.source import take_rows
 
