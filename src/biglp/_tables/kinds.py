@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from biglp._core import Registry
 from biglp._core.arrays import Rows, as_numpy
-from biglp._core.registry import Registry
 from biglp._tables.number_styles import NumberStyle
 
 # What Arrow columns hold, and their values as numbers and text -----------------------------------
