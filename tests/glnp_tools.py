@@ -7,7 +7,7 @@ import numpy as np
 from biglp._core import StoppedShortWarning, cut_rows
 from biglp._core.arrays import to_numpy
 from biglp._engines import SerialEngine
-from biglp._graph.factor import TrainingRows
+from biglp._graph import TrainingRows
 from biglp._graph.glnp.factor import GlnpFactor
 from biglp._rows import PreparedRows, Sample, as_source
 

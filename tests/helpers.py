@@ -13,8 +13,8 @@ from biglp._core import BigLPWarning, cut_rows
 from biglp._core.arrays import to_numpy
 from biglp._core.settings import Settings
 from biglp._engines import SerialEngine
+from biglp._graph import TrainingRows
 from biglp._graph.anchors import NEAREST
-from biglp._graph.factor import TrainingRows
 from biglp._graph.nystrom import eigenvalue_cutoff
 from biglp._rows import PreparedRows, Sample, as_source, working_dtype
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from biglp._graph.normalise import REPAIR_COSINE, SUSPECT_SHARE
+from biglp._graph.features import REPAIR_COSINE, SUSPECT_SHARE
 
 
 def squared_distances(A, B):

@@ -13,8 +13,8 @@ import pytest
 
 from biglp._compiled import native
 from biglp._core import BigLPWarning, MissingExtraError, NonFiniteRowsError, ParameterError
+from biglp._graph import Normalisation
 from biglp._graph.kernels import gaussian, nearest_landmarks
-from biglp._graph.normalise import Normalisation
 
 WAYS = native.library()[0].ways().decode().split() if native.can_run() else []
 needs_loops = pytest.mark.skipif(not WAYS, reason="the loops are not compiled, or no AVX2 is here")
@@ -221,6 +221,10 @@ def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(choose, n, p
 # The Gram matrix
 
 
+def gram_by_loops(features, by):
+    return native.gram(features, by.weights, by.least, by.factors)
+
+
 @needs_loops
 @TYPES
 @pytest.mark.parametrize("n", [1, 63, 64, 200])
@@ -232,7 +236,7 @@ def test_gram_is_that_of_numpy_in_any_shape(choose, n, p, dtype):
 
     def made():
         around[:] = before
-        gram, totals, n_repaired = native.gram(around[1:-1], normalisation)
+        gram, totals, n_repaired = gram_by_loops(around[1:-1], normalisation)
         assert n_repaired == 0
         return around[1:-1].copy(), gram, totals
 
@@ -258,7 +262,7 @@ def test_gram_is_that_of_numpy_with_repaired_rows(choose, mixed):
 
     def made():
         features = given.copy()
-        return features, *native.gram(features, normalisation)
+        return features, *gram_by_loops(features, normalisation)
 
     features, gram, totals, repaired = on_every_way(choose, made)
     assert n_repaired == repaired == 10

@@ -15,9 +15,9 @@ from biglp._compiled.gpu import trial
 from biglp._compiled.gpu.trial import Tiles, launched
 from biglp._core import CardKernelWarning, NonFiniteRowsError
 from biglp._core.arrays import to_numpy
+from biglp._graph import Normalisation
 from biglp._graph.kernels import gaussian, nearest_landmarks
 from biglp._graph.kmeans import assign_block
-from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import OwnLabels
 from biglp._learn.spreading import SpreadingPredictor
 from helpers import blocks_of

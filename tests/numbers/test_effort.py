@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.size import EFFORTS, left_out
-from biglp._graph.anchors import AnchorFactor
+from biglp._core.parameters import EFFORTS
+from biglp._core.size import left_out
 from helpers import blobs
 
 ROWS = np.unique(np.geomspace(20, 1e9, 4000).astype(int))
@@ -43,7 +43,7 @@ def test_more_effort_is_never_less():
 
 def test_small_problems_keep_the_landmarks_of_earlier_releases():
     known = {100: 50, 1500: 750, 6000: 2000, 20_000: 2000, 30_000: 3000, 60_000: 4000}
-    assert {n: AnchorFactor.default_landmarks(n) for n in known} == known
+    assert {n: EFFORTS["balanced"].landmarks_for(n) for n in known} == known
 
 
 def test_the_report_says_what_more_would_cost_and_bring():

@@ -75,10 +75,10 @@ class TestEveryStore:
 def test_what_has_no_room_in_memory_goes_to_a_file_and_a_change_stays():
     store = SpillingStore(100)
     stored = [store.keep((np.full(10, i, dtype=np.float64),)) for i in range(3)]
-    assert [store.stays(one) for one in stored] == [True, False, False]
+    assert [isinstance(one, tuple) for one in stored] == [True, False, False]
     small = store.keep((np.zeros(2),))
-    assert store.stays(small)
-    assert not store.stays(store.keep((np.zeros(1),)))
+    assert isinstance(small, tuple)
+    assert isinstance(store.keep((np.zeros(1),)), list)  # places in a file
     store.load(stored[0])[0][:] = 7.0
     assert_same(store.load(stored[0]), (np.full(10, 7.0),))
     assert_same(store.load(stored[2]), (np.full(10, 2.0),))
@@ -86,7 +86,7 @@ def test_what_has_no_room_in_memory_goes_to_a_file_and_a_change_stays():
 
 def test_a_worker_elsewhere_spills_everything():
     store = pickle.loads(pickle.dumps(SpillingStore(1 << 20)))
-    assert not store.stays(store.keep((np.zeros(3),)))
+    assert isinstance(store.keep((np.zeros(3),)), list)  # places in a file
 
 
 def test_labels_do_not_depend_on_where_features_wait(monkeypatch, tmp_path):
@@ -118,8 +118,6 @@ def test_without_a_store_nothing_is_kept():
     factor.block_features(block)
     assert "features" not in block.memory
     assert factor.store.keep((np.ones(3),)) is None
-    with pytest.raises(LookupError):
-        factor.store.load(None)
 
 
 class TestDisk:

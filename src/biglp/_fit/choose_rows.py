@@ -31,7 +31,8 @@ from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
 from biglp._fit.sample import SampleSpectrum, SpectralSample
-from biglp._graph.graph import Features, Graph
+from biglp._graph.features import Features
+from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels
 from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows.source import row_noise, sample_indices

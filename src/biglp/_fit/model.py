@@ -28,8 +28,8 @@ from biglp._fit.plan import plan_new_rows
 from biglp._fit.prepare import size_of_transformed
 from biglp._fit.report import Report
 from biglp._graph import FACTORS
-from biglp._graph.graph import Features, Graph
-from biglp._graph.normalise import Normalisation
+from biglp._graph.features import Features, Normalisation
+from biglp._graph.graph import Graph
 from biglp._learn import ANSWERS
 from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source

@@ -32,7 +32,8 @@ from biglp._core.errors import BigLPWarning, DriftWarning, UnlikeLabelsWarning
 from biglp._core.threads import one_blas_thread
 from biglp._fit.choose_rows import clustered
 from biglp._fit.sample import SpectralSample
-from biglp._graph.graph import Graph, float64_features
+from biglp._graph.features import float64_features
+from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
 from biglp._learn.base import SAMPLE, Predictor, Problem

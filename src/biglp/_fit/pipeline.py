@@ -209,7 +209,7 @@ class Pipeline:
         )
         views = {
             view.graph.view: {
-                **view.graph.describe(),
+                **view.graph.factor.describe(),
                 "left_out": view.graph.factor.left_out(effort, view.graph.source.n_rows),
                 **view.graph.source.chain.describe(),
             }

@@ -35,7 +35,7 @@ from biglp._core.settings import Settings
 from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine
 from biglp._graph import FACTORS
-from biglp._graph.factor import FeatureMap
+from biglp._graph.features import FeatureMap
 from biglp._learn import METHODS
 from biglp._rows import PreparedRows
 

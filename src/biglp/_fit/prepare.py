@@ -22,12 +22,8 @@ from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.plan import Plan, plan_fit
 from biglp._graph import FACTORS
-from biglp._graph.factor import (
-    ROWS_PER_LANDMARK,
-    Factor,
-    TrainingRows,
-    prepared_bytes,
-)
+from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
+from biglp._graph.graph import TrainingRows
 from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
@@ -144,7 +140,10 @@ def prepare(
     engine.limit_threads(plan.workers)
     stay = plan.gpu is not None and plan.gpu.rows > 0
     prepared = PreparedRows(source, dtype, chain, device, stay)
-    sample.chain, sample.n_kept = chain, kept_rows(source.n_rows, prepared_bytes(size))
+    sample.chain, sample.n_kept = (
+        chain,
+        kept_rows(source.n_rows, size.directions * size.dtype.itemsize or size.row_bytes),
+    )
     blocks = cut_rows(prepared, plan.rows_each)
     return Prepared(source, (TrainingRows(engine, prepared, blocks, sample),), plan)
 

@@ -18,7 +18,7 @@ from biglp._compiled import column_sums
 from biglp._core.arrays import to_dense, to_numpy
 from biglp._core.threads import one_blas_thread
 from biglp._graph.anchors import AnchorFactor
-from biglp._graph.factor import FeatureMap
+from biglp._graph.features import FeatureMap
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._transforms.project import leading_directions

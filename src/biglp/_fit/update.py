@@ -63,7 +63,7 @@ def forget_features(problem: Problem[Labels]) -> None:
         for block in graph.blocks:
             block.memory.pop("rows", None)
             stored = block.memory.get("features", ())
-            if not stored or not graph.factor.store.stays(stored):
+            if not stored or not isinstance(stored, tuple):  # none, or in a file
                 continue
             if sum(array.nbytes for array in stored) > KEPT_BYTES * block.n_rows:
                 block.memory.clear()

@@ -13,7 +13,7 @@ import numpy as np
 from biglp._algebra.spreading import LabelledRows
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
-from biglp._graph.graph import float64_features
+from biglp._graph.features import float64_features
 from biglp._labels.labels import Labels
 from biglp._learn.base import Problem, Standard, centre_and_spread, to_float64
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts

@@ -22,8 +22,9 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.size import EFFORTS, Cost, Effort, Size, left_out, pair_seconds
-from biglp._graph.kernels import searched_at_once
+from biglp._core.parameters import EFFORTS
+from biglp._core.size import Cost, Effort, Size, left_out, pair_seconds
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS
 from biglp._learn.committee.answer import row_sums
 from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
 
@@ -82,7 +83,7 @@ class Nearest(MemberModel):
         sizes = (voters * voters).sum(1)
         step = max(DISTANCES * (16 if is_torch(rows) else 1) // len(voters), 1)
         if not is_torch(rows):
-            step = min(step, searched_at_once(len(voters)))
+            step = min(step, max(SEARCH_CELLS // len(voters), SEARCH_ROWS))
         parts = []
         for start in range(0, rows.shape[0], step):
             # ‖x − v‖² − ‖x‖² ranks the voters of a row.
