@@ -9,10 +9,9 @@ import reference as ref
 from biglp._core import DegreeWarning, UnreachedRowsWarning, cut_rows
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._files import RunFolder
-from biglp._fit import prepare as preparing
+from biglp._fit import pipeline as preparing
 from biglp._fit.model import Model
-from biglp._fit.pipeline import Pipeline
-from biglp._fit.prepare import Prepared, choose_store
+from biglp._fit.pipeline import Pipeline, Prepared, choose_store
 from biglp._fit.update import relabelled
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.graph import Graph

@@ -15,7 +15,6 @@ from biglp._core.errors import BigLPWarning, LabelError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.update import forget_features
 from biglp._labels.labels import encode_labels, merged_labels, weighted
 from biglp._labels.reading import LabelsRead
 from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
@@ -33,6 +32,8 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
     "linear": {"factor": "linear"},
 }
 """The paper's own settings."""
+KEPT_BYTES = 32
+"""Stored features of a row that are kept after ``fit``; larger ones are made again."""
 
 
 class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
@@ -313,7 +314,16 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
         self._held_out = fitted.held_out
-        forget_features(self._problem)
+        for graph in (view.graph for view in self._problem.views):
+            # Copies of rows on a device go, and stored features that would take much memory.
+            graph.sample.let_go_after_fit()
+            for block in graph.blocks:
+                block.memory.pop("rows", None)
+                stored = block.memory.get("features")
+                if not stored or not graph.factor.store.stays(stored):
+                    continue
+                if sum(array.nbytes for array in stored) > KEPT_BYTES * block.n_rows:
+                    block.memory.clear()
         self.classes_ = labels.classes
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities
