@@ -17,8 +17,7 @@ from biglp._fit.novelty import unlike_warning
 from biglp._fit.pipeline import region_warnings
 from biglp._fit.report import Report
 from biglp._fit.update import known_doubts
-from biglp._report.page import report_html, short_html
-from biglp._report.rows import Content, Step
+from biglp._report.page import Content, Step, report_html, short_html
 from biglp._rows.source import explained
 
 CLASSES = (
