@@ -32,7 +32,7 @@ from biglp._jobs.identity import label_identity, run_identity
 from biglp._jobs.job import Job, from_stdin, per_class, typed_names, typed_options
 from biglp._jobs.report import EVIDENCE, OWN_GRAPH, doubtful_lines, look_at_rows, page
 from biglp._jobs.results import MODEL, REPORT, STAGE
-from biglp._labels.reading import LabelsRead
+from biglp._labels.labels import LabelsRead
 from biglp._output.sink import check_top
 from biglp._rows import Source
 from biglp._rows.options import LAYOUT, ReadOptions

@@ -34,8 +34,8 @@ from biglp._graph.graph import Graph
 from biglp._jobs.fit import FitJob, report_cost
 from biglp._jobs.identity import settle
 from biglp._jobs.job import per_class
-from biglp._labels.labels import Labels
-from biglp._labels.reading import LabelInput, LabelsRead
+from biglp._labels.labels import Labels, LabelsRead
+from biglp._labels.reading import LabelInput
 from biglp._learn.base import Problem
 from biglp._output import NoSink
 from biglp._rows import ReadOptions

@@ -15,9 +15,17 @@ from biglp._core.errors import BigLPWarning, LabelError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
-from biglp._labels.labels import encode_labels, merged_labels, weighted
-from biglp._labels.reading import LabelsRead
-from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
+from biglp._labels.labels import (
+    LabelsRead,
+    as_column,
+    encode_labels,
+    given_weights,
+    merged_labels,
+    n_columns,
+    read_distributions,
+    unlabelled,
+    weighted,
+)
 from biglp._output import ArraySink
 from biglp._rows import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
@@ -293,7 +301,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
             source = self._source(files, reset=True, **named.not_features)
         n_rows = source.n_rows
         if named is None or not named.anywhere:
-            read = LabelsRead(encode_labels(y, n_rows, sample_weight, classes), [], [])
+            read = LabelsRead(encode_labels(y, n_rows, sample_weight, classes))
         else:
             read = named.gather(n_rows)
             if sample_weight is not None:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import LabelError, MissingExtraError, ParameterError
-from biglp._labels.values import as_column, unlabelled
+from biglp._labels.labels import as_column, unlabelled
 from biglp._report.charts import class_colours, members, stretched, wilson
 
 
