@@ -198,7 +198,8 @@ class TestChooseStore:
 
     def short(self, prepared):
         """The same plan with nothing left for features."""
-        plan = replace(prepared.plan, stored=prepared.plan.wanted - 1)
+        plan = prepared.plan
+        plan = replace(plan, stored=plan.wanted - 1, stores_features=False)
         return replace(prepared, plan=plan)
 
     def test_nowhere_where_rows_are_as_near(self):

@@ -62,26 +62,52 @@ NAMED = 5
 
 def usual_distance(graph: Graph) -> float | None:
     """Distance from the landmarks that nearly all training rows keep; None without landmarks."""
-    if getattr(graph.factor, "landmarks", None) is None:
+    if getattr(graph.features.factor, "landmarks", None) is None:
         return None
-    sample = graph.sample_rows(SAMPLE)
-    starts = range(0, sample.shape[0], ROWS_EACH)
-    pieces = (sample[start : start + ROWS_EACH] for start in starts)
-    return float(np.quantile(_distances(graph, pieces, SAMPLE), USUAL))
+    return float(np.quantile(_distances(graph, new=False), USUAL))
 
 
 def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
     """Share of new rows that are farther from the landmarks than the training rows were."""
-    if usual is None or getattr(graph.factor, "landmarks", None) is None:
+    if usual is None or getattr(graph.features.factor, "landmarks", None) is None:
         return {}
+    return {"far_rows": round(float((_distances(graph, new=True) > usual).mean()), 6)}
+
+
+def _distances(graph: Graph, *, new: bool) -> np.ndarray:
+    """Distance from a landmark near them, of the sample's rows or of new rows here and there."""
     source, n_rows = graph.source, graph.source.n_rows
-    if n_rows > PLACES * ROWS_EACH:  # rows from some places of all, or all of few
-        starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
+    landmarks = graph.features.factor.landmarks  # type: ignore[attr-defined]
+    pieces: Iterable[Rows]
+    if not new:
+        looked_at, sample = SAMPLE, graph.sample_rows(SAMPLE)
+        starts = np.arange(0, sample.shape[0], ROWS_EACH)
+        pieces = (sample[start : start + ROWS_EACH] for start in starts.tolist())
     else:
-        starts = np.arange(0, n_rows, ROWS_EACH)
-    pieces = (source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist())
-    distances = _distances(graph, pieces, PLACES * ROWS_EACH)
-    return {"far_rows": round(float((distances > usual).mean()), 6)}
+        looked_at = PLACES * ROWS_EACH
+        if n_rows > looked_at:  # rows from some places of all, or all of few
+            starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
+        else:
+            starts = np.arange(0, n_rows, ROWS_EACH)
+        pieces = (source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist())
+    # Together on a card, and where they take little memory: landmarks are made ready once then.
+    small = 8 * min(n_rows, looked_at) * source.n_features <= TOGETHER_BYTES
+    if source.device != "cpu" or (small and not source.is_sparse):
+        pieces = list(pieces)
+        pieces = [namespace(pieces[0]).concatenate(pieces)]
+    count = min(NEAREST, len(landmarks))
+    compared: Rows = None
+    parts = []
+    with one_blas_thread():  # several wait for each other where other programs are at work
+        for piece in pieces:
+            rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
+            if compared is None:
+                compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
+                compared = compared.astype(np.float64)
+            _, relative = nearest_landmarks(rows, compared, count)
+            squared = to_numpy(relative[:, -1] + squared_norms(rows))
+            parts.append(np.sqrt(np.maximum(squared, 0.0)))
+    return np.concatenate(parts)
 
 
 def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,29 +145,6 @@ def drift_warnings(drift: dict[str, Any], whole: str = "") -> list[BigLPWarning]
             "Labels of such rows are guesses: label some and fit again, or repair the columns."
         )
     ]
-
-
-def _distances(graph: Graph, pieces: Iterable[Rows], n_rows: int) -> np.ndarray:
-    """Distance of at most so many rows from a landmark near them."""
-    source, landmarks = graph.source, graph.factor.landmarks  # type: ignore[attr-defined]
-    count = min(NEAREST, len(landmarks))
-    # Together on a card, and where they take little memory: landmarks are made ready once then.
-    small = 8 * min(source.n_rows, n_rows) * source.n_features <= TOGETHER_BYTES
-    if source.device != "cpu" or (small and not source.is_sparse):
-        pieces = list(pieces)
-        pieces = [namespace(pieces[0]).concatenate(pieces)]
-    compared: Rows = None
-    parts = []
-    with one_blas_thread():  # several wait for each other where other programs are at work
-        for piece in pieces:
-            rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
-            if compared is None:
-                compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
-                compared = compared.astype(np.float64)
-            _, relative = nearest_landmarks(rows, compared, count)
-            squared = to_numpy(relative[:, -1] + squared_norms(rows))
-            parts.append(np.sqrt(np.maximum(squared, 0.0)))
-    return np.concatenate(parts)
 
 
 # --------------------------------------------------------------------------------------------------

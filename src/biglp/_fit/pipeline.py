@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -19,7 +20,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
 from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
 from biglp._core.device import chosen_device, is_card_full
 from biglp._core.errors import (
@@ -60,6 +60,7 @@ from biglp._rows import PreparedRows, Source, working_dtype
 from biglp._rows.sample import Sample, kept_rows
 from biglp._rows.source import explain_bad_rows, explained
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
+from biglp._transforms.base import RowTransform
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
 
 T = TypeVar("T")
@@ -167,7 +168,8 @@ class Prepared:
             source = rows.source
             moved = PreparedRows(source.inner, source.dtype, source.chain, source.device)
             views.append(replace(rows, source=moved, blocks=cut_rows(moved, rows_each)))
-        return Prepared(self.source, tuple(views), replace(plan, rows_each=rows_each, gpu=gpu))
+        plan = replace(plan, rows_each=rows_each, gpu=gpu, stores_features=False)
+        return Prepared(self.source, tuple(views), plan)
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,8 @@ class Pipeline:
         engine.check_rows(source.n_rows)
         dtype = working_dtype(source.dtype)
         work = 0.0 if source.is_sparse else float(n_rows) * source.n_features * rank
-        device = chosen_device(graph.device, source.device, work, engine.local_number)
+        place = settings.place
+        device = chosen_device(place.device, source.device, work, engine.local_number)
         graph = replace(graph, device=device)
         settings = replace(settings, graph=graph)
         size = Size(
@@ -224,15 +227,7 @@ class Pipeline:
         )
         with explained(source), one_blas_thread():
             sample = Sample(source, dtype, graph.seed, ROWS_PER_LANDMARK * rank)
-
-            def learn_transforms() -> dict[str, np.ndarray]:
-                raw = sample.raw()
-                if not np.isfinite(raw.data if sparse.issparse(raw) else raw).all():
-                    explain_bad_rows(source)
-                values = values_per_row(raw)
-                chain = learn_chain(raw, graph, replace(size, values=values), source.words_from)
-                return {"values": np.array(values)} | chain.state()
-
+            learn_transforms = partial(learn_chain, source, sample, graph, size)
             state = self.checkpoint.step("transforms", learn_transforms)
             chain = Chain.from_state(state)
             size = size_of_transformed(replace(size, values=float(state["values"])), source, chain)
@@ -247,36 +242,35 @@ class Pipeline:
 
     def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Build the graph, sum, learn, answer; again in smaller blocks where a card is full."""
-        with self.settings.place.precisely():
-            while True:
-                try:
-                    with explained(prepared.source):
-                        return self._fit_prepared(prepared, labels, sink)
-                except Exception as error:
-                    # Processes that share the work keep their cut.
-                    fewer = prepared.plan.rows_each >= SMALLER * MIN_BLOCK_ROWS
-                    if not (is_card_full(error) and fewer and self.engine.shares_memory):
-                        raise
-                prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
+        while True:
+            try:
+                return self._fit_prepared(prepared, labels, sink)
+            except Exception as error:
+                # Processes that share the work keep their cut.
+                fewer = prepared.plan.rows_each >= SMALLER * MIN_BLOCK_ROWS
+                if not (is_card_full(error) and fewer and self.engine.shares_memory):
+                    raise
+            prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
         source, plan, engine = prepared.source, prepared.plan, self.engine
-        engine.progress.expect(plan.seconds)
-        clock = [time.perf_counter()]
-        graphs = self.graphs(prepared)
-        clock.append(time.perf_counter())
-        first, rows = graphs[0], graphs[0].source
-        with in_background(engine, rows) as start:
-            usual = start(lambda: usual_distance(first))
-            problem = self.problem(graphs, labels)
-        clock.append(time.perf_counter())
-        learnt = self.learn(problem)
-        clock.append(time.perf_counter())
-        with in_background(engine, rows) as start:
-            unlike = start(lambda: unlike_labels(problem, learnt.answer))
-            answered = self.answer(problem, learnt, sink)
-        clock.append(time.perf_counter())  # all steps end with numbers in the computer's memory
-        novelty = unlike()
+        with self.settings.place.precisely(), explained(source):
+            engine.progress.expect(plan.seconds)
+            clock = [time.perf_counter()]
+            graphs = self.graphs(prepared)
+            clock.append(time.perf_counter())
+            first, rows = graphs[0], graphs[0].source
+            with in_background(engine, rows) as start:
+                usual = start(lambda: usual_distance(first))
+                problem = self.problem(graphs, labels)
+            clock.append(time.perf_counter())
+            learnt = self.learn(problem)
+            clock.append(time.perf_counter())
+            with in_background(engine, rows) as start:
+                unlike = start(lambda: unlike_labels(problem, learnt.answer))
+                answered = self.answer(problem, learnt, sink)
+            clock.append(time.perf_counter())  # all steps end with numbers in the computer's memory
+            novelty, usual_distances = unlike(), usual()
 
         # What was chosen, and what was counted on the way.
         effort, encoding = self.settings.graph.effort, source.encoding
@@ -301,7 +295,7 @@ class Pipeline:
             "left_out_columns": dict(encoding.left_out) if encoding else {},
             **({"views": views} if views else {}),
             "unlike_labels": novelty,
-            "usual_distance": usual(),
+            "usual_distance": usual_distances,
         }
         if rows.device != "cpu":
             steps = zip(TIMED, pairwise(clock), strict=True)
@@ -389,48 +383,51 @@ class Pipeline:
 
 
 def learn_chain(
-    sample: Rows, settings: GraphSettings, size: Size, words_from: int | None = None
-) -> Chain:
-    """Learn from a sample what is done to rows.
-
-    ``size``: size of the problem, for transforms that depend on it; ``words_from``: first feature
-    that is a count of a word, where the source says so.
-    """
+    source: Source, sample: Sample, settings: GraphSettings, size: Size
+) -> dict[str, np.ndarray]:
+    """Learn from a sample what is done to rows: the state of the chain, and values of a row."""
+    rows, words_from = sample.raw(), source.words_from
+    if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+        explain_bad_rows(source)
+    values = values_per_row(rows)
+    size = replace(size, values=values)
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features
     beside_table = bool(words_from) and about_distances
     if beside_table:
-        chain = Chain([Parts(words_from or 0, kind, seed)]).fit(sample, size)
+        chain = Chain([Parts(words_from or 0, kind, seed)]).fit(rows, size)
     else:
         if kind == "auto" and (words_from == 0 or not about_distances):
             kind = "text" if about_distances else "none"
-        scale = Scale(kind, settings.device).fit(sample, size)
+        scale = Scale(kind, settings.device).fit(rows, size)
         # Factors that are about the values themselves, not about distances, take them as they are,
         # but for a feature that has only one: it tells nothing of a row, and a large one (1e12)
         # drowns the others in products of rows. Sparse rows would be dense without their zeros.
         pairwise = FACTORS[settings.factor].pairwise
-        if scale.kind == "none" and not (about_distances or pairwise or sparse.issparse(sample)):
-            low = np.asarray(sample.min(axis=0), dtype=np.float64)
-            same = low == sample.max(axis=0)
+        if scale.kind == "none" and not (about_distances or pairwise or sparse.issparse(rows)):
+            low = np.asarray(rows.min(axis=0), dtype=np.float64)
+            same = low == rows.max(axis=0)
             constants = np.where(same, low, 0.0)
             if constants.any() and not same.all():
                 scale = replace(scale, offset=constants)
         chain = Chain([scale])
+    further: RowTransform | None = None
+    learnt_from = rows
     if settings.embedder is not None:
-        return chain.then(TRANSFORMS[settings.embedder](), sample, size)
-    if beside_table:  # words have their directions already, and columns keep their meaning
-        return chain
-    n_rows, n_features = sample.shape
-    project = Project(count, seed, words=chain.scaling == "text", unit=chain.unit)
-    if project.words:
-        # Topics show in fewer rows than the weights of words need.
-        few = sample[:: max(n_rows // TEXT_ROWS, 1)]
-        return chain if count == 0 else chain.then(project, few, size)
-    if count is not None:
-        wanted = 0 < count < n_features
-    else:
-        wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
-    return chain.then(project, sample, size) if wanted else chain
+        further = TRANSFORMS[settings.embedder]()
+    elif not beside_table:  # there words have their directions, and columns keep their meaning
+        n_rows, n_features = rows.shape
+        project = Project(count, seed, words=chain.scaling == "text", unit=chain.unit)
+        if project.words:
+            # Topics show in fewer rows than the weights of words need.
+            learnt_from, wanted = rows[:: max(n_rows // TEXT_ROWS, 1)], count != 0
+        elif count is not None:
+            wanted = 0 < count < n_features
+        else:
+            wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
+        further = project if wanted else None
+    chain = chain if further is None else chain.then(further, learnt_from, size)
+    return {"values": np.array(values)} | chain.state()
 
 
 def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureStore:

@@ -123,15 +123,12 @@ class Plan:
     stored: int
     wanted: int
     stored_row: int  # features of one row
+    # Whether they wait between sweeps in memory: a GPU's, where they are made there
+    stores_features: bool
     gpu: GpuPlan | None  # the plan of a GPU's memory
     size: Size  # what it was made for
     # Steps in their order, and guesses of how long they take beside each other
     seconds: dict[str, float]
-
-    @property
-    def stores_features(self) -> bool:
-        """Whether features wait between sweeps in memory: a GPU's, where they are made there."""
-        return self.wanted <= self.stored if self.gpu is None else self.gpu.features > 0
 
     @property
     def kept(self) -> int:
@@ -152,7 +149,7 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """The memory, for a summary."""
         facts = asdict(self)
-        del facts["size"], facts["seconds"]
+        del facts["size"], facts["seconds"], facts["stores_features"]
         return {("card" if name == "gpu" else name): value for name, value in facts.items()}
 
 
@@ -179,7 +176,7 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     if left <= 0:
         what = "Python, the labels and the answers" if answers else "Python and the labels"
         raise TooLittleError(f"{what} alone take {format_bytes(share - left)}")
-    gpu = plan_gpu(cost, size, machine)
+    gpu = None if on_cpu else plan_gpu(cost, size, machine)
     try:
         # The budget of the machine, not of the share: any number of ranks has the same cut.
         whole, device = machine.memory - process - labels, machine.place.device
@@ -203,8 +200,17 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     workers = min(engine.n_threads, (left - needed) // a_block)
     if gpu is not None:
         workers = min(workers, gpu.workers)
-    holders = engine.n_sharing if engine.keeps_shares else 1
-    shared = Plan(
+    stored = left - workers * a_block - cost.fixed
+    wanted = cost.stored_row * size.kept_rows // (engine.n_sharing if engine.keeps_shares else 1)
+    stores = wanted <= stored if gpu is None else gpu.features > 0
+    # Features are made in every sweep, or in the first where they wait for the others.
+    own = [step for step in cost.seconds if step not in STEPS]
+    order = [*own, *(step for step in STEPS if step in cost.seconds)]
+    seconds = {step: cost.seconds[step] for step in order}
+    sweeps = [step for step in order if step in SWEEPS]
+    for step in sweeps[:1] if stores and cost.stored_row > 0 else sweeps:
+        seconds[step] += size.n_rows * cost.seconds_row
+    return Plan(
         rows_each=rows_each,
         workers=workers,
         process=process,
@@ -214,21 +220,14 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
         blocks=workers * a_block,
         small=cost.fixed,
         answers=answers,
-        stored=left - workers * a_block - cost.fixed,
-        wanted=cost.stored_row * size.kept_rows // holders,
+        stored=stored,
+        wanted=wanted,
         stored_row=cost.stored_row,
+        stores_features=stores,
         gpu=gpu,
         size=size,
-        seconds={},
+        seconds=seconds,
     )
-    # Features are made in every sweep, or in the first where they wait for the others.
-    own = [step for step in cost.seconds if step not in STEPS]
-    order = [*own, *(step for step in STEPS if step in cost.seconds)]
-    seconds = {step: cost.seconds[step] for step in order}
-    sweeps = [step for step in order if step in SWEEPS]
-    for step in sweeps[:1] if shared.stores_features and cost.stored_row > 0 else sweeps:
-        seconds[step] += size.n_rows * cost.seconds_row
-    return replace(shared, seconds=seconds)
 
 
 def plan_gpu(cost: Cost, size: Size, machine: Machine) -> GpuPlan | None:

@@ -184,13 +184,11 @@ def _html(content: Content, *, short: bool) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters["percent"] = percent
+    # A share in percent; a dash where it is not known.
+    environment.filters["percent"] = lambda share, digits=0: (
+        "–" if share is None else f"{share:.{digits}%}"
+    )
     return environment.get_template("short.html.j2" if short else "report.html.j2").render(view)
-
-
-def percent(share: float | None, digits: int = 0) -> str:
-    """A share in percent; a dash where it is not known."""
-    return "–" if share is None else f"{share:.{digits}%}"
 
 
 def shown_rows(content: Content, colours: Sequence[str]) -> list[dict[str, Any]]:
