@@ -95,7 +95,7 @@ def settings_of(estimator):
 @contextmanager
 def rows_in_a_block(rows):
     """Let ``fit`` cut its rows into blocks of ``rows`` rows."""
-    with mock.patch("biglp._fit.prepare.cut_rows", lambda source, _: cut_rows(source, rows)):
+    with mock.patch("biglp._fit.pipeline.cut_rows", lambda source, _: cut_rows(source, rows)):
         yield
 
 

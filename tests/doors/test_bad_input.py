@@ -101,7 +101,7 @@ class TestLabels:
     @pytest.mark.parametrize("prior", [[0.5, 0.5], [1, 2, 3, 4], [0, 1, 1], [1, -1, 1], 0.5, None])
     def test_a_prior_that_does_not_fit_is_refused_before_any_work(self, prior, monkeypatch):
         X, y, _ = blobs()
-        monkeypatch.setattr("biglp._fit.pipeline.prepare", None)  # no row is touched
+        monkeypatch.setattr("biglp._fit.pipeline.Sample", None)  # no row is touched
         with pytest.raises(ParameterError, match=r"class_balance=.* 3 positive numbers"):
             model(class_balance=prior).fit(X, y)
 

@@ -10,7 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 from biglp import LowRankLabelPropagation
 from biglp._algebra import systems
 from biglp._core import ParameterError
-from biglp._fit import check_labels as check
+from biglp._fit import update as check
 from biglp._fit.update import with_only
 from biglp._labels import Labels
 from helpers import fitted_blobs, soft_problem

@@ -9,10 +9,9 @@ import reference as ref
 from biglp._core import DegreeWarning, UnreachedRowsWarning, cut_rows
 from biglp._engines import SerialEngine, ThreadEngine
 from biglp._files import RunFolder
-from biglp._fit import prepare as preparing
+from biglp._fit import pipeline as preparing
 from biglp._fit.model import Model
-from biglp._fit.pipeline import Pipeline
-from biglp._fit.prepare import Prepared, choose_store
+from biglp._fit.pipeline import Pipeline, Prepared, choose_store
 from biglp._fit.update import relabelled
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.graph import Graph
@@ -199,7 +198,8 @@ class TestChooseStore:
 
     def short(self, prepared):
         """The same plan with nothing left for features."""
-        plan = replace(prepared.plan, stored=prepared.plan.wanted - 1)
+        plan = prepared.plan
+        plan = replace(plan, stored=plan.wanted - 1, stores_features=False)
         return replace(prepared, plan=plan)
 
     def test_nowhere_where_rows_are_as_near(self):

@@ -10,8 +10,8 @@ from biglp import LowRankLabelPropagation
 from biglp._core import BigLPWarning, MemoryBudgetError
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
-from biglp._fit.map import map_bytes
 from biglp._fit.pipeline import Pipeline
+from biglp._fit.sample import map_bytes
 from biglp._labels import encode_labels
 from biglp._output import NpySink
 from biglp._output.table import MapSink

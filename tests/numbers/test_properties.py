@@ -47,7 +47,7 @@ class TestAnyCut:
         whole = fitted(factor, X, y)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "biglp._fit.prepare.cut_rows", lambda source, _: random_cut(source, places)
+                "biglp._fit.pipeline.cut_rows", lambda source, _: random_cut(source, places)
             )
             cut = fitted(factor, X, y)
         if factor != "glnp":  # its scores of new rows are not those of its training rows
@@ -61,7 +61,7 @@ class TestAnyCut:
         X, y, _ = blobs(**problem, labelled=3 * problem["classes"])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "biglp._fit.prepare.cut_rows", lambda source, _: random_cut(source, places)
+                "biglp._fit.pipeline.cut_rows", lambda source, _: random_cut(source, places)
             )
             alone = fitted(factor, X, y, engine=SerialEngine())
             together = fitted(factor, X, y, engine=ThreadEngine(workers))

@@ -35,9 +35,9 @@ from biglp._core.arrays import (
     is_torch,
     namespace,
 )
-from biglp._core.parameters import EFFORTS, positive, positive_integer
+from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size, left_out, pair_seconds
+from biglp._core.size import EFFORTS, Cost, Size, left_out, pair_seconds
 from biglp._graph.factor import SWEEP_ENTRY
 from biglp._graph.features import DENSE_COLUMNS
 from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, scatter

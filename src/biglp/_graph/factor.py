@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from biglp._algebra.systems import MOST_LABELLED
-from biglp._core.parameters import EFFORTS
 from biglp._core.settings import GraphSettings
-from biglp._core.size import TORCH, Cost, Size, pair_seconds
+from biglp._core.size import EFFORTS, TORCH, Cost, Size, pair_seconds
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.features import FeatureMap
 from biglp._graph.graph import TrainingRows

@@ -23,17 +23,16 @@ from biglp._core.size import Cost, HasCost, Size
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
-from biglp._fit.check_labels import known_doubts
-from biglp._fit.evidence import EvidenceMaker
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import plan_fit
+from biglp._fit.update import known_doubts
 from biglp._graph import FACTORS
 from biglp._graph.landmarks import STRATEGIES
 from biglp._jobs.identity import label_identity, run_identity
 from biglp._jobs.job import Job, from_stdin, per_class, typed_names, typed_options
 from biglp._jobs.report import EVIDENCE, OWN_GRAPH, doubtful_lines, look_at_rows, page
 from biglp._jobs.results import MODEL, REPORT, STAGE
-from biglp._labels.reading import LabelsRead
+from biglp._labels.labels import LabelsRead
 from biglp._output.sink import check_top
 from biglp._rows import Source
 from biglp._rows.options import LAYOUT, ReadOptions
@@ -120,7 +119,7 @@ class FitJob(Job):
         if self.report:
             doubts = engine.once(lambda: known_doubts(labels, fitted.held_out))
             facts["doubtful_labels"] = doubtful_lines(doubts, labels)
-            look = EvidenceMaker.of(fitted, doubts)
+            look = fitted.look(doubts)
             if not look.graph.pairwise:  # a graph of one's own has no rows to look at
                 give_back()  # rows of a table are decoded once more
                 with explained(source), engine.progress.task("report"):

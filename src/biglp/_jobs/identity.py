@@ -17,8 +17,7 @@ from biglp._core.errors import CheckpointError, ParameterError, StoreError
 from biglp._files.runfolder import HEADER, differences, read_identity
 from biglp._files.uri import StorePath, plain_name
 from biglp._jobs.results import SUMMARY, Destination, unfinished_work
-from biglp._labels.codes import Marks
-from biglp._labels.reading import LabelInput
+from biglp._labels.reading import LabelInput, Marks
 from biglp._rows import InputFiles
 from biglp._rows.options import LAYOUT
 from biglp._version import __version__

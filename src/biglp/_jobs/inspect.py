@@ -27,16 +27,15 @@ from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost
 from biglp._engines import Engine, make_engine
 from biglp._engines.base import cut_runs
-from biglp._fit.pipeline import Pipeline
+from biglp._fit.pipeline import Pipeline, Prepared
 from biglp._fit.plan import SWEEPS, Plan
-from biglp._fit.prepare import Prepared
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
 from biglp._jobs.fit import FitJob, report_cost
 from biglp._jobs.identity import settle
 from biglp._jobs.job import per_class
-from biglp._labels.labels import Labels
-from biglp._labels.reading import LabelInput, LabelsRead
+from biglp._labels.labels import Labels, LabelsRead
+from biglp._labels.reading import LabelInput
 from biglp._learn.base import Problem
 from biglp._output import NoSink
 from biglp._rows import ReadOptions
@@ -267,7 +266,7 @@ class Trials:
         plan = prepared.plan
         if kind.pairwise:  # a part of its rows is another graph
             return Estimate(steps | {step: np.full(2, s) for step, s in plan.seconds.items()}, plan)
-        graph = replace(settings.graph, device=prepared.device)
+        graph = replace(settings.graph, device=prepared.views[0].source.device)
         landmarks = _landmarks(probe, settings)
         if landmarks is not None:
             graph = replace(graph, n_landmarks=min(landmarks, source.n_rows))

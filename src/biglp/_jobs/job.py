@@ -31,8 +31,7 @@ from biglp._fit.model import Model
 from biglp._graph.graph import Graph
 from biglp._jobs.identity import settle
 from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
-from biglp._labels.codes import Marks
-from biglp._labels.reading import LabelInput
+from biglp._labels.reading import LabelInput, Marks
 from biglp._output import TABLES, FileSink, file_sink, table_ending
 from biglp._rows import InputFiles, Source, as_source
 from biglp._rows.format import without_pyarrow

@@ -33,8 +33,8 @@ from biglp._jobs.table_job import TableJob
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
 from biglp._labels.reading import LabelInput
-from biglp._report.page import report_html
-from biglp._report.rows import TOLD, Content, Step, pictures_of, side_of, telling
+from biglp._report.charts import side_of
+from biglp._report.page import TOLD, Content, Step, pictures_of, report_html, telling
 from biglp._rows import Source
 from biglp._rows.source import explained
 
@@ -52,11 +52,6 @@ LONGEST = 240
 DIGITS = 4
 FREE_TEXT = "free text"
 """How the reason begins for which a column of sentences is no feature."""
-NEW = {
-    "reliability": "how often the model is right where it is sure",
-    "estimated_accuracy": "an estimate of how many rows are right",
-}
-"""What summaries of earlier releases do not have."""
 
 
 def look_at_rows(look: EvidenceMaker, table: LabelInput, source: Source) -> dict[str, np.ndarray]:
@@ -227,13 +222,6 @@ class ReportJob(TableJob, ModelJob):
         target = self.table or self.neighbour
         with self._whole_summary():
             settings, n_rows, missing = summary.get("settings", {}), summary["rows"], []
-            absent = [what for key, what in NEW.items() if key not in settings]
-            if "members" in settings and absent:
-                version = summary.get("versions", {}).get("biglp", "an earlier release")
-                missing.append(
-                    f"Not shown: {' and '.join(absent)}. The fit was made by biglp {version}, "
-                    "which did not keep that; fit again to see it."
-                )
             look = self.without_rows is None
             if not look:
                 missing.append(

@@ -26,7 +26,8 @@ from biglp._jobs.identity import FinishedFit
 from biglp._jobs.job import ModelJob, from_stdin, typed_names, typed_options
 from biglp._jobs.results import MODEL, SUMMARY
 from biglp._jobs.table_job import TableJob
-from biglp._labels.reading import OWN_NAMES, LabelsRead
+from biglp._labels.labels import LabelsRead
+from biglp._labels.reading import OWN_NAMES
 from biglp._labels.tools import labelling_interface
 from biglp._rows import InputFiles
 from biglp._rows.source import explained, explained_model

@@ -10,7 +10,7 @@ _FILES = {
     "encode_labels": "labels",
     "encode_targets": "targets",
     "find_doubts": "doubts",
-    "label_array": "values",
+    "label_array": "labels",
     "labels_from_pairs": "labels",
     "suspicions": "labels",
 }

@@ -68,7 +68,8 @@ def inspect(
 def _show_file(facts: dict[str, Any]) -> None:
     from collections import Counter
 
-    from biglp.cli.console import escape, format_bytes, plain_table, results_console
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import escape, plain_table, results_console
 
     console, columns = results_console(), facts["columns"]
     about = "" if facts["exact"] else "about "
@@ -122,7 +123,8 @@ def _show_labels(facts: dict[str, Any]) -> None:
 
 
 def _show_methods(facts: dict[str, Any]) -> None:
-    from biglp.cli.console import format_bytes, plain_table, results_console, seconds
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import plain_table, results_console, seconds
 
     right = ("landmarks", "time", "memory")
     table = plain_table("method", "options of biglp fit", *right, right=right)

@@ -22,8 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.parameters import EFFORTS
-from biglp._core.size import Cost, Effort, Size, left_out, pair_seconds
+from biglp._core.size import EFFORTS, Cost, Effort, Size, left_out, pair_seconds
 from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS
 from biglp._learn.committee.answer import row_sums
 from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
