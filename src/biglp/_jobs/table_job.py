@@ -17,7 +17,7 @@ from biglp._engines import Engine, make_engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
 from biglp._files.uri import StorePath, as_place, work_folder
-from biglp._jobs.job import Job, recorded_warnings
+from biglp._jobs.job import Job
 from biglp._jobs.results import RUN_FOLDER
 from biglp._labels.tools import TASK_FORMATS, Tasks
 
@@ -28,6 +28,7 @@ class TableJob(Job):
 
     show: tuple[str, ...] = ()  # columns of the rows' table that stand beside
 
+    resumable = False
     verb: ClassVar[str]  # the command
     columns: ClassVar[tuple[str, ...]]  # of the table
 
@@ -90,7 +91,7 @@ class TableJob(Job):
             identity, folder = engine.once(self.identity), self.scratch.absolute()
             run = RunFolder(folder, identity, resume=False, once=engine.once)
             try:
-                with PeakMemory() as peak, recorded_warnings() as messages, self.ids_in_errors():
+                with PeakMemory() as peak, self.watched() as messages:
                     names, facts = self.work(engine, run)
             finally:
                 if engine.is_root:
