@@ -13,7 +13,7 @@ from biglp._files.runfolder import RunFolder
 from biglp._fit.check_labels import fit_and_check
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.identity import FinishedFit, label_identity
-from biglp._jobs.table_job import TableJob
+from biglp._jobs.job import TableJob
 from biglp._rows.options import ReadOptions
 
 DIGITS = 4
@@ -27,14 +27,7 @@ class CheckJob(TableJob):
     least: float | None = None  # probability; by default all that the rest of the data contradicts
 
     verb = "check"
-    columns = (
-        "row",
-        "label",
-        "suggested_label",
-        "probability",
-        "suggested_probability",
-        "wrong",
-    )
+    columns = ("row", "label", "suggested_label", "probability", "suggested_probability", "wrong")
 
     @property
     def neighbour(self) -> Path:

@@ -35,7 +35,7 @@ from biglp._engines import Engine, make_engine
 from biglp._files.copies import copying_to
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import HEADER, RunFolder, differences, read_identity
-from biglp._files.uri import StorePath, as_place, plain_name
+from biglp._files.uri import StorePath, as_place, plain_name, work_folder
 from biglp._fit.model import Model
 from biglp._fit.plan import plan_fit
 from biglp._graph.graph import Graph
@@ -43,6 +43,7 @@ from biglp._graph.landmarks import STRATEGIES
 from biglp._jobs.results import (
     CACHE,
     MOVES,
+    RUN_FOLDER,
     STAGE,
     SUMMARY,
     Destination,
@@ -51,6 +52,7 @@ from biglp._jobs.results import (
 )
 from biglp._labels.codes import Marks
 from biglp._labels.reading import LabelInput, LabelsRead
+from biglp._labels.tools import TASK_FORMATS, Tasks
 from biglp._output import TABLES, FileSink, file_sink
 from biglp._rows import InputFiles, Source, as_source
 from biglp._rows.encoding import some
@@ -431,6 +433,107 @@ class ModelJob(Job):
         device = Device.of(*({**DEFAULTS, **self.parameters}[name] for name in places))
         with explained_model(path):
             return model.graph(engine, source, memory, device, seed)
+
+
+@dataclass(frozen=True)
+class TableJob(Job):
+    """A job that leaves nothing but a table behind, and cannot be resumed."""
+
+    show: tuple[str, ...] = ()  # columns of the rows' table that stand beside
+
+    resumable = False
+    verb: ClassVar[str]  # the command
+    columns: ClassVar[tuple[str, ...]]  # of the table
+
+    def with_columns(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Lines of the table with the IDs of their rows, and what else people want to see."""
+        ids = self.label_input.ids
+        wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
+        if not wanted:
+            return lines
+        side_table = self.label_input.side_table
+        side_table.check("show", *self.show)
+        rows = np.array([line["row"] for line in lines], dtype=np.int64)
+        taken = side_table.table(wanted, rows).to_pydict()
+        return [
+            {name: taken[name][index] for name in wanted if name not in self.show}
+            | line
+            | {name: taken[name][index] for name in self.show}
+            for index, line in enumerate(lines)
+        ]
+
+    @property
+    def table_format(self) -> str:
+        """Format of the table: a name in ``TASK_FORMATS``."""
+        return "csv"
+
+    @property
+    def table(self) -> Any:
+        """File that the table is written to; None when it is printed."""
+        return None if self.output == Path() else as_place(self.output)
+
+    @property
+    @abstractmethod
+    def neighbour(self) -> Any:
+        """A file or folder beside which every process can write, where no table is named."""
+
+    @property
+    def scratch(self) -> Path:
+        """Where text and Parquet are converted."""
+        neighbour = self.table or self.neighbour
+        if isinstance(neighbour, StorePath):
+            return work_folder(neighbour, self.cache)
+        return Path(neighbour.with_name(f".{neighbour.name}.{self.verb}{RUN_FOLDER}"))
+
+    def refuse_to_replace(self) -> None:
+        """Refuse an output that exists already, unless it may be replaced."""
+        if self.table is not None and self.table.exists() and not self.overwrite:
+            raise ParameterError(
+                f"{self.table} exists already. Give --overwrite to replace it, or another output "
+                "(-o)."
+            )
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Do the work, write the table, return what was found."""
+        clock, began = StepClock(progress), time.perf_counter()
+        with make_engine(self.engine, self.threads) as engine, self.copying(self.scratch, clock):
+            engine.progress = clock
+            identity, folder = engine.once(self.identity), self.scratch.absolute()
+            run = RunFolder(folder, identity, resume=False, once=engine.once)
+            try:
+                with PeakMemory() as peak, self.watched() as messages:
+                    names, facts = self.work(engine, run)
+            finally:
+                if engine.is_root:
+                    run.remove()
+                run.close()
+        seconds = time.perf_counter() - began
+        return {
+            "command": self.command,
+            **facts,
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(facts["rows"] / seconds),
+            "peak_memory": peak.peak,
+            "warnings": messages,
+            "files": names,
+        }
+
+    def publish(self, engine: Engine, lines: list[dict[str, Any]]) -> list[str]:
+        """Write the table where a file was named, whole or not at all; return its name."""
+        engine.once(self.check_inputs)
+        table = self.table
+        if table is None:
+            return []
+
+        def write() -> None:
+            ids = [] if self.id_column is None else [self.id_column]
+            columns = (*ids, *self.columns, *self.show)
+            tasks = Tasks(lines, columns, self.show, self.id_column)
+            with atomic_write(table) as file:
+                file.write(TASK_FORMATS[self.table_format](tasks).encode())
+
+        engine.once(write)
+        return [str(table)]
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:

@@ -25,9 +25,8 @@ from biglp._fit.evidence import MEMORY, EvidenceMaker, Examples, ReportSample
 from biglp._fit.model import Model
 from biglp._graph import FACTORS
 from biglp._jobs.identity import FinishedFit
-from biglp._jobs.job import ModelJob, from_stdin
+from biglp._jobs.job import ModelJob, TableJob, from_stdin
 from biglp._jobs.results import MODEL, REPORT, SUMMARY
-from biglp._jobs.table_job import TableJob
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.reading import LabelInput
 from biglp._report.page import report_html

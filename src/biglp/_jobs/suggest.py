@@ -22,9 +22,8 @@ from biglp._fit.choose_rows import Pool, suggest_rows
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.identity import FinishedFit
-from biglp._jobs.job import ModelJob, from_stdin, typed_options
+from biglp._jobs.job import ModelJob, TableJob, from_stdin, typed_options
 from biglp._jobs.results import MODEL, SUMMARY
-from biglp._jobs.table_job import TableJob
 from biglp._labels.reading import OWN_NAMES, LabelsRead
 from biglp._labels.tools import labelling_interface
 from biglp._rows import InputFiles
