@@ -197,8 +197,7 @@ def test_probabilities_of_all_classes_or_of_the_likeliest(here):
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal on standard error; what it shows is in its file."""
-    import_module("biglp.cli.summary")  # before they could take this terminal for theirs
-    import_module("biglp.cli.running")
+    import_module("biglp.cli.running")  # before it could take this terminal for its own
     screen = io.StringIO()
     screen.isatty = lambda: True
     made = Console(file=screen, force_terminal=True, width=100, color_system=None)
@@ -432,7 +431,7 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
         labelling.close()
         return 0
 
-    monkeypatch.setattr("biglp._labelling.server.serve", serve)
+    monkeypatch.setattr("biglp._labelling.app.serve", serve)
     done(*commands["label"], "--no-browser")
     summary = json.loads(Path("out/summary.json").read_text(encoding="utf-8"))
     assert opened == [(summary["rows"], summary["features"])]

@@ -83,7 +83,7 @@ def test_rows_that_are_gone(table):
     assert "Members and their weights" in page.text
 
 
-def test_a_report_that_was_not_wanted_at_first(table):
+def test_a_report_that_was_left_out_is_made_later(table):
     done(*table, "-o", "out", "--no-report")
     assert not Path("out/report.html").exists()
     done("report", "out")

@@ -71,7 +71,7 @@ def make(kind: str, folder: Path, table=TABLE):
     return makers[kind]()
 
 
-HELD = "biglp._tables.frames.HELD_BYTES"
+HELD = "biglp._tables.arrow.HELD_BYTES"
 KINDS = (
     "pandas", "polars", "polars query", "polars scan", "duckdb", "table", "batch", "dataset",
     "dataset in memory", "scanner", "reader", "stream", "capsule of a batch",

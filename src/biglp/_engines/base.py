@@ -63,6 +63,7 @@ class Engine(AbstractContextManager["Engine"], ABC):
     local_number: int = 0  # of this process among those on its machine: each takes the next GPU
     # Each process is sure to keep something of its own share of rows only.
     keeps_shares: ClassVar[bool] = False
+    launched: ClassVar[bool] = False  # a launcher starts its processes, which share files only
     library_bytes: ClassVar[int] = 0  # that the engine's own libraries add to a process
     takes_threads: ClassVar[bool] = False  # whether it is made with ``n_threads=``
     # What engine= may be besides the engine's name, in words for an error message.

@@ -195,7 +195,7 @@ def pack(error: Exception) -> tuple[Exception, str]:
 class MpiEngine(Engine):
     """Ranks of an MPI job, each with its own threads."""
 
-    keeps_shares = takes_threads = True
+    keeps_shares = takes_threads = launched = True
     library_bytes = 10 << 20  # measured with mpi4py 4.1 and MPICH 5: 8 to 9 MB on 1 to 4 ranks
     also_accepted = ("an mpi4py communicator",)
 
