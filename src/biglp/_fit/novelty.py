@@ -35,7 +35,7 @@ from biglp._fit.sample import SpectralSample
 from biglp._graph.graph import Graph, float64_features
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
-from biglp._learn.base import SAMPLE, Predictor, Problem
+from biglp._learn.base import SAMPLE, Predictor, Problem, part_of_labels
 from biglp._rows import PreparedRows, Source
 
 # --------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | No
         looked_at = to_numpy(problem.sample_rows) if answer.needs_rows else None
         outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), looked_at)
         called = largest_column(to_numpy(outputs))
-        part = problem.part_of_labels(MOST_LABELS)
+        part = part_of_labels(labels, MOST_LABELS, seed)
         known = sample.spectrum.rotated(graph.features_of(part.rows))
         return graph.engine.once(lambda: _group(sample, called, part.codes, known, seed))
 
