@@ -105,7 +105,7 @@ def test_the_memory_of_many_classes_is_in_the_plan():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1000, 10)).astype(np.float32)
     forest, _ = grow_forest(rows, np.arange(1000) % 100, 100, seed=0)
-    ours = sum(array.nbytes for array in vars(forest).values())
+    ours = sum(array.nbytes for array in forest.state().values())
     theirs = 2 * forest.values.nbytes
     planned = ForestMember.cost(size(n_classes=100, n_labelled=1000)).fixed
     assert ours + theirs <= planned <= MOST_BYTES

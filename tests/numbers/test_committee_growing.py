@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from biglp._learn.committee.forest import Forest, Table, drawn_counts, grow, grow_forest
+from biglp._learn.committee.forest import Forest, drawn_counts, grow, grow_forest
 from helpers import threshold_table
 
 
@@ -30,7 +30,7 @@ def test_every_split_is_the_best_of_all_features_and_leaves_are_of_one_class():
     rows = np.round(rng.normal(size=(60, 4)), 1).astype(np.float32)  # with equal values
     codes = rng.integers(0, 3, 60)
     counts = drawn_counts(3, 60, None, rng)
-    forest = Forest(**grow(Table.of(rows, codes, 3), counts, 4, rng))
+    forest = Forest(**grow(rows, codes, 3, counts, 4, rng))
     for root, depth, drawn in zip(forest.roots, forest.depths, counts, strict=True):
         here = np.flatnonzero(drawn)
         nodes = np.full(len(here), root)

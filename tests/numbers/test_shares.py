@@ -7,7 +7,7 @@ import pytest
 
 import reference as ref
 from biglp import LowRankLabelPropagation
-from biglp._learn.committee.method import with_class_shares
+from biglp._learn.spreading import with_class_shares
 from helpers import blobs, landmarks_of, model, reference_graph, rows_in_a_block, shares_of
 
 SETTINGS = [

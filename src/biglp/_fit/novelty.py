@@ -34,8 +34,11 @@ from biglp._graph.features import float64_features
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
-from biglp._learn.base import SAMPLE, Predictor, Problem
-from biglp._rows import Source
+from biglp._learn.base import SAMPLE
+from biglp._learn.base import Predictor
+from biglp._learn.base import Problem
+from biglp._rows.source import Source
+from biglp._learn.base import part_of_labels
 
 # --------------------------------------------------------------------------------------------------
 # Whether new rows are like the training rows: far rows, and what is said of them.
@@ -190,7 +193,7 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> dict[str, Any] | 
         looked_at = to_numpy(problem.sample_rows) if answer.needs_rows else None
         outputs, _ = answer.outputs(features.astype(graph.source.dtype), looked_at)
         called = largest_column(to_numpy(outputs))
-        part = problem.part_of_labels(MOST_LABELS)
+        part = part_of_labels(labels, MOST_LABELS, seed)
         known = sample.spectrum.rotated(graph.features_of(part.rows))
         return graph.engine.once(lambda: _group(sample, called, part.codes, known, seed))
 
