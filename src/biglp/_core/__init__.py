@@ -3,17 +3,31 @@
 from importlib import import_module
 from typing import Any
 
-# The room's door, for tests; loaded by need, as help texts do without NumPy.
+# The room's door, for tests and for parts of others; loaded by need, as help texts do without NumPy.
 _MODULES = {
+    "Block": "blocks",
+    "Cost": "size",
+    "Cut": "blocks",
+    "EFFORTS": "parameters",
+    "LogProgress": "progress",
     "Progress": "progress",
     "Registry": "registry",
+    "RowEntries": "arrays",
+    "Settings": "settings",
+    "Size": "size",
     "Task": "progress",
     "WholeRun": "progress",
+    "check_finite": "arrays",
     "cut_rows": "blocks",
+    "like": "arrays",
+    "namespace": "arrays",
     "parse_memory": "memory",
+    "positive_integer": "parameters",
     "private_memory": "memory",
     "rows_per_block": "blocks",
     "shown_progress": "progress",
+    "to_dense": "arrays",
+    "to_numpy": "arrays",
 }
 __all__ = list(_MODULES)
 

@@ -10,16 +10,20 @@ from typing import Any
 
 from biglp._core.errors import ParameterError
 from biglp._core.registry import Registry
-from biglp._engines.base import Engine
+from biglp._engines.base import Engine, cut_runs
+from biglp._engines.exact import ExactSum, Slices
 from biglp._engines.local import LocalEngine, SerialEngine, ThreadEngine
 from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",
     "Engine",
+    "ExactSum",
     "LocalEngine",
     "SerialEngine",
+    "Slices",
     "ThreadEngine",
+    "cut_runs",
     "end_by_signal",
     "end_together",
     "make_engine",
