@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-# The room's door, for tests and for parts of others; loaded by need, as help texts do without NumPy.
+# The door, for tests and for parts of others; loaded by need, as help texts do without NumPy.
 _MODULES = {
     "Block": "blocks",
     "Cost": "size",
