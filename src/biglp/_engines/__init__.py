@@ -10,15 +10,19 @@ from typing import Any
 
 from biglp._core import Registry
 from biglp._core.errors import ParameterError
-from biglp._engines.base import Engine, LocalEngine, SerialEngine, ThreadEngine
+from biglp._engines.base import Engine, LocalEngine, SerialEngine, ThreadEngine, cut_runs
+from biglp._engines.exact import ExactSum, Slices
 from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",
     "Engine",
+    "ExactSum",
     "LocalEngine",
     "SerialEngine",
+    "Slices",
     "ThreadEngine",
+    "cut_runs",
     "end_by_signal",
     "end_together",
     "make_engine",

@@ -34,11 +34,8 @@ from biglp._graph.features import float64_features
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
-from biglp._learn.base import SAMPLE
-from biglp._learn.base import Predictor
-from biglp._learn.base import Problem
+from biglp._learn.base import SAMPLE, Predictor, Problem, part_of_labels
 from biglp._rows.source import Source
-from biglp._learn.base import part_of_labels
 
 # --------------------------------------------------------------------------------------------------
 # Whether new rows are like the training rows: far rows, and what is said of them.

@@ -7,6 +7,7 @@ from typing import Any
 _FILES = {
     "LabelInput": "reading",
     "Labels": "labels",
+    "OwnLabels": "labels",
     "encode_labels": "labels",
     "encode_targets": "targets",
     "find_doubts": "doubts",

@@ -14,14 +14,9 @@ from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
 from biglp._graph.features import float64_features
 from biglp._labels.labels import Labels
-from biglp._learn.base import Problem
-from biglp._learn.base import Standard
-from biglp._learn.base import centre_and_spread
-from biglp._learn.base import to_float64
-from biglp._learn.committee.starting_weights import Starts
+from biglp._learn.base import Problem, Standard, centre_and_spread, part_of_labels, to_float64
+from biglp._learn.committee.starting_weights import ROWS, Starts
 from biglp._transforms.scale import Parts
-from biglp._learn.base import part_of_labels
-from biglp._learn.committee.starting_weights import ROWS
 
 DECISIVE = 4.0
 """Usual size of the logits of label spreading from which on a graph is in clusters: a label reaches

@@ -22,14 +22,8 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.parameters import EFFORTS
-from biglp._core.size import Cost
-from biglp._core.size import Effort
-from biglp._core.size import Size
-from biglp._core.size import left_out
-from biglp._core.size import pair_seconds
-from biglp._graph.kernels import SEARCH_CELLS
-from biglp._graph.kernels import SEARCH_ROWS
+from biglp._core.size import EFFORTS, Cost, Effort, Size, left_out, pair_seconds
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS
 from biglp._learn.base import part_of_labels
 from biglp._learn.committee.answer import row_sums
 from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
