@@ -5,10 +5,15 @@ from typing import Any
 
 # The room's door, for tests; loaded by need, as help texts do without NumPy.
 _MODULES = {
+    "Cost": "size",
+    "Device": "device",
     "Progress": "progress",
     "Registry": "registry",
+    "Settings": "settings",
+    "Size": "size",
     "Task": "progress",
     "WholeRun": "progress",
+    "chosen_device": "device",
     "cut_rows": "blocks",
     "parse_memory": "memory",
     "private_memory": "memory",
