@@ -6,12 +6,14 @@ from typing import Any
 # The room's door, for tests; loaded by need.
 _MODULES = {
     "Copies": "copies",
+    "IN_USE": "local",
     "RunFolder": "runfolder",
     "StorePath": "uri",
     "as_place": "uri",
     "atomic_write": "local",
     "copying_to": "copies",
     "hold": "local",
+    "lock_file": "local",
     "remove_held": "local",
 }
 __all__ = list(_MODULES)
