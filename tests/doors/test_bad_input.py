@@ -75,7 +75,7 @@ def test_nan_and_infinity_are_counted_and_placed(factor, storage):
 @pytest.mark.parametrize("factor", ["anchors", "glnp"])
 def test_nan_in_rows_outside_every_sample(factor, landmarks, monkeypatch):
     for size in ("SAMPLE_ROWS", "LEAST", "MOST"):
-        monkeypatch.setattr(f"biglp._rows.sample.{size}", 50)
+        monkeypatch.setattr(f"{Sample.__module__}.{size}", 50)
     X, y, _ = blobs(n=2000, features=3)
     sampled = Sample(as_source(X), X.dtype, 0, 800).rows(800)
     outside = np.setdiff1d(np.arange(2000), sampled)[:3]
@@ -87,7 +87,7 @@ def test_nan_in_rows_outside_every_sample(factor, landmarks, monkeypatch):
 
 def test_huge_values_that_the_sample_missed_are_placed(monkeypatch):
     for size in ("SAMPLE_ROWS", "LEAST", "MOST"):
-        monkeypatch.setattr(f"biglp._rows.sample.{size}", 50)
+        monkeypatch.setattr(f"{Sample.__module__}.{size}", 50)
     X, y, _ = blobs(dtype="float32")
     sampled = Sample(as_source(X), X.dtype, 0).rows(50)
     row = int(np.setdiff1d(np.arange(200), sampled)[0])
