@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
 from biglp._core import BadRowsError, DriftWarning, LabelError, LabelWarning, ParameterError
@@ -129,15 +127,6 @@ def test_names_of_features_after_fit_and_after_load(kind, tmp_path):
     fitted.fit(X, y).save(tmp_path / "m.biglp")
     for found in (fitted, LowRankLabelPropagation.load(tmp_path / "m.biglp")):
         assert (hasattr(found, "feature_names_in_"), found.n_features_in_) == (False, 3)
-
-
-def test_names_come_through_a_pipeline():
-    X, y, _ = blobs(features=3)
-    frame = pd.DataFrame(X, columns=COLUMNS)
-    pipeline = make_pipeline(StandardScaler(), model()).set_output(transform="pandas").fit(frame, y)
-    assert pipeline[-1].feature_names_in_.tolist() == COLUMNS
-    assert pipeline[:-1].get_feature_names_out().tolist() == COLUMNS
-    assert not hasattr(pipeline[-1], "set_output")  # a classifier transforms nothing
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, MissingExtraError, ParameterError
 from biglp._fit import GPU_LIBRARY_BYTES
 from clusters import MPIEXEC
-from helpers import blobs, clear_rows, model, rows_in_a_block
+from helpers import blobs, clear_rows, model
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 ON_CARD = torch.cuda.is_available()
@@ -67,15 +67,6 @@ def test_the_device_gives_the_labels_of_the_processor(factor, storage):
         np.testing.assert_allclose(found, expected, atol=3e-3)
     clear = clear_rows(on_cpu.label_distributions_, 4e-4)
     np.testing.assert_array_equal(on_device.transduction_[clear], on_cpu.transduction_[clear])
-
-
-@pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
-def test_landmarks_are_those_of_the_processor(landmarks):
-    X, y, _ = blobs(n=300)
-    with rows_in_a_block(64):
-        fits = [model(landmarks=landmarks, device=d).fit(X, y) for d in ("cpu", "torch:cpu")]
-    found = [fit._model.views[0].features.factor.landmarks for fit in fits]
-    np.testing.assert_allclose(found[1], found[0], atol=1e-8)
 
 
 def test_a_model_fitted_on_a_device_predicts_in_a_new_process(tmp_path):
@@ -180,7 +171,8 @@ def test_arrays_of_cupy():
 
 @needs_card
 @pytest.mark.parametrize(
-    ("n_rows", "method"), [*[(1_000_000, method) for method in (0, 1, 4, 6)], (2_000_000, 1), (2_000_000, 4)]
+    ("n_rows", "method"),
+    [*[(1_000_000, method) for method in (0, 1, 4, 6)], (2_000_000, 1), (2_000_000, 4)],
 )
 def test_memory_is_never_more_than_the_plan(n_rows, method):
     """Also where the rows do not fit and are streamed."""

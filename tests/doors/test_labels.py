@@ -216,15 +216,6 @@ def test_whole_numbers_with_nan_are_integers():
     assert label_array(np.array([1, 2], dtype=np.int8)).dtype == np.int8
 
 
-def test_later_labels_keep_the_type():
-    X, y, truth = blobs()
-    fitted = model().fit(X, y)
-    kind = fitted.classes_.dtype
-    later = pd.Series(truth[:3]).astype("Int64")
-    later[1] = pd.NA
-    assert fitted.update_labels([0, 1, 2], later).classes_.dtype == kind
-
-
 # Classes that look as if they meant "no label" are asked about; ordinary ones are not -------------
 
 

@@ -138,16 +138,6 @@ def test_column_of_a_table(tmp_path, ending):
     assert features.feature_names == ("x",)
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_arrays_and_shards(tmp_path, count):
-    parts = ([0, -1, 1, 1, 2],) if count == 1 else ([0, -1], [], [1, 1, 2])
-    for number, part in enumerate(parts):
-        np.save(tmp_path / f"y_{number}.npy", np.array(part, dtype=np.int64))
-    np.testing.assert_array_equal(read_labels(tmp_path / "y_*.npy", 5), [0, -1, 1, 1, 2])
-    with pytest.raises(LabelError, match="has 5 labels, but there are 6 rows"):
-        read_labels(tmp_path / "y_*.npy", 6)
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_pairs(tmp_path, ending):
     path = tmp_path / f"y.{ending}"
@@ -332,16 +322,6 @@ def test_labels_and_ids_in_a_table_beside_the_rows(tmp_path):
     assert shown(named.gather(4)) == {0: "q", 2: "q", 3: "p"}
     assert not named.not_features
     assert named.ids.at(np.array([3, 0])) == ["d", "a"]
-
-
-def test_few_ids_are_looked_up_at_once_where_memory_is_small(tmp_path):
-    keys = np.arange(2_500_000)  # more bytes than are looked up at once
-    pq.write_table(pa.table({"key": keys[::-1], "x": keys % 7}), tmp_path / "rows.parquet")
-    file = write(tmp_path / "labels.csv", "key,label\n17,a\n2400000,b\n")
-    rows = str(tmp_path / "rows.parquet")
-    for memory in (None, 1):
-        found = LabelInput(rows, (file,), id_column="key", memory=memory).gather(len(keys))
-        assert shown(found) == {99_999: "b", len(keys) - 18: "a"}
 
 
 # A table beside shards: found, counted, and its columns used as labels ----------------------------

@@ -140,17 +140,3 @@ def test_predict_keeps_memory_too(data, tmp_path):
     predict += ("-o", tmp_path / "new.npy", "--probabilities")
     budget = smallest_budget(*predict)
     assert peak_of(*predict, "--memory", f"{budget}MB") <= budget * MB
-
-
-def test_labels_in_a_table_count_pyarrow(data, tmp_path):
-    """The rows are .npy, but pyarrow is loaded all the same."""
-    labels = np.load(data / "rows.labels.npy")
-    known = np.flatnonzero(labels >= 0)
-    lines = [f"{row},{labels[row]}" for row in known]
-    (tmp_path / "labels.csv").write_text("\n".join(["row,label", *lines]))
-    rows, rest = data / "rows.npy", (*METHODS["random"], "-o", tmp_path / "out", "-q")
-    budgets = [
-        smallest_budget("fit", rows, "--labels", where, *rest)
-        for where in (data / "rows.labels.npy", tmp_path / "labels.csv")
-    ]
-    assert budgets[1] - budgets[0] >= 72

@@ -3,7 +3,6 @@
 Without a card the processor stands in its place.
 """
 
-from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -21,49 +20,14 @@ from biglp._core import (
     chosen_device,
 )
 from biglp._engines import SerialEngine
-from biglp._fit import GPU_LIBRARY_BYTES, Machine, Pipeline, plan_fit, plan_gpu
+from biglp._fit import Machine, Pipeline, plan_gpu
 from biglp._graph import FACTORS
 from biglp._learn import METHODS
 from helpers import blobs, clear_rows, model, settings_of
 
 torch = pytest.importorskip("torch", reason='torch is not installed: pip install "biglp[gpu]"')
 FLOAT32 = np.dtype(np.float32)
-SIZE = Size(1_000_000, 20, 4, 100, 20.0, FLOAT32)
 MB = 1 << 20
-
-
-def plan_of(*parts, size=SIZE, **given):
-    return plan_fit(Settings.of({"memory": "4GB", **given}), size, SerialEngine(), *parts)
-
-
-@pytest.mark.parametrize(
-    ("given", "steps"),
-    [
-        ({}, ["k-means", "Gram", "learning", "labels"]),
-        ({"factor": "nystrom"}, ["k-means", "degrees", "Gram", "learning", "labels"]),
-        ({"factor": "linear"}, ["degrees", "Gram", "learning", "labels"]),
-        ({"factor": "glnp"}, ["GLNP", "degrees", "Gram", "learning", "labels"]),
-    ],
-)
-def test_steps_stand_in_their_order(given, steps):
-    seconds = plan_of(lambda size: Cost(seconds={"report": 1.0}), **given).seconds
-    assert [step for step in seconds if step != "k-means" or step in steps] == [*steps, "report"]
-    assert all(guess > 0 for guess in seconds.values())
-
-
-def test_seconds_grow_with_rows_and_with_features_that_are_made_in_every_sweep():
-    much, little = (
-        plan_of(factor="nystrom", n_landmarks=200, memory=memory) for memory in ("4GB", "400MB")
-    )
-    assert (much.stores_features, little.stores_features) == (True, False)
-    assert little.seconds["degrees"] == much.seconds["degrees"]
-    assert all(little.seconds[step] > much.seconds[step] for step in ("Gram", "labels"))
-    small, large = (
-        plan_of(n_landmarks=500, size=replace(SIZE, n_rows=n_rows)).seconds
-        for n_rows in (1_000_000, 4_000_000)
-    )
-    assert large["Gram"] == pytest.approx(4 * small["Gram"])
-    assert all(large[step] == small[step] for step in ("k-means", "learning"))
 
 
 def test_many_classes_count_where_the_graph_chooses():
@@ -90,26 +54,6 @@ def planned(amount, given=None, n_rows=1_000_000, gpu_row=400):
     size = Size(n_rows, 100, 3, 10, 100.0, FLOAT32, gpu_row=gpu_row)
     with card_of(amount):
         return plan_gpu(Cost(row=1000, stored_row=80, gpu=MB), size, machine)
-
-
-def test_rows_and_features_stay_where_they_fit():
-    fits = planned(4000 * MB)
-    assert (fits.rows, fits.features) == (400_000_000, 80_000_000)
-    assert fits.budget == int(0.8 * 4000 * MB)
-    # Rows come before features, and blocks before both.
-    less = planned(4000 * MB, given=GPU_LIBRARY_BYTES + fits.rows + 200 * MB)
-    assert (less.rows > 0, less.features > 0) == (True, False)
-    least = planned(4000 * MB, given=GPU_LIBRARY_BYTES + 100 * MB)
-    assert (least.rows, least.features) == (0, 80_000_000 * (least.features > 0))
-    assert all(plan.expected <= plan.budget for plan in (fits, less, least))
-    there = planned(100_000 * MB, gpu_row=0)  # rows that are there take nothing
-    assert (there.rows, there.workers, there.rows_each) == (0, 1, 1_000_000)
-    with card_of(1 << 37):
-        given = {"factor": "nystrom", "n_landmarks": 20, "device": DEVICE, "memory": "4GB"}
-        size = Size(100_000_000, 100, 4, 10, 100.0, FLOAT32, gpu_row=400)
-        found = plan_fit(Settings.of(given), size, SerialEngine())
-    assert found.gpu.rows > 0
-    assert found.expected < 2 << 30  # the host needs buffers only
 
 
 @pytest.mark.parametrize("given", [600, 1000, 8000])

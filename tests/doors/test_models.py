@@ -122,13 +122,6 @@ def foreign_archive(_):
     return out.getvalue()
 
 
-def odd_type(whole):
-    """NumPy parses it, and fails with a SyntaxError."""
-    return changed(
-        whole, {"header.json": lambda text: text.replace(b'"dtype": "<f8"', b'"dtype": "<07"')}
-    )
-
-
 NOT_WHOLE = "not a whole biglp model"
 
 
@@ -151,7 +144,6 @@ NOT_WHOLE = "not a whole biglp model"
         # A type that NumPy knows, with a warning that it will not for long.
         (header({"classes": {"dtype": "a5", "values": ["a", "b"]}}), NOT_WHOLE),
         (header({"classes": {"dtype": 7, "values": ["a", "b"]}}), NOT_WHOLE),
-        (odd_type, NOT_WHOLE),
         (first_number(np.nan), f"{LANDMARKS} holds NaN, infinity or numbers"),
         (first_number(np.inf), f"{LANDMARKS} holds NaN, infinity or numbers"),
         (bomb, "would take 300 MB unpacked.*at most 256 MB"),
@@ -163,25 +155,6 @@ def test_what_is_no_model_is_refused(damage, message, whole, tmp_path):
     with pytest.raises(ModelFileError, match=message) as caught:
         LowRankLabelPropagation.load(path)
     assert str(path) in str(caught.value)
-
-
-def test_a_damaged_file_is_refused_wherever_the_damage_is(whole, tmp_path):
-    rng, path = np.random.default_rng(0), tmp_path / "b.model"
-    X, _, _ = blobs()
-    path.write_bytes(whole)
-    good = LowRankLabelPropagation.load(path).predict_proba(X)
-    refused = 0
-    for place in rng.integers(len(whole), size=60):
-        damaged = bytearray(whole)
-        damaged[place] ^= 0xFF
-        path.write_bytes(damaged)
-        try:
-            loaded = LowRankLabelPropagation.load(path)
-        except ModelFileError:
-            refused += 1
-        else:  # a byte of no meaning, such as a time stamp: the model is the same
-            np.testing.assert_array_equal(loaded.predict_proba(X), good)
-    assert refused > 40
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no such files on this system")

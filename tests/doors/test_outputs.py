@@ -19,16 +19,6 @@ from biglp._output import ArraySink, NpySink, file_sink, table_ending
 from sink_tools import ALL, CLASSES, N, answers, broken, fill
 
 TABLES = ("t.parquet", "t.csv", "t.csv.gz", "t.jsonl", "t.ndjson", "t.jsonl.gz")
-WRITER = """
-import sys, time, numpy as np
-from biglp._output import file_sink
-sink = file_sink(sys.argv[1], 2000, [0, 1], ("label", "probabilities"))
-sink.open()
-sink.write(0, np.full((1000, 2), 0.5, dtype=np.float32))
-sink.sync()
-print("half", flush=True)
-time.sleep(600)
-"""
 LIMITED = """
 import resource, sys, numpy as np
 from pathlib import Path
@@ -198,19 +188,13 @@ def test_a_failure_leaves_what_was_there(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["out", "t.parquet"])
-def test_a_killed_writer_leaves_no_final_name_and_another_goes_on(tmp_path, name):
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path / name)], stdout=subprocess.PIPE
-    ) as writer:
-        assert writer.stdout.readline() == b"half\n"
-        writer.kill()
-    assert list(tmp_path.rglob("*.part"))
-    assert not [path for path in files(tmp_path) if path.suffix in (".npy", ".parquet")]
-    given, path = answers(3), tmp_path / f"2{name}"
+def test_an_interrupted_writer_is_followed_by_another(tmp_path, name):
+    given, path = answers(3), tmp_path / name
     first, second = (file_sink(path, N, [0, 1, 2], ALL) for _ in range(2))
     first.open()
     first.write(0, given[:500])
     first.sync()
+    assert {path.suffix for path in files(tmp_path)} == {".part"}
     second.open(resume=True)
     second.write(500, given[500:])
     second.commit()
@@ -258,18 +242,3 @@ def test_disks_that_write_a_few_bytes_and_reserve_nothing(tmp_path, monkeypatch)
         copy.write(400, given[400:])
         copy.close()
     np.testing.assert_array_equal(np.load(tmp_path / "probabilities.npy"), given)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="others count in bytes, or not at all")
-def test_memory_of_a_large_table_stays_small(tmp_path):
-    import resource
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    n = 2_000_000
-    with file_sink(tmp_path / "t.parquet", n, [0, 1], ALL) as sink:
-        block = np.full((20_000, 2), 0.5, dtype=np.float32)
-        for start in range(0, n, 20_000):
-            sink.write(start, block)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 200_000  # kB; all answers would be 40 MB, and the file is mapped
-    assert pq.ParquetFile(tmp_path / "t.parquet").metadata.num_rows == n

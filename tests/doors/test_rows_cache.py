@@ -17,13 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import biglp
-from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, OutputError
 from biglp._files import IN_USE
 from biglp._rows import PreparedRows, Source, as_source
 from biglp._rows import cache as store
 from biglp._transforms import Chain, Project
-from helpers import blobs
 
 
 @pytest.fixture
@@ -129,18 +127,6 @@ def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
     rules.write_text(rules.read_text() + "\n# another rule\n")
     assert opened_by(code, csv, kept) != first
     assert len(list(kept.iterdir())) == 2
-
-
-def test_code_that_lies_in_no_files_converts_too(tmp_path, csv, monkeypatch):
-    def frozen(package):
-        raise FileNotFoundError(package)
-
-    monkeypatch.setattr(store, "files", frozen)
-    store.code_digest.cache_clear()
-    try:
-        np.testing.assert_array_equal(as_source(csv, cache=tmp_path / "kept").read(0, 1), [[1, 2]])
-    finally:
-        store.code_digest.cache_clear()
 
 
 def test_failed_conversion_leaves_nothing(tmp_path, temporary, monkeypatch):
@@ -327,23 +313,3 @@ def test_rows_are_projected_once():
     assert len(pickle.dumps(source)) < size + 50  # kept rows are not sent
     again = pickle.loads(pickle.dumps(source))
     np.testing.assert_array_equal(again.read(0, 100), source.read(0, 100))
-
-
-def test_rows_as_they_are_and_too_many_rows_are_not_kept(monkeypatch):
-    monkeypatch.setattr(KEPT, 799)  # 100 rows of 2 numbers take 800
-    for projection in (None, PROJECTION):
-        source, counting = prepared(projection)
-        for _ in range(2):
-            source.read(0, 10)
-        assert counting.n_read == 20
-
-
-def test_labels_are_the_same_without_keeping(monkeypatch):
-    X, y, _ = blobs(n=600, classes=3, features=5, labelled=30)
-    rng = np.random.default_rng(2)
-    X = (X @ rng.normal(size=(5, 250)) + 0.01 * rng.normal(size=(600, 250))).astype(np.float32)
-    with_them = LowRankLabelPropagation().fit(X, y)
-    assert with_them.report_["directions"] == 40
-    monkeypatch.setattr(KEPT, 0)
-    without = LowRankLabelPropagation().fit(X, y)
-    np.testing.assert_array_equal(with_them.transduction_, without.transduction_)

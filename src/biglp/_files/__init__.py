@@ -9,12 +9,17 @@ _MODULES = {
     "IN_USE": "local",
     "RunFolder": "runfolder",
     "StorePath": "uri",
+    "Stamp": "uri",
     "as_place": "uri",
     "atomic_write": "local",
     "copying_to": "copies",
     "hold": "local",
     "lock_file": "local",
+    "object_store": "uri",
+    "open_binary": "uri",
+    "origin": "copies",
     "remove_held": "local",
+    "work_folder": "uri",
 }
 __all__ = list(_MODULES)
 
