@@ -14,10 +14,8 @@ from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagationRegressor
-from biglp._algebra import systems as spectrum
 from biglp._core import BigLPWarning
 from biglp._engines import make_engine
-from biglp._learn.committee import nearest
 from helpers import blobs, model, rows_in_a_block
 
 ROWS_A_BLOCK = 30
@@ -27,6 +25,7 @@ MANY = 750
 """Landmarks whose sums are added sparsely, and here solved sparsely too."""
 VOTERS = 600
 """Labels that are enough for the nearest of them to vote."""
+NEAREST = "biglp._learn.committee.nearest"
 CASES = {
     "auto": {"factor": "auto", "n_landmarks": 30, "alpha": "auto", "class_balance": "auto"},
     "auto-weighted": {"factor": "auto", "n_landmarks": 30, "clamp": "hard"},
@@ -93,9 +92,9 @@ def fit_all(engine, folder):
         X, y = problem(case, folder)
         with (
             rows_in_a_block(ROWS_A_BLOCK),
-            mock.patch.multiple(spectrum, DENSE_RANK=MANY - 1, DENSE_WORK=0),
-            mock.patch.object(nearest, "MIN_LABELS", VOTERS),
-            mock.patch.object(nearest.NearestMember, "worth", 0.0),
+            mock.patch.multiple("biglp._algebra.systems", DENSE_RANK=MANY - 1, DENSE_WORK=0),
+            mock.patch(f"{NEAREST}.MIN_LABELS", VOTERS),
+            mock.patch(f"{NEAREST}.NearestMember.worth", 0.0),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", BigLPWarning)

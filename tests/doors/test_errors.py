@@ -105,20 +105,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
-def test_a_table_without_rows(folder, ending):
-    path = folder / f"empty.{ending}"
-    if ending == "parquet":
-        parquet.write_table(TABLE.slice(0, 0), path)
-    elif ending == "feather":
-        feather.write_feather(TABLE.slice(0, 0), path)
-    else:
-        path.write_text("a,b,y\n")
-    code, said = fit(folder, path, "--label-column", "y")
-    assert code == 3
-    assert "no rows" in said
-
-
 def test_packed_text_with_a_changed_bit(folder):
     lines = [f"{a},{b},{y}" for a, b, y in zip(ROWS[:, 0], ROWS[:, 1], LABELS, strict=True)]
     packed = gzip.compress("\n".join(["a,b,y", *lines]).encode())
@@ -143,15 +129,6 @@ def test_damaged_headers_of_arrays(folder, old, new):
         assert "cannot be read as a .npy array" in said
 
 
-def test_infinity_is_no_label(folder):
-    labels = np.where(LABELS < 0, np.nan, LABELS)
-    labels[3] = np.inf
-    np.save(folder / "inf.npy", labels)
-    code, said = fit(folder, folder / "X.npy", "--labels", folder / "inf.npy")
-    assert code == 3
-    assert "inf, a measurement and not a class" in said
-
-
 @pytest.mark.parametrize("first", [2**53 + 1, 2**63 - 2, 2**63, 2**64])
 def test_labels_of_many_digits_keep_them(folder, first):
     lines = ["" if label < 0 else str(first + label) for label in LABELS.tolist()]
@@ -160,14 +137,6 @@ def test_labels_of_many_digits_keep_them(folder, first):
     assert code == 0, said
     assert str(first) in said
     assert str(first + 1) in said
-
-
-@pytest.mark.parametrize("column", [[[1], [2]] * 60, [{"a": 1}, {"a": 2}] * 60])
-def test_lists_are_no_labels(folder, column):
-    parquet.write_table(TABLE.set_column(2, "y", pa.array(column)), folder / "t.parquet")
-    code, said = fit(folder, folder / "t.parquet", "--label-column", "y")
-    assert code == 3
-    assert "labels are integers or text" in said
 
 
 def test_a_damaged_description_of_a_run(folder):
@@ -260,14 +229,6 @@ def test_metadata_that_end_before_the_rows(folder):
     result = CliRunner().invoke(app, ["suggest", str(folder / "X.npy"), *map(str, named)])
     assert result.exit_code == 3, result.output
     assert "ends after 15 rows, before the rows do" in " ".join(result.stderr.split())
-
-
-def test_a_class_of_the_least_integer_keeps_its_name(folder):
-    least = np.iinfo(np.int64).min
-    np.save(folder / "y.npy", np.where(LABELS == 0, least, LABELS))
-    code, said = fit(folder, folder / "X.npy", "--labels", folder / "y.npy")
-    assert code == 0, said
-    assert {*np.load(folder / "out" / "labels.npy").tolist()} == {least, 1}
 
 
 def test_labels_padded_with_nul_characters_are_those_without(folder):

@@ -19,7 +19,7 @@ from biglp._core import (
     UnreachedRowsWarning,
 )
 from cli_tools import run_python
-from helpers import blobs, model, rows_in_a_block
+from helpers import blobs, model
 
 
 class TestTellingTheUser:
@@ -30,13 +30,6 @@ class TestTellingTheUser:
         for sweep in ("k-means", "degrees", "Gram", "labels"):
             assert any(line.startswith(sweep) and "200 rows" in line for line in caplog.messages)
 
-    def test_a_long_sweep_says_how_far_it_is(self, caplog, monkeypatch):
-        monkeypatch.setattr("biglp._core.progress.LineTask.SECONDS_BETWEEN_LINES", 0.0)
-        X, y, _ = blobs()
-        with rows_in_a_block(50), caplog.at_level(logging.INFO, logger="biglp"):
-            model(factor="nystrom", verbose=True).fit(X, y)
-        assert any("50 % (100 of 200 rows" in line and "s left" in line for line in caplog.messages)
-
     def test_quiet_by_default(self, caplog, capfd):
         X, y, _ = blobs()
         with caplog.at_level(logging.INFO, logger="biglp"):
@@ -44,10 +37,9 @@ class TestTellingTheUser:
         assert not caplog.messages
         assert capfd.readouterr() == ("", "")
 
-    def test_first_hour_9_without_a_terminal_verbose_is_one_line_a_step(self):
+    def test_without_a_terminal_verbose_is_one_line_a_step(self):
         code = (
             "import numpy as np; from biglp import LowRankLabelPropagation;"
-            "from biglp._core.progress import LineTask; LineTask.SECONDS_BETWEEN_LINES = 0.0;"
             "X = np.random.default_rng(0).normal(size=(20_000, 2)); y = np.arange(20_000) % 3 - 1;"
             "model = LowRankLabelPropagation(factor='nystrom', verbose=True, memory='200MB');"
             "model.fit(X, y)"

@@ -10,7 +10,6 @@ import tempfile
 import threading
 import zipfile
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paper.datasets.download as transfer
-from biglp._core import DownloadError, OutputError, Progress, Task
-from cli_tools import done, failed
+from biglp._core import DownloadError, Progress, Task
+from cli_tools import done
 from dataset_server import serving
 from paper import datasets
 from paper.datasets.download import Bounds, download
@@ -69,7 +68,7 @@ def check_whole(path: Path) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     cuts=st.lists(
@@ -147,22 +146,17 @@ def test_file_changed_in_between(server, tmp_path, monkeypatch, tags, longer, he
     check_whole(path)
 
 
-def test_server_that_does_not_say_the_length(server, tmp_path):
-    server.lengths = False
+def test_server_that_is_busy_and_does_not_say_the_length(server, tmp_path):
+    server.lengths, server.statuses = False, [503, 429, 500]
     download(f"{server.url}/x.gz", tmp_path / "x.gz", sha256=SHA)
     check_whole(tmp_path / "x.gz")
-    # Nobody can see that such an answer broke off, but the checksum does.
-    server.drops = [5000]
-    with pytest.raises(DownloadError, match="its SHA-256 is"):
-        download(f"{server.url}/x.gz", tmp_path / "y.gz", sha256=SHA)
-    assert not (tmp_path / "y.gz").exists()
-
-
-def test_busy_server_is_asked_again(server, tmp_path):
-    server.statuses = [503, 429, 500]
-    download(f"{server.url}/x.gz", tmp_path / "x.gz")
-    check_whole(tmp_path / "x.gz")
     assert len(server.asked) == 4
+    # Nobody can see that such an answer broke off, but the checksum and the file's own end do.
+    for more, message in (({"sha256": SHA}, "its SHA-256 is"), ({}, r"is no \.gz file")):
+        server.drops = [5000]
+        with pytest.raises(DownloadError, match=message):
+            download(f"{server.url}/x.gz", tmp_path / "y.gz", **more)
+        assert not (tmp_path / "y.gz").exists()
 
 
 @pytest.mark.parametrize("code", [403, 404])
@@ -207,28 +201,13 @@ def test_first_download_fixes_the_checksum(server, tmp_path):
     assert digest(path) != SHA
 
 
-def test_no_room(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(transfer, "free_space", lambda folder: 70 << 20)
-    download(f"{server.url}/x.gz", tmp_path / "x.gz")
-    with pytest.raises(OutputError, match=r"needed in .* and 70 MB are free.*BIGLP_CACHE"):
-        download(f"{server.url}/x.gz", tmp_path / "y.gz", bounds=Bounds(room_for=10 << 20))
-    assert not (tmp_path / "y.gz").exists()
-
-
-@pytest.mark.parametrize("name", ["x.csv.gz", "x.bz2", "x.zip", "x.xz"])
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.zip"])
 def test_a_login_page_is_not_taken_for_the_file(server, tmp_path, name):
     """Neither the page nor its checksum is kept: the next download is not measured by it."""
     server.files[f"/{name}"] = b"<html><body>Please log in to the network</body></html>"
     message = r"it is no \.\w+ file .*begins with b'<html>.*login"
     with pytest.raises(DownloadError, match=message):
         download(f"{server.url}/{name}", tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_of_unknown_length_that_ends_too_early(server, tmp_path):
-    server.lengths, server.files["/x.gz"] = False, BODY[:-3000]
-    with pytest.raises(DownloadError, match=r"it is no \.gz file \(Compressed file ended"):
-        download(f"{server.url}/x.gz", tmp_path / "x.gz")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -297,14 +276,3 @@ def test_two_at_once(site):
         thread.join()
     assert len(site.asked) == 1
     np.testing.assert_array_equal(datasets.load("susy").rows, rows)
-
-
-def test_known_checksum(site, monkeypatch):
-    publish(site, "susy")
-    known = entry("susy")
-    wrong = replace(known, files=(replace(known.files[0], sha256="0" * 64),))
-    monkeypatch.setattr("paper.datasets.fetching.entry", lambda name: wrong)
-    message = failed(8, "datasets", "fetch", "susy", program="paper")
-    assert "should be 000" in message
-    assert "has been removed" in message
-    assert list((own_folder(known) / "downloads").iterdir()) == []

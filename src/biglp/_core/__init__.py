@@ -5,8 +5,11 @@ from typing import Any
 
 # The room's door, for tests; loaded by need, as help texts do without NumPy.
 _MODULES = {
+    "LogProgress": "progress",
+    "PARAMETERS": "parameters",
     "Progress": "progress",
     "Registry": "registry",
+    "Settings": "settings",
     "Task": "progress",
     "WholeRun": "progress",
     "cut_rows": "blocks",
@@ -14,6 +17,7 @@ _MODULES = {
     "private_memory": "memory",
     "rows_per_block": "blocks",
     "shown_progress": "progress",
+    "to_numpy": "arrays",
 }
 __all__ = list(_MODULES)
 
