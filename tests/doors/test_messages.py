@@ -38,12 +38,9 @@ class TestTellingTheUser:
         assert capfd.readouterr() == ("", "")
 
     def test_without_a_terminal_verbose_is_one_line_a_step(self):
-        code = (
-            "import numpy as np; from biglp import LowRankLabelPropagation;"
-            "X = np.random.default_rng(0).normal(size=(20_000, 2)); y = np.arange(20_000) % 3 - 1;"
-            "model = LowRankLabelPropagation(factor='nystrom', verbose=True, memory='200MB');"
-            "model.fit(X, y)"
-        )
+        code = "import numpy as np; from biglp import LowRankLabelPropagation as L;"
+        code += "X = np.random.default_rng(0).normal(size=(2000, 2));"
+        code += "L(factor='nystrom', verbose=True, n_landmarks=9).fit(X, np.arange(2000) % 3 - 1)"
         lines = run_python(code).stderr.splitlines()
         steps = [line.split(": ")[1] for line in lines if line.startswith("biglp: ")]
         assert steps == ["k-means", "degrees", "Gram", "learning", "labels"]

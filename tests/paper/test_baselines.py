@@ -15,7 +15,6 @@ from biglp._core import (
     BadRowsError,
     LabelError,
     MemoryBudgetError,
-    ParameterError,
 )
 from helpers import assert_scores_agree, blobs
 from paper.baselines import DensePropagation, NearestNeighbours
@@ -79,22 +78,6 @@ def test_rows_that_nothing_reaches_get_the_prior():
     fitted = DensePropagation(bandwidth=0.5, class_balance=[0.3, 0.7]).fit(X, y)
     np.testing.assert_allclose(fitted.label_distributions_[50:], [[0.3, 0.7]] * 10)
     np.testing.assert_allclose(fitted.predict_proba([[-1e9] * 5]), [[0.3, 0.7]])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"kernel": "poly"}, r"kernel='poly' .* rbf, linear"),
-        ({"solver": "cg"}, r"solver='cg' .* closed_form, iterative"),
-        ({"alpha": "auto"}, r"alpha='auto' is outside"),
-        ({"bandwidth": 1e-30}, r"bandwidth=1e-30 is outside"),
-        ({"class_balance": "auto"}, r"class_balance='auto' .* mass, share, none"),
-        ({"max_iter": 0}, r"max_iter=0"),
-    ],
-)
-def test_settings_that_cannot_be_used(settings, message):
-    with pytest.raises(ParameterError, match=message):
-        DensePropagation(**settings).fit(*blobs()[:2])
 
 
 def test_only_labelled_rows_vote():

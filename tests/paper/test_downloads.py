@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 
 import paper.datasets.download as transfer
 from biglp._core import DownloadError, Progress, Task
-from cli_tools import done
 from dataset_server import serving
 from paper import datasets
 from paper.datasets.download import Bounds, download
-from paper.datasets.registry import digest, entry, own_folder, part_of, read_record, record_of
+from paper.datasets.registry import entry, own_folder, part_of, read_record
 from published import publish, published
 
 BODY = gzip.compress(np.random.default_rng(0).bytes(19_988), compresslevel=0, mtime=0)
@@ -188,19 +187,6 @@ def test_wrong_checksum_is_refused_and_removed(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_first_download_fixes_the_checksum(server, tmp_path):
-    path = tmp_path / "x.gz"
-    download(f"{server.url}/x.gz", path)
-    path.unlink()
-    server.files["/x.gz"] = gzip.compress(b"another file")
-    with pytest.raises(DownloadError, match=r"an earlier download found.*remove .*x\.gz\.json"):
-        download(f"{server.url}/x.gz", path)
-    assert [file.name for file in tmp_path.iterdir()] == ["x.gz.json"]
-    record_of(path).unlink()
-    download(f"{server.url}/x.gz", path)
-    assert digest(path) != SHA
-
-
 @pytest.mark.parametrize("name", ["x.csv.gz", "x.zip"])
 def test_a_login_page_is_not_taken_for_the_file(server, tmp_path, name):
     """Neither the page nor its checksum is kept: the next download is not measured by it."""
@@ -240,30 +226,6 @@ def test_archive_where_the_file_is_gone(site):
     del site.files["/static/public/279/susy.zip"]
     with pytest.raises(DownloadError, match=r"SUSY.csv.gz could not be fetched: .* 404"):
         datasets.fetch("susy")
-
-
-def test_interrupted_fetch_goes_on(site):
-    rows, _ = publish(site, "susy")
-    site.drops = [900] + [0] * 5
-    with pytest.raises(DownloadError, match=r"are kept, to go on from"):
-        datasets.fetch("susy")
-    assert done("datasets", "list", "--json", program="paper").stdout.count("part fetched") == 1
-    datasets.fetch("susy")
-    assert site.asked[-1][1] == "bytes=900-"
-    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
-
-
-def test_damaged_download_is_noticed_later(site):
-    rows, _ = publish(site, "susy")
-    folder = datasets.fetch("susy")
-    (folder / "meta.json").unlink()
-    path = folder / "downloads" / "SUSY.csv.gz"
-    path.write_bytes(b"x" + path.read_bytes()[1:])
-    with pytest.raises(DownloadError, match="is not the file that was fetched"):
-        datasets.fetch("susy")
-    assert not path.exists()
-    datasets.fetch("susy")
-    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
 
 
 def test_two_at_once(site):

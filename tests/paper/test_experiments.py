@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import sys
 
 import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from cli_tools import done, failed
+from cli_tools import done
 from helpers import blobs
 from pages import check_images, check_page
 from paper import convergence, pages, processes, ranks, scale, tables
@@ -37,20 +36,6 @@ def test_convergence_has_both_solvers_on_three_sets(archives, tmp_path, monkeypa
     times = [float(r["seconds"]) for r in rows[:7]]
     assert times == sorted(times)
     assert times[0] == 0.0
-
-
-def test_papers_tables_parse_and_have_the_known_headlines():
-    found = pages.tables()
-    assert list(found) == ["HEPMASS", "SUSY", "mnist8m", "Protein", "Gisette"]
-    for table in found.values():
-        assert len(table.percent) == len(table.accuracy) == len(table.labels) == 4
-        assert all(50 < value < 100 for line in table.accuracy for value in line.values())
-        assert list(table.labels) == sorted(table.labels)
-    assert found["mnist8m"].labels == (16, 164, 1648, 16488)
-    assert found["mnist8m"].accuracy[0]["nystrom-kmeans 100"] == 72.86
-    assert found["mnist8m"].best(1) == ("glnp 100", 91.16)
-    assert found["SUSY"].best(3) == ("knn", 72.84)
-    assert found["Protein"].best(3) == ("lp", 75.24)
 
 
 def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
@@ -150,9 +135,3 @@ def test_missing_data_is_explained_on_the_page_and_on_the_terminal(tmp_path, mon
         assert "Set BIGLP_DATA to a folder" in text
     assert "digits 4 v 9" in page  # what comes with scikit-learn stands in
     check_page(page)
-
-
-def test_missing_matplotlib_gives_the_line_that_installs_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    message = failed(6, "reproduce", "tables", "-o", tmp_path / "out", program="paper")
-    assert 'pip install "biglp[plot]"' in message

@@ -7,11 +7,9 @@ from typing import Any
 
 # The room's door, for tests; loaded by need.
 _MODULES = {
-    "Examples": "evidence",
     "Model": "model",
     "Pipeline": "pipeline",
     "Report": "report",
-    "ReportSample": "evidence",
     "relabelled": "update",
 }
 __all__ = list(_MODULES)
