@@ -198,21 +198,6 @@ def test_round_trip(folder, tmp_path):
     assert names == {"doubtful.csv", "labels.csv", "out", "rows.npy"}
 
 
-def test_a_table_with_text_labels_and_weights(folder):
-    known, labels, wrong = folder
-    names = {row: f"digit {label}" for row, label in zip(known, labels, strict=True)}
-    with open("table.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([f"p{i}" for i in range(64)] + ["digit", "sure"])
-        writer.writerows([*row, names.get(i, ""), 1.5] for i, row in enumerate(ROWS.tolist()))
-    options = ("--label-column", "digit", "--weight-column", "sure")
-    done("fit", "table.csv", *options, "-o", "out", "-q")
-    found = listed("out")["doubtful"]
-    assert found == listed("table.csv", *options)["doubtful"]
-    assert found[0]["label"] == names[found[0]["row"]]
-    assert np.isin([line["row"] for line in found[:10]], wrong).mean() > 0.7
-
-
 def test_what_the_command_refuses(folder, tmp_path):
     known, labels, _ = folder
     assert "--labels" in failed(2, "check", "rows.npy")

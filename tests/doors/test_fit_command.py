@@ -73,21 +73,6 @@ def test_more_than_labels(here, rows):
     assert {path.name for path in Path("folder").iterdir()} >= {"labels.npy", "top_classes.npy"}
 
 
-def test_labels_in_other_forms(here, rows):
-    values, shown, _ = rows
-    np.save("rows.npy", values)
-    names = np.array(["ant", "bee", "cat", ""])[shown]
-    pairs = [f"{row},{name}" for row, name in enumerate(names) if name]
-    Path("pairs.csv").write_text("\n".join(["row,label", *pairs]) + "\n")
-    Path("lines.txt").write_text("\n".join(names) + "\n")
-    np.save("nine.npy", np.where(shown < 0, 9, shown))
-    for name, more in (("pairs.csv", ()), ("lines.txt", ()), ("nine.npy", ("--unlabelled", "9"))):
-        done("fit", "rows.npy", "--labels", name, *more, "-o", name[:-4], "-q")
-    found = [np.load(f"{name}/labels.npy") for name in ("pairs", "lines", "nine")]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], np.array(["ant", "bee", "cat"])[found[2]])
-
-
 def test_categories_and_missing_values(here, connections):
     common = ("fit", connections, "--label-column", "class", "-o", "out")
     message = failed(3, *common, "--categorical", "error", "--missing", "error")

@@ -234,30 +234,6 @@ def test_round_trip(folder, tmp_path):
     assert names == {"alone", "labels.csv", "next.csv", "out", "rows.npy"}
 
 
-def test_from_zero_labels_to_the_next_round(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, _, truth = blobs(n=600, spread=0.5)
-    columns = [f"x{number}" for number in range(X.shape[1])]
-    lines = [",".join([*columns, "colour", "y"])]
-    lines += [",".join([*(f"{v:.3f}" for v in row), "rg"[i % 2], ""]) for i, row in enumerate(X)]
-    (tmp_path / "rows.csv").write_text("\n".join(lines) + "\n")
-    reading = ("--categorical", "onehot", "--label-column", "y", "-n", "12")
-    shown = done("suggest", "rows.csv", *reading, "-o", "next.csv").stdout
-    assert "biglp fit rows.csv --labels next.csv --categorical onehot --drop y -o out/" in shown
-    with open("next.csv", newline="") as file:
-        table = list(csv.DictReader(file))
-    assert [*table[0]] == ["row", "label"]
-    rows = [int(line["row"]) for line in table]
-    assert len(set(rows)) == 12
-    assert set(truth[rows]) == {0, 1, 2}
-    filled = "".join(f"{row},{truth[row]}\n" for row in rows)
-    (tmp_path / "next.csv").write_text("row,label\n" + filled)
-    fit = ("--labels", "next.csv", "--categorical", "onehot", "--drop", "y", "-o", "out", "-q")
-    done("fit", "rows.csv", *fit)
-    assert not set(rows_shown("out", "-n", "6")) & set(rows)
-    assert {path.name for path in tmp_path.iterdir()} == {"next.csv", "out", "rows.csv"}
-
-
 def test_first_rows_are_those_of_the_estimator(folder):
     shown = done("suggest", "rows.npy", "-n", "5", "--seed", "3", "--memory", "600MB").stdout
     found = LowRankLabelPropagation(random_state=3).suggest_first(np.load("rows.npy"), 5)
