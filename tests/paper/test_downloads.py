@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import shutil
 import tempfile
 import threading
-import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,8 +20,8 @@ from biglp._core import DownloadError, Progress, Task
 from dataset_server import serving
 from paper import datasets
 from paper.datasets.download import Bounds, download
-from paper.datasets.registry import entry, own_folder, part_of, read_record
-from published import publish, published
+from paper.datasets.registry import part_of, read_record
+from published import publish
 
 BODY = gzip.compress(np.random.default_rng(0).bytes(19_988), compresslevel=0, mtime=0)
 SHA = hashlib.sha256(BODY).hexdigest()
@@ -81,13 +79,8 @@ def check_whole(path: Path) -> None:
 )
 def test_broken_off_at_any_byte(server, cuts, piece, ranges, tags, known):
     """A fetch interrupted at any byte and resumed gives a file with the right checksum."""
-    server.ranges, server.tags, server.drops, server.asked, server.sent = (
-        ranges,
-        tags,
-        [],
-        [],
-        0,
-    )
+    server.ranges, server.tags, server.drops, server.asked = ranges, tags, [], []
+    server.sent = 0
     folder = Path(tempfile.mkdtemp())
     path = folder / "x.gz"
     old_piece, transfer.PIECE_BYTES = transfer.PIECE_BYTES, piece
@@ -205,27 +198,6 @@ def test_a_file_that_does_not_end_is_stopped_and_removed(server, tmp_path, lengt
     with pytest.raises(DownloadError, match=message):
         download(f"{server.url}/x.gz", tmp_path / "x.gz", bounds=bounds)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_archive_where_the_file_is_gone(site):
-    parts, rows, _ = published("hepmass")
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for file, content in zip(entry("hepmass").files, parts, strict=True):
-            archive.writestr(f"hepmass/{file.name}", content)
-    site.files["/static/public/347/hepmass.zip"] = packed.getvalue()
-    datasets.fetch("hepmass")
-    np.testing.assert_array_equal(datasets.load("hepmass").rows, rows)
-    assert [path for path, _ in site.asked].count("/static/public/347/hepmass.zip") == 1
-    left = {path.name for path in (own_folder(entry("hepmass")) / "downloads").iterdir()}
-    names = {file.name for file in entry("hepmass").files}
-    assert left == names | {f"{name}.json" for name in names} | {"hepmass.zip.json"}
-    site.files["/static/public/279/susy.zip"] = b"no archive"
-    with pytest.raises(DownloadError, match=r"is no \.zip file"):
-        datasets.fetch("susy")
-    del site.files["/static/public/279/susy.zip"]
-    with pytest.raises(DownloadError, match=r"SUSY.csv.gz could not be fetched: .* 404"):
-        datasets.fetch("susy")
 
 
 def test_two_at_once(site):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import replace
@@ -15,7 +14,7 @@ from cli_tools import done, failed
 from pages import check_images, check_page
 from paper import lploka, pages, peers
 from paper.pages import Output
-from paper.peers import Limits, Outcome, run_one, write_problem
+from paper.peers import Limits, Outcome
 
 LIMITS = peers.Limits(seconds=20.0, memory=2**30)
 
@@ -85,87 +84,6 @@ def test_peers_label_real_rows_within_their_limits(tmp_path, monkeypatch):
     assert [outcome.why for outcome in found] == ["", ""]
     assert all(outcome.accuracy > 0.2 and outcome.peak > 2**20 for outcome in found)
     assert all(outcome.seconds > 0 for outcome in found)
-
-
-LAUNCHER = '#!/bin/sh\nshift\nexport RANKS=$1\nshift\nexec {python} "$@"\n'
-BEGIN = """
-import os, sys
-import numpy as np
-ranks = int(os.environ["RANKS"])
-given = dict(zip(sys.argv[1:-1], sys.argv[2:]))
-n, k = int(given["-n"]), int(given["-k"])
-each = -(-n // ranks)
-"""
-NYSTROM = """
-if each < k:
-    sys.exit("Error: Make sure ceil(n/np) > k")
-C = np.loadtxt(given["-i"])
-assert C.shape == (n, k)
-C[range(k), range(k)] = C.sum(axis=0)
-values, vectors = np.linalg.eigh(C[:k])
-F = np.zeros((each * ranks, k))
-F[:n] = C @ vectors / np.sqrt(values)
-for rank in range(ranks):
-    with open(f"{given['-o']}{rank}.txt", "w") as file:
-        for row in F[rank * each : (rank + 1) * each]:
-            file.write("".join(f"{x:.{given['-p']}g} " for x in row) + "\\n")
-print("Parallel Run Time: 0.25")
-"""
-LPLOKA = """
-F = np.loadtxt(given["-F"])[:n]
-degrees = F @ F.sum(axis=0)
-F /= np.sqrt(np.abs(degrees))[:, None]
-alpha, tol = float(given["-alpha"]), float(given["-tol"])
-for q in range(int(given["-startIndex"]), int(given["-endIndex"])):
-    f0 = np.loadtxt(f"{given['-f0']}/{q + 1}.txt")
-    f = np.full(n, 1 / n)
-    for _ in range(int(given["-maxIter"])):
-        before, f = f, alpha * (F @ (F.T @ f)) + (1 - alpha) * f0
-        if np.abs(f - before).max() < tol:
-            break
-    with open(f"{given['-o']}/{q + 1}.txt", "a") as file:
-        file.write("".join(f"{x:.9g}\\n" for x in f[: int(given["-saveRows"])]))
-    print("Parallel Run Time: 0.5")
-"""
-
-
-@pytest.fixture
-def stand_in(tmp_path, monkeypatch):
-    """A folder with the two programs, and a launcher on the PATH."""
-    folder = tmp_path / "build"
-    folder.mkdir()
-    for name, body in (("nystrom", NYSTROM), ("lploka", LPLOKA)):
-        (folder / name).write_text(BEGIN + body)
-    launcher = tmp_path / "mpirun"
-    launcher.write_text(LAUNCHER.format(python=sys.executable))
-    launcher.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return folder
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the launcher is a shell script")
-def test_both_programs_label_the_same_rows_on_any_number_of_ranks(tmp_path, monkeypatch, stand_in):
-    monkeypatch.delenv("BIGLP_DATA", raising=False)
-    (tmp_path / "rows").mkdir()
-    problem = write_problem(tmp_path / "rows", 301)
-    answers, outcomes = [], []
-    for ranks in (1, 3):
-        settings = lploka.LpLoka(stand_in, ranks)
-        settings.check()
-        outcome = run_one(lploka.NAME, problem, Limits(), settings.program())
-        assert outcome.why == ""
-        assert outcome.accuracy > 0.2  # of ten classes
-        answers.append(np.load(problem.folder / "answer.npy"))
-        outcomes.append(outcome)
-    stages = outcomes[0].stages
-    assert stages["nystrom, computation"] == 0.25
-    assert stages["lploka, computation"] == 0.5 * 10  # once a class
-    counted = sum(stages[name] for name in ("similarities", "nystrom", "lploka"))
-    assert outcomes[0].seconds == pytest.approx(counted)
-    assert (answers[0] == answers[1]).mean() > 0.9  # landmarks are fewer on more ranks
-    page = "\n".join(peers._stages(outcomes))
-    assert "LP-LOKA's stages" in page
-    assert "0.25 s" in page
 
 
 def test_a_folder_without_the_programs_is_refused(tmp_path):
