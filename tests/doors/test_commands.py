@@ -316,29 +316,23 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
 
 @QUIETLY
 @pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("fit", "-", "--label-column", "kind", "-o", "new"), "standard input is gone"),
-        (("predict", "out/model.biglp", "-", "-o", "new.csv"), "standard input is gone"),
-        (("predict", "out/model.biglp", "rows.tsv", "--encoding", "cp1252", "-o", "-"), None),
-    ],
+    "given", ["fit - --label-column kind -o new", "predict MODEL - -o new.csv"]
 )
-def test_no_resuming_of_streams(truth, monkeypatch, given, told):
+def test_no_resuming_of_streams(truth, monkeypatch, given):
     done("fit", "rows.tsv", "--encoding", "cp1252", *KNOWN, "-o", "out", "--no-report")
 
     def refuse(*args, **options):
         raise BadRowsError("bad rows")
 
-    monkeypatch.setattr("sys.argv", ["biglp", *given])
+    words = given.replace("MODEL", "out/model.biglp").split()
+    monkeypatch.setattr("sys.argv", ["biglp", *words])
     monkeypatch.setattr("biglp._fit.pipeline.Pipeline.prepare", refuse)
     monkeypatch.setattr("biglp._fit.model.Model.graph", refuse)
     rows = Path("rows.tsv").read_text(encoding="cp1252").encode()
-    message = CliRunner().invoke(app, given, input=rows).stderr
-    assert "bad rows" in message
+    message = CliRunner().invoke(app, words, input=rows).stderr
+    for said in ("bad rows", "standard input is gone", "start afresh with --overwrite"):
+        assert said in message
     assert "--resume" not in message
-    assert (told or "bad rows") in message
-    assert told or "Kept" not in message
-    assert not told or "start afresh with --overwrite" in message
 
 
 def test_simulate(here):

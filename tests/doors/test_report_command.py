@@ -121,11 +121,10 @@ def test_a_graph_of_ones_own(here):
     graph = np.where(truth[:, None] == truth, rng.random((60, 60)), 0.01)
     np.save("graph.npy", (graph + graph.T) / 2)
     np.save("labels.npy", np.where(np.arange(60) % 30 < 3, truth, -1))
-    fit = ("fit", "graph.npy", "--labels", "labels.npy", "--factor", "precomputed")
-    done(*fit, "-o", "out")
-    assert "ties of a graph of your own" in read().text
-    done("report", "out")
-    assert "ties of a graph of your own" in read().text
+    fit = ("fit", "graph.npy", "--labels", "labels.npy", "--factor", "precomputed", "-o", "out")
+    for command in (fit, ("report", "out")):
+        done(*command)
+        assert "ties of a graph of your own" in read().text
 
 
 # The demo's report in a real browser: from disk, without scripts, on any screen, and on paper ----
