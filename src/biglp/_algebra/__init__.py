@@ -9,6 +9,8 @@ _MODULES = {
     "GramSums": "sums",
     "LabelledRows": "spreading",
     "Posterior": "posterior",
+    "SparseSystem": "systems",
+    "Spectrum": "systems",
     "blend": "ridge",
     "choose_batch": "posterior",
     "constant_mode": "spreading",

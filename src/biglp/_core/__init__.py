@@ -11,6 +11,7 @@ _MODULES = {
     "Device": "device",
     "EFFORTS": "size",
     "LogProgress": "progress",
+    "PARAMETERS": "parameters",
     "Progress": "progress",
     "RowEntries": "arrays",
     "Settings": "settings",

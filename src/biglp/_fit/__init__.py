@@ -7,9 +7,12 @@ from typing import Any
 _MODULES = {
     "GPU_LIBRARY_BYTES": "plan",
     "Machine": "plan",
+    "Model": "model",
     "Pipeline": "pipeline",
+    "Report": "report",
     "plan_fit": "plan",
     "plan_gpu": "plan",
+    "relabelled": "update",
 }
 __all__ = list(_MODULES)
 
