@@ -6,8 +6,8 @@ import numpy as np
 
 from biglp._core import StoppedShortWarning, cut_rows, to_numpy
 from biglp._engines import SerialEngine
-from biglp._graph.graph import TrainingRows
 from biglp._graph import FACTORS
+from biglp._graph.graph import TrainingRows
 from biglp._rows import PreparedRows, Sample, as_source
 
 SOLVERS = ("gradient", "multiplicative")

@@ -11,10 +11,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
 from biglp._core import ParameterError
-from biglp._fit import update as check
-from biglp._labels.labels import Labels
-from cli_tools import done
-from cli_tools import failed
+from cli_tools import done, failed
 from helpers import fitted_blobs, soft_problem
 
 ROWS, TRUTH = load_digits(return_X_y=True)
