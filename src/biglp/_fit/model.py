@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import warnings
 import zipfile
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
@@ -22,7 +23,7 @@ from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.memory import format_bytes
 from biglp._core.size import Size
 from biglp._engines import Engine
-from biglp._files.local import atomic_write, unwarned
+from biglp._files.local import atomic_write
 from biglp._files.uri import as_place, open_binary
 from biglp._fit.plan import plan_new_rows
 from biglp._fit.prepare import size_of_transformed
@@ -300,7 +301,7 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """Refuse numbers that are none: answers made of them would be one class, without a word."""
-    with unwarned():
+    with warnings.catch_warnings(action="ignore"):
         array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
     if array.dtype.kind != "f":
         return array

@@ -268,7 +268,13 @@ class NpySink(FileSink):
                 if resume and part.exists() and part.stat().st_size == size:
                     continue
                 with explained_writing(self.paths[name]), open(part, "wb") as file:
-                    reserve(file.fileno(), size)
+                    try:  # on disk, and not in name only, where the system can
+                        os.posix_fallocate(file.fileno(), 0, size)
+                    except (AttributeError, OSError) as error:  # macOS; some file systems
+                        unable = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+                        if isinstance(error, OSError) and error.errno not in unable:
+                            raise
+                        os.ftruncate(file.fileno(), size)
                     file.write(npy_header(dtype, shape))
         except BaseException:
             self.abort()
@@ -330,17 +336,6 @@ class NpySink(FileSink):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._begin()
-
-
-def reserve(handle: int, size: int) -> None:
-    """Make a file ``size`` bytes long, on disk and not in name only where the system can."""
-    try:
-        os.posix_fallocate(handle, 0, size)
-    except (AttributeError, OSError) as error:  # macOS; file systems that cannot
-        unable = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-        if isinstance(error, OSError) and error.errno not in unable:
-            raise
-        os.ftruncate(handle, size)
 
 
 class ArraySink(Sink):

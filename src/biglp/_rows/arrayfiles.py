@@ -9,6 +9,7 @@ import importlib
 import math
 import os
 import threading
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from numpy.lib import format as npy_format
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
 from biglp._core.memory import available_memory, format_bytes
-from biglp._files.local import FileStamp, unwarned
+from biglp._files.local import FileStamp
 from biglp._files.uri import INSIDE, split_inside
 from biglp._rows.arrays import ArraySource, CsrSource, fill_missing
 from biglp._rows.cache import CachedSource, CacheStore, CsrWriter, NpyWriter, no_room
@@ -453,7 +454,11 @@ def _are_sparse(files: Sequence[str], facts: Sequence[dict[str, Facts]]) -> bool
 def _npz_facts(name: str) -> dict[str, Facts]:
     """Names, shapes and types of the arrays in a file, from their headers."""
     facts = {}
-    with _explained_npz(name) as path, unwarned(), zipfile.ZipFile(path) as archive:
+    with (
+        _explained_npz(name) as path,
+        warnings.catch_warnings(action="ignore"),
+        zipfile.ZipFile(path) as archive,
+    ):
         for member in archive.namelist():
             with archive.open(member) as file:
                 first = npy_format.read_magic(file) == (1, 0)
@@ -470,7 +475,7 @@ def _load_npz(name: str, array: str) -> np.ndarray:
     """Read an array of a file as a whole."""
     with (
         _explained_npz(name) as path,
-        unwarned(),
+        warnings.catch_warnings(action="ignore"),
         np.load(path, allow_pickle=False) as arrays,
     ):
         return np.asarray(arrays[array])
@@ -494,7 +499,7 @@ def _load_matrix(path: str) -> Any:
     from scipy.sparse import load_npz
 
     try:
-        with unwarned():
+        with warnings.catch_warnings(action="ignore"):
             matrix = load_npz(path)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise BadRowsError(

@@ -241,18 +241,18 @@ class CachedSource(Source):
         self._original: Source | None = None
 
     def read(self, start: int, stop: int) -> Rows:
-        return self._reader().read(start, stop)
+        # The original is not looked at for every block: who sweeps does so before and after.
+        rows = self._rows if self.folder.exists() else self._original_rows()
+        return rows.read(start, stop)
 
     def take(self, indices: np.ndarray) -> Rows:
-        return self._reader().take(np.asarray(indices))
+        rows = self._rows if self.folder.exists() else self._original_rows()
+        return rows.take(np.asarray(indices))
 
     def compare_columns(self) -> dict[str, Any]:
         return {} if self.compare is None else self.compare()
 
-    def _reader(self) -> Any:
-        # The original is not looked at for every block: who sweeps does so before and after.
-        if self.folder.exists():
-            return self._rows
+    def _original_rows(self) -> Source:
         if self._open_original is None:
             raise BadRowsError(
                 f"{self.name} was converted to raw rows in {self.folder}, which is gone or cannot "

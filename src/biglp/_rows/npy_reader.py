@@ -11,6 +11,7 @@ same pages back) and, unlike a reused buffer, never changes a block that a calle
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from collections import deque
 from itertools import pairwise
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BadRowsError
-from biglp._files.local import FileStamp, open_handle, read_at, unwarned
+from biglp._files.local import FileStamp, open_handle, read_at
 
 READ_AHEAD_BYTES = 32 << 20
 JOIN_GAP_BYTES = 32 << 10
@@ -38,7 +39,7 @@ class RawFile:
     def __init__(self, path: str | os.PathLike[str], stamp: FileStamp | None = None) -> None:
         self.stamp = stamp or FileStamp.of(path)
         try:
-            with unwarned():
+            with warnings.catch_warnings(action="ignore"):
                 mapped = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # a damaged header can fail in any layer of its parser
             raise BadRowsError(
