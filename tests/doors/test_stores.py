@@ -370,7 +370,7 @@ def test_messages_name_the_file_as_the_store_does(store):
 # Folders and patterns in a store are those of a disk.
 
 
-NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.parquet"]
+NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.csv"]
 
 
 @pytest.mark.parametrize("named", ["b", "b/*.csv", "b/part-?.csv", "b/**/part-[12].csv", "b/c/*"])

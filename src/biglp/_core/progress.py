@@ -497,26 +497,16 @@ class StepClock(Progress):
     """Passes progress on and keeps the time of each sweep."""
 
     def __init__(self, inner: Progress | None = None) -> None:
-        self.inner = inner or Progress()
+        self.inner = inner = inner or Progress()
         self.steps: dict[str, Step] = {}
+        # What is no sweep goes straight on.
+        self.expect, self.say = inner.expect, inner.say  # type: ignore[method-assign]
+        self.start_bytes = inner.start_bytes  # type: ignore[method-assign]
 
     def start(self, label: str, n_rows: int) -> Task:
         """Begin a timed sweep; a step without rows is passed on."""
-        if not n_rows:
-            return self.inner.start(label, n_rows)
-        return _TimedTask(label, n_rows, self.inner.start(label, n_rows), self.steps)
-
-    def start_bytes(self, label: str, n_bytes: int) -> Task:
-        """Pass a copy on; it is no sweep."""
-        return self.inner.start_bytes(label, n_bytes)
-
-    def expect(self, seconds: Mapping[str, float]) -> None:
-        """Pass on what is to come."""
-        self.inner.expect(seconds)
-
-    def say(self, message: str) -> None:
-        """Pass a message on."""
-        self.inner.say(message)
+        task = self.inner.start(label, n_rows)
+        return _TimedTask(label, n_rows, task, self.steps) if n_rows else task
 
 
 @dataclass(eq=False)

@@ -110,12 +110,10 @@ class RawFile:
 
     def ask_for(self, start: int, stop: int) -> None:
         """Let the disk begin with entries that will be read soon."""
-        if not self._by_columns:
+        # Not on macOS, where the system guesses well enough.
+        if not self._by_columns and hasattr(os, "posix_fadvise"):
             size = self._entry_bytes
-            self._will_need(self._offset + start * size, (stop - start) * size)
-
-    def _will_need(self, position: int, length: int) -> None:
-        if hasattr(os, "posix_fadvise"):  # not on macOS, where the system guesses well enough
+            position, length = self._offset + start * size, (stop - start) * size
             os.posix_fadvise(self._open(), position, length, os.POSIX_FADV_WILLNEED)
 
     def _fill(self, view: memoryview, position: int) -> None:
@@ -139,7 +137,9 @@ class RawFile:
             return
         if end + READ_AHEAD_BYTES // 2 > self._asked:
             begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
-            self._will_need(begin, self._asked - begin)
+            if hasattr(os, "posix_fadvise"):
+                length = self._asked - begin
+                os.posix_fadvise(self._open(), begin, length, os.POSIX_FADV_WILLNEED)
 
     def _open(self) -> int:
         if self._handle is None:

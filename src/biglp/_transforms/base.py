@@ -167,20 +167,13 @@ class Chain:
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Chain:
         """Rebuild from :meth:`state`, among which there may be other arrays."""
+        arrays: list[dict[str, np.ndarray]] = [{} for _ in state["names"]]
+        for key, array in state.items():
+            index, _, name = key.partition(".")
+            if name and index.isdecimal():
+                arrays[int(index)][name] = array
         names = state["names"].tolist()
-        return cls(
-            [
-                TRANSFORMS[name].from_state(below(state, f"{index}."))
-                for index, name in enumerate(names)
-            ]
-        )
-
-
-def below(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose names begin with a prefix, without that."""
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }
+        return cls([TRANSFORMS[n].from_state(a) for n, a in zip(names, arrays, strict=True)])
 
 
 @dataclass(frozen=True)
