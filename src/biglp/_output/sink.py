@@ -105,6 +105,8 @@ class FileSink(Sink):
     """IDs of the rows, which a table has beside the answers; they are read when it is made."""
     more_columns: tuple[str, ...] = ()
     """Further numbers that are given for each row."""
+    names: list[str]
+    """Names of the files that a commit leaves."""
     columns: dict[str, tuple[np.dtype[Any], int]]
     """Type and width of what is kept; a width of 0 is one number a row."""
 
@@ -138,11 +140,6 @@ class FileSink(Sink):
                 else {"top_classes": (label, top), "top_probabilities": (number, top)}
             )
         self.columns |= dict.fromkeys(self.more_columns, (number, 0))
-
-    @property
-    @abstractmethod
-    def names(self) -> list[str]:
-        """Names of the files that a commit leaves."""
 
     @abstractmethod
     def resumable(self) -> bool:
@@ -243,12 +240,11 @@ class NpySink(FileSink):
             name: self.folder / f"{'labels' if name == 'label' else name}.npy"
             for name in self.columns
         }
+        self.names = [path.name for path in self.paths.values()]
         self.parts = {name: path.with_name(path.name + PART) for name, path in self.paths.items()}
-        self._begin()
-
-    @property
-    def names(self) -> list[str]:
-        return [path.name for path in self.paths.values()]
+        self._lock = threading.Lock()
+        self._handles: dict[str, int] = {}
+        self._closers: list[Any] = []
 
     def resumable(self) -> bool:
         for name, part in self.parts.items():
@@ -323,19 +319,13 @@ class NpySink(FileSink):
             while self._closers:
                 self._closers.pop()()
 
-    def _begin(self) -> None:
-        self._lock = threading.Lock()
-        self._handles: dict[str, int] = {}
-        self._closers: list[Any] = []
-
     def __getstate__(self) -> dict[str, Any]:
         """Other processes open the files themselves."""
         private = ("_lock", "_handles", "_closers")
         return {name: value for name, value in self.__dict__.items() if name not in private}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._begin()
+        self.__dict__.update(state, _lock=threading.Lock(), _handles={}, _closers=[])
 
 
 class ArraySink(Sink):
