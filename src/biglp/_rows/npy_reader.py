@@ -64,7 +64,16 @@ class RawFile:
         out = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
         first = self._offset + start * self._entry_bytes
         self._fill(out.reshape(-1).view(np.uint8).data, first)
-        self._read_ahead(first, first + out.nbytes)
+        # Ask for the next bytes when blocks are read in order (by one thread or several).
+        end, in_order = first + out.nbytes, first in self._ends
+        self._ends.append(end)
+        if not in_order:
+            self._asked = end
+        elif end + READ_AHEAD_BYTES // 2 > self._asked:
+            begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
+            if hasattr(os, "posix_fadvise"):
+                length = self._asked - begin
+                os.posix_fadvise(self._open(), begin, length, os.POSIX_FADV_WILLNEED)
         return out
 
     def take(self, indices: np.ndarray) -> np.ndarray:
@@ -127,19 +136,6 @@ class RawFile:
                     "rows; it was cut short while being read. Write it again and run again."
                 )
             done += got
-
-    def _read_ahead(self, first: int, end: int) -> None:
-        """Ask for the next bytes when blocks are read in order (by one thread or several)."""
-        in_order = first in self._ends
-        self._ends.append(end)
-        if not in_order:
-            self._asked = end
-            return
-        if end + READ_AHEAD_BYTES // 2 > self._asked:
-            begin, self._asked = max(self._asked, end), end + READ_AHEAD_BYTES
-            if hasattr(os, "posix_fadvise"):
-                length = self._asked - begin
-                os.posix_fadvise(self._open(), begin, length, os.POSIX_FADV_WILLNEED)
 
     def _open(self) -> int:
         if self._handle is None:

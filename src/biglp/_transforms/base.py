@@ -100,6 +100,13 @@ class Chain:
     """Transforms, one after the other; an empty chain leaves rows as they are."""
 
     transforms: Sequence[RowTransform] = ()
+    embeds: bool = field(init=False)
+    unit: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        chain = self.transforms
+        object.__setattr__(self, "embeds", any(transform.embeds for transform in chain))
+        object.__setattr__(self, "unit", bool(chain) and chain[-1].unit)
 
     def fit(self, sample: Rows, size: Size | None = None) -> Chain:
         """Learn each transform from the sample as those before it leave it."""
@@ -124,10 +131,6 @@ class Chain:
         return n_features
 
     @property
-    def embeds(self) -> bool:
-        return any(transform.embeds for transform in self.transforms)
-
-    @property
     def keeps_sparse(self) -> bool:
         return all(transform.keeps_sparse for transform in self.transforms)
 
@@ -139,10 +142,6 @@ class Chain:
     @property
     def changes_rows(self) -> bool:
         return any(transform.changes_rows for transform in self.transforms)
-
-    @property
-    def unit(self) -> bool:
-        return bool(self.transforms) and self.transforms[-1].unit
 
     def describe(self) -> dict[str, Any]:
         facts: dict[str, Any] = {}
