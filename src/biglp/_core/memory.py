@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from math import inf
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -114,12 +113,7 @@ class PeakMemory:
         while not self._end.wait(POLL_SECONDS):
             self.peak = max(self.peak, private_memory())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._end.set()
         self._thread.join()
         self.peak = max(self.peak, private_memory())
