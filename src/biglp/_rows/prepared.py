@@ -18,6 +18,7 @@ from biglp._rows.source import DECODED_BYTES, Source, take_rows
 from biglp._transforms.base import Chain
 from biglp._transforms.project import PROJECT_ABOVE
 
+PLAIN = Chain()
 KEPT_BYTES = 16 << 20
 """Projected rows are stored when all of them take no more than this. A projection from hundreds of
 features to a few dozen is the slowest step of preparing rows, and its result is small: 20,000
@@ -74,12 +75,12 @@ class PreparedRows(Source):
         self,
         inner: Source,
         dtype: np.dtype[Any],
-        chain: Chain | None = None,
+        chain: Chain = PLAIN,
         device: str = "cpu",
         stay: bool = False,
     ) -> None:
         self.inner = inner
-        self.chain = chain = chain or Chain()
+        self.chain = chain
         self.n_rows = inner.n_rows
         self.n_features = chain.width(inner.n_features)
         if not inner.is_sparse:  # of which a row holds few
@@ -254,11 +255,11 @@ class Sample:
         dtype: np.dtype[Any],
         seed: int,
         largest: int = 0,
-        chain: Chain | None = None,
+        chain: Chain = PLAIN,
     ) -> None:
         self.source, self.dtype, self.seed = source, dtype, seed
         self.n_rows, self.n_kept = source.n_rows, 0
-        self.chain = chain or Chain()
+        self.chain = chain
         first = SAMPLE_ROWS
         if not source.is_sparse:
             first = min(first, max(SAMPLE_BYTES // (source.n_features * dtype.itemsize), 100))
