@@ -171,10 +171,6 @@ class FileStamp:
                 "Let no other program write to it, and run again."
             )
 
-    def facts(self) -> dict[str, Any]:
-        """Describe the file for a fingerprint."""
-        return {"path": os.path.abspath(self.path), "size": self.size, "mtime_ns": self.mtime_ns}
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _stamp_elsewhere, (os.path.abspath(self.path), self.size, self.mtime_ns)
 

@@ -104,7 +104,10 @@ class CacheStore:
         # Everything that the converted rows depend on.
         facts: dict[str, Any] = {
             "code": code_digest() if self.is_named else "",
-            "files": [stamp.facts() for stamp in stamps],
+            "files": [
+                {"path": os.path.abspath(s.path), "size": s.size, "mtime_ns": s.mtime_ns}
+                for s in stamps
+            ],
             "columns": options.columns,
             "left_out": [options.label_column, *options.drop],
             "categorical": options.categorical,
@@ -129,7 +132,9 @@ class CacheStore:
             digest = meta.pop("sha256")
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return None
-        if meta.get("facts") != self._facts or digest != _digest(meta):
+        text = json.dumps(meta, sort_keys=True)
+        damaged = digest != hashlib.sha256(text.encode()).hexdigest()
+        if damaged or meta.get("facts") != self._facts:
             return None
         logger.info("%s: using the rows converted earlier in %s", self.name, self.folder)
         return Encoding.from_json(meta["encoding"])
@@ -165,7 +170,8 @@ class CacheStore:
                 if self.is_named:  # a temporary folder need not outlive a power cut
                     sync_files(part)
                 meta = {"facts": self._facts, "encoding": encoding.to_json()}
-                text = json.dumps(meta | {"sha256": _digest(meta)})
+                text = json.dumps(meta, sort_keys=True)
+                text = json.dumps(meta | {"sha256": hashlib.sha256(text.encode()).hexdigest()})
                 (part / META).write_text(text, encoding="utf-8")
                 if self.folder.exists():  # an old one is damaged
                     shutil.rmtree(self.folder, ignore_errors=True)
@@ -188,10 +194,6 @@ class CacheStore:
             f"{format_bytes(RESERVE_BYTES)} that are left to other programs, and "
             f"{format_bytes(free)} are free"
         )
-
-
-def _digest(meta: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
 
 
 def no_room(name: str, shortage: str) -> OutputError:
