@@ -314,7 +314,7 @@ def test_copies_of_rows(store, tmp_path, monkeypatch):
 # Folders and patterns in a store are those of a disk ----------------------------------------------
 
 
-NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.parquet"]
+NAMES = ["b/part-1.csv", "b/part-10.csv", "b/c/part-2.csv", "b/_SUCCESS", "b/.x.csv", "b/d.csv"]
 
 
 def found(named) -> list[str]:

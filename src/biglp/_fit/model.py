@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import warnings
 import zipfile
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.memory import format_bytes
 from biglp._core.size import Size
 from biglp._engines import Engine
-from biglp._files.local import atomic_write, unwarned
+from biglp._files.local import atomic_write
 from biglp._files.uri import as_place, open_binary
 from biglp._fit.plan import plan_new_rows, size_of_transformed
 from biglp._fit.report import Report

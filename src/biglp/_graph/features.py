@@ -93,7 +93,7 @@ class FeatureMap(ABC):
         """Features of a training block, from the store where they are kept.  (b, p)."""
         stored = block.memory.get("features")
         if stored is None:
-            rows = block.stored_rows() if self.takes_half else block.rows()
+            rows = block.rows(stored=self.takes_half)
             features = self.features(rows)
             stored = self.store.keep(self.pack(features))
             if stored is None:

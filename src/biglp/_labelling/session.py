@@ -184,7 +184,9 @@ class FinishProgress(Progress):
         self.show = show
 
     def start(self, label: str, n_rows: int) -> Task:
-        """Begin a sweep."""
+        """Begin a sweep; a step without rows is not shown."""
+        if not n_rows:
+            return Task(label, n_rows)
         self.show(label, 0, n_rows)
         return _Sweep(label, n_rows, self.show)
 
