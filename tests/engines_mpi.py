@@ -11,7 +11,7 @@ import numpy as np
 from biglp._core import BadRowsError, BigLPError, cut_rows
 from biglp._core.progress import LogProgress
 from biglp._engines import end_together, make_engine
-from biglp._graph.kmeans import Lloyd
+from biglp._graph import Lloyd
 from biglp._rows import as_source
 
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)

@@ -15,8 +15,8 @@ from biglp._fit.pipeline import Pipeline
 from biglp._fit.prepare import Prepared, choose_store
 from biglp._fit.update import relabelled
 from biglp._graph.anchors import AnchorFactor
+from biglp._graph.features import MemoryStore, NoStore, SpillingStore
 from biglp._graph.graph import Graph
-from biglp._graph.stores import MemoryStore, NoStore, SpillingStore
 from biglp._labels import encode_labels
 from biglp._learn.spreading import SpreadingPredictor
 from biglp._output import ArraySink

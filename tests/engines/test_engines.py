@@ -22,7 +22,7 @@ from biglp._core import BadRowsError, MissingExtraError, ParameterError, Progres
 from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
 from biglp._engines.base import LONGEST_RUN, cut_runs
 from biglp._engines.exact import ExactSum, Slices
-from biglp._graph.kmeans import Lloyd
+from biglp._graph import Lloyd
 from biglp._rows import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one
@@ -149,14 +149,12 @@ class TestEveryEngine:
         assert engine.n_sharing >= 1
         assert (engine.library_bytes == 0) == engine.shares_memory
 
-    def test_threads_can_be_limited_but_not_to_none(self, engine):
-        with pytest.raises(ParameterError, match="0 threads cannot work"):
-            engine.limit_threads(0)
+    def test_threads_can_be_limited(self, engine):
         try:
-            engine.limit_threads(1)
+            engine.most_at_once = 1
             assert max(engine.map_blocks(at_once, blocks_of(60, 5))) == 1
         finally:
-            engine.limit_threads(engine.n_threads)  # a later fit has a limit of its own
+            engine.most_at_once = engine.n_threads  # a later fit has a limit of its own
         assert engine.most_at_once == engine.n_threads
 
 

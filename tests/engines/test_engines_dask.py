@@ -13,7 +13,7 @@ import pytest
 
 from biglp._core import BadRowsError, EngineError, cut_rows
 from biglp._engines import SerialEngine, make_engine
-from biglp._graph.kmeans import Lloyd
+from biglp._graph import Lloyd
 from biglp._rows import as_source
 
 pytest.importorskip("distributed")

@@ -9,9 +9,9 @@ from biglp import _compiled as compiled
 from biglp._compiled import native
 from biglp._core import MissingExtraError, NonFiniteRowsError, cut_rows
 from biglp._engines import SerialEngine
+from biglp._graph import MemoryStore
 from biglp._graph.anchors import AnchorFactor
 from biglp._graph.nystrom import NystromFactor
-from biglp._graph.stores import MemoryStore
 from biglp._rows import as_source
 from helpers import blobs
 

@@ -17,7 +17,7 @@ from biglp._core import CardKernelWarning, NonFiniteRowsError
 from biglp._core.arrays import to_numpy
 from biglp._graph import Normalisation
 from biglp._graph.kernels import gaussian, nearest_landmarks
-from biglp._graph.kmeans import assign_block
+from biglp._graph.landmarks import assign_block
 from biglp._labels.labels import OwnLabels
 from biglp._learn.spreading import SpreadingPredictor
 from helpers import blocks_of

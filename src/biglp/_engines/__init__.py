@@ -11,7 +11,7 @@ from typing import Any
 from biglp._core.errors import ParameterError
 from biglp._core.registry import Registry
 from biglp._engines.base import Engine, LocalEngine, SerialEngine, ThreadEngine
-from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
+from biglp._engines.mpi import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",

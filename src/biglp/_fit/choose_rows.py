@@ -119,7 +119,7 @@ def clustered(
 def _start(vectors: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Choose centres by k-means++, each the best of a few draws.  (n, q), or fewer.
 
-    :func:`biglp._graph.kmeans.kmeans_start` draws for thousands of landmarks, where one group
+    :func:`biglp._graph.landmarks.kmeans_start` draws for thousands of landmarks, where one group
     more or less does not count; here a group that gets no centre is a class without a label.
     """
     norms = np.einsum("ij,ij->i", vectors, vectors)

@@ -188,7 +188,7 @@ class Model:
         place = replace(place, device=device)
         planned = engine.once(lambda: plan_new_rows(memory, features.factor, size, engine, place))
         rows_each, workers = planned
-        engine.limit_threads(workers)
+        engine.most_at_once = workers
         rows = PreparedRows(source, self.dtype, view.chain, place.device)
         sample = Sample.of_prepared(rows, seed)
         return Graph(engine, rows, cut_rows(rows, rows_each), features, sample, view.name)

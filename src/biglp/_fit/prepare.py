@@ -22,8 +22,8 @@ from biglp._files.runfolder import Checkpoint
 from biglp._fit.plan import Plan, plan_fit
 from biglp._graph import FACTORS
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
+from biglp._graph.features import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._graph.graph import TrainingRows
-from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows import PreparedRows, Source, working_dtype
@@ -136,7 +136,7 @@ def prepare(
     size = size_of_transformed(replace(size, values=float(state["values"])), source, chain)
     # One plan for all processes: what is free ("auto") is not the same on every machine.
     plan = engine.once(lambda: plan_fit(settings, size, engine, *parts))
-    engine.limit_threads(plan.workers)
+    engine.most_at_once = plan.workers
     stay = plan.gpu is not None and plan.gpu.rows > 0
     prepared = PreparedRows(source, dtype, chain, device, stay)
     sample.chain, sample.n_kept = (
