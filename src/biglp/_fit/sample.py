@@ -17,7 +17,6 @@ from biglp._algebra.sums import apply_mixing
 from biglp._compiled import column_sums
 from biglp._core.arrays import to_dense, to_numpy
 from biglp._core.threads import one_blas_thread
-from biglp._graph.anchors import AnchorFactor
 from biglp._graph.features import FeatureMap
 from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
@@ -115,9 +114,9 @@ def _groups(factor: FeatureMap, most: int) -> sparse.csr_matrix | None:
     A graph that is fine for all rows falls to pieces on a sample of them: its landmarks have a row
     or two each. Landmarks that are close to each other count as one then.
     """
-    if not isinstance(factor, AnchorFactor) or factor.rank <= most:
+    landmarks = getattr(factor, "landmarks", None)
+    if landmarks is None or not factor.unit_degrees or factor.rank <= most:
         return None
-    landmarks = factor.landmarks
     step = np.linspace(0, len(landmarks) - 1, most).astype(int)
     centres = landmarks[np.unique(step)]
     rows = searchable(landmarks)
