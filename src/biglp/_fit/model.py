@@ -159,7 +159,7 @@ class Model:
         place = replace(place, device=device)
         planned = engine.once(lambda: plan_new_rows(memory, features.factor, size, engine, place))
         rows_each, workers = planned
-        engine.limit_threads(workers)
+        engine.most_at_once = workers
         rows = PreparedRows(source, self.dtype, view.chain, place.device)
         sample = Sample.of_prepared(rows, seed)
         return Graph(engine, rows, cut_rows(rows, rows_each), features, sample, view.name)
@@ -285,7 +285,7 @@ def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             )
         arrays = {}
         for name in sorted(set(header["arrays"])):
-            with unwarned():
+            with warnings.catch_warnings(action="ignore"):
                 array = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
             # Numbers that are none: answers made of them would be one class, without a word.
             if array.dtype.kind == "f":
