@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from biglp._fit.report import HELPED
+from biglp._fit.report import HELPED, gain_of_labels
 
 GRAPHS = {
     "anchors": "{landmarks:,} landmarks stand for the rows; each row is tied to its nearest "
@@ -84,15 +84,9 @@ def about_estimate(settings: Mapping[str, Any]) -> list[str]:
     estimate = settings.get("estimated_accuracy")
     if estimate is None:
         return []
-    following = estimate["next_labels"]
-    least, likely, most = (
-        f"{round(100 * share, 1):g}"
-        for share in (following["range"][0], following["gain"], following["range"][1])
-    )
     sentences = [
         f"Always saying {estimate['largest_class']} would be right for "
-        f"{estimate['base_rate']:.0%} of the rows. {following['labels']} more labels would add "
-        f"about {likely} {'point' if likely == '1' else 'points'} ({least} to {most})."
+        f"{estimate['base_rate']:.0%} of the rows. {gain_of_labels(estimate['next_labels'])}."
     ]
     if settings.get("labels_cover_rows") is False:
         sentences.append(
