@@ -107,11 +107,15 @@ def about_evidence(report: Mapping[str, Any]) -> list[str]:
     lines, estimate = [], report.get("estimated_accuracy")
     if estimate is not None:  # how many rows are right, beside the simplest answer there is
         low, high = (round(100 * share) for share in estimate["interval"])
+        following = estimate["next_labels"]
+        gains = (following["gain"], *following["range"])
+        likely, least, most = (f"{round(100 * share, 1):g}" for share in gains)
         lines = [
             f"About {estimate['accuracy']:.0%} of the unlabelled rows are right (90 % interval "
             f"{low} to {high}); always saying {estimate['largest_class']} would be "
             f"{estimate['base_rate']:.0%}",
-            gain_of_labels(estimate["next_labels"]),
+            f"{following['labels']} more labels would add about {likely} "
+            f"{'point' if likely == '1' else 'points'} ({least} to {most})",
         ]
     if report["held_out_accuracy"] is None:
         return [*lines, f"weights: {weighed}; too few labels to hold some out"]
@@ -121,18 +125,6 @@ def about_evidence(report: Mapping[str, Any]) -> list[str]:
     alone = f"{report['supervised_accuracy']:.1%} without the graph"
     helped = HELPED[report["unlabelled_rows_helped"]]
     return [*lines, f"weights: {weighed}; {found} found ({alone}: {helped})"]
-
-
-def gain_of_labels(following: Mapping[str, Any]) -> str:
-    """What more labels would add, from the estimate's ``next_labels``."""
-    least, likely, most = (
-        f"{round(100 * share, 1):g}"
-        for share in (following["range"][0], following["gain"], following["range"][1])
-    )
-    points = "point" if likely == "1" else "points"
-    return (
-        f"{following['labels']} more labels would add about {likely} {points} ({least} to {most})"
-    )
 
 
 def _shortened(value: Any, most: int = 200) -> str:

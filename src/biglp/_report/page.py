@@ -15,7 +15,7 @@ import numpy as np
 
 from biglp._core.memory import format_bytes
 from biglp._fit.evidence import PARTS, Examples, ReportSample
-from biglp._fit.report import HELPED, gain_of_labels
+from biglp._fit.report import HELPED
 from biglp._report.charts import (
     OTHERS,
     Pictures,
@@ -342,9 +342,13 @@ def about_estimate(settings: Mapping[str, Any]) -> list[str]:
     estimate = settings.get("estimated_accuracy")
     if estimate is None:
         return []
+    following = estimate["next_labels"]
+    gains = (following["gain"], *following["range"])
+    likely, least, most = (f"{round(100 * share, 1):g}" for share in gains)
     sentences = [
         f"Always saying {estimate['largest_class']} would be right for "
-        f"{estimate['base_rate']:.0%} of the rows. {gain_of_labels(estimate['next_labels'])}."
+        f"{estimate['base_rate']:.0%} of the rows. {following['labels']} more labels would add "
+        f"about {likely} {'point' if likely == '1' else 'points'} ({least} to {most})."
     ]
     if settings.get("labels_cover_rows") is False:
         sentences.append(
