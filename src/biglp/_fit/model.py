@@ -136,7 +136,12 @@ class Model:
         ``source``: new rows as they are; ``memory``: budget of this machine, in bytes; ``place``:
         Where the arithmetic runs; on the processor by default; ``seed``: of random rows.
         """
-        check_columns(source, self.n_features, self.answer.kind)
+        if source.n_features != self.n_features:
+            estimator = "LowRankLabelPropagation" + "Regressor" * (self.answer.kind == "regression")
+            raise BadRowsError(
+                f"X has {source.n_features} features, but {estimator} is expecting "
+                f"{self.n_features} features as input: give the same columns as in fit."
+            )
         view, values = self.views[0], float(source.n_features)
         if source.is_sparse and not view.chain.fills_in:
             values = values_per_row(source.read(0, min(source.n_rows, LOOKED_AT)))
@@ -239,16 +244,6 @@ class Model:
                 f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
                 "copy it again or fit and save it anew."
             ) from error
-
-
-def check_columns(source: Source, n_features: int, kind: str) -> None:
-    """Refuse rows of another width than the model's."""
-    estimator = "LowRankLabelPropagation" + "Regressor" * (kind == "regression")
-    if source.n_features != n_features:
-        raise BadRowsError(
-            f"X has {source.n_features} features, but {estimator} is expecting "
-            f"{n_features} features as input: give the same columns as in fit."
-        )
 
 
 def _part(arrays: dict[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
