@@ -153,7 +153,7 @@ def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) ->
         return replace(summary, constant=enough)
     low, high = float(numbers.min()), float(numbers.max())
     with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
-        # As np.median, whose checks take longer than a column's few numbers.
+        # As np.median, whose checks take longer than a column's few values.
         middle = [(len(numbers) - 1) // 2, len(numbers) // 2]
         median = 0.5 * float(np.partition(numbers, middle)[middle].sum())
     whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
