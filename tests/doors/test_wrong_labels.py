@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
+from biglp._fit.check_labels import known_doubts
 from biglp._learn.committee import method as robust
 from biglp._learn.committee.method import CommitteeMethod
 
@@ -69,7 +70,7 @@ def test_few_labels_are_left_alone():
 def test_less_trust_is_a_fit_with_weights():
     labels, _ = digits()
     problem = LowRankLabelPropagation().fit(ROWS, labels)._problem
-    doubts = robust._doubts(problem.labels, CommitteeMethod.learn_once(problem))
+    doubts = known_doubts(problem.labels, CommitteeMethod.learn_once(problem).held_out)
     lowered = robust.with_less_trust(problem, doubts)
     weights = np.ones(len(labels))
     weights[problem.labels.rows] = np.maximum(1.0 - doubts.wrong, robust.LEAST_TRUST)

@@ -131,7 +131,7 @@ def by_numpy(forest, rows, monkeypatch):
 @needs_loops
 def test_the_compiled_way_has_the_bits_of_numpy(way, forest, rows, monkeypatch):
     plain = by_numpy(forest, rows, monkeypatch)
-    forest.expect(2 * walks.FEW)
+    vars(forest)["expected"] = 2 * walks.FEW
     np.testing.assert_array_equal(forest.of(rows), plain)
     assert isinstance(forest.walk._packed, Packed)
 
@@ -171,10 +171,10 @@ def test_a_few_new_rows_load_nothing():
 @needs_loops
 def test_rows_that_are_expected_choose_the_way_at_once(forest):
     rows = np.zeros((5, 6), dtype=np.float32)
-    forest.expect(walks.FEW)
+    vars(forest)["expected"] = walks.FEW
     forest.of(rows)
     assert forest.walk._packed is None
-    forest.expect(2 * walks.FEW)
+    vars(forest)["expected"] = 2 * walks.FEW
     forest.of(rows)
     assert forest.walk._packed
 

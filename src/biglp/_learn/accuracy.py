@@ -90,7 +90,8 @@ def estimate_accuracy(
     if not len(sample) or n_known < LEAST_KNOWN:
         return None
     gap, log_sharpness = sharpness(held_out, sample)
-    shares = sharpened(sample, log_sharpness)
+    # p^b, made to add up to 1.
+    shares = softmax(np.exp(log_sharpness) * np.log(np.maximum(sample, TINY)), axis=1)
     stated, totals, rates = shares.max(axis=1), shares.sum(axis=0), shares.mean(axis=0)
     accuracy = float(stated.mean())
     of_sample = stated.var() / len(stated) / (4.0 * max(accuracy * (1.0 - accuracy), TINY))
@@ -147,12 +148,6 @@ def sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, float
             high = middle
     log_sharpness = n_known / (n_known + SLOW) * low + GAP * gap
     return gap, float(np.clip(log_sharpness, -SHARPEST, SHARPEST))
-
-
-def sharpened(shares: np.ndarray, log_sharpness: float) -> np.ndarray:
-    """p^b, made to add up to 1.  (l, c) → (l, c)."""
-    logs = np.log(np.maximum(shares, TINY))
-    return np.asarray(softmax(np.exp(log_sharpness) * logs, axis=1))
 
 
 def _figure(share: float) -> float:

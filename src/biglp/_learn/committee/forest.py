@@ -21,7 +21,7 @@ from scipy import sparse
 
 from biglp._algebra.systems import MOST_LABELLED
 from biglp._core.arrays import Array, Rows, is_torch, namespace
-from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
+from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP
 from biglp._core.size import Cost, Size
 from biglp._learn.committee.member import (
     Member,
@@ -431,7 +431,7 @@ class ForestMember(Member):
         held_out[evidence.lone] = np.nan
         held_out += lost_shares(evidence.targets)
         more = TREE_STEP * USUAL_DEPTH * (MOST_TREES - trees) * evidence.problem.labels.n_rows
-        left = [left_out("trees", trees, MOST_TREES, more, None)] if trees < MOST_TREES else []
+        left = ("trees", trees, MOST_TREES, more) if trees < MOST_TREES else None
         return MemberFit(forest, held_out, forest.of(evidence.sample_rows), left_out=left)
 
 

@@ -22,11 +22,11 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.parameters import EFFORTS, Effort, left_out, pair_seconds
+from biglp._core.parameters import EFFORTS, Effort, pair_seconds
 from biglp._core.size import Cost, Size
 from biglp._graph.kernels import searched_at_once
 from biglp._learn.base import part_of_labels
-from biglp._learn.committee.answer import row_sums
+from biglp._learn.committee.answer import of_each_row
 from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
 
 NEIGHBOURS = 5
@@ -106,7 +106,7 @@ class Nearest(MemberModel):
 def smoothed(counted: Array) -> Array:
     """Logarithm of votes, one more of which is spread evenly.  (b, c)."""
     even = counted + 1.0 / counted.shape[1]
-    return namespace(counted).log(even / (row_sums(counted)[:, None] + 1.0))
+    return namespace(counted).log(even / (of_each_row(np.add, counted)[:, None] + 1.0))
 
 
 @dataclass(frozen=True)
@@ -158,18 +158,13 @@ class NearestMember(Member):
         held_out = model.of(evidence.rows, own)
         held_out[evidence.lone] = np.nan
         # Labelled rows that do not vote because rows are so many.
-        most, left = _most_voters(len(labels.rows), rows.shape[1]), []
-        if taken < most:
-            more = (most - taken) * pair_seconds(rows.shape[1]) * labels.n_rows
-            left = [left_out("labelled rows that vote", taken, most, more, None)]
+        most = min(len(labels.rows), MAX_LABELS, MAX_BYTES // (4 * rows.shape[1]))
+        more = (most - taken) * pair_seconds(rows.shape[1]) * labels.n_rows
+        left = ("labelled rows that vote", taken, most, more) if taken < most else None
         return MemberFit(model, held_out, model.of(evidence.sample_rows), left_out=left)
-
-
-def _most_voters(n_labelled: int, n_features: int) -> int:
-    return min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
 
 
 def count_voters(n_labelled: int, n_rows: int, n_features: int, effort: Effort) -> int:
     """Labelled rows that may vote on so many rows; 0 where labels are too few."""
-    most = _most_voters(n_labelled, n_features)
+    most = min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
     return 0 if most < MIN_LABELS else effort.voters_for(n_rows, (MIN_LABELS, most))
