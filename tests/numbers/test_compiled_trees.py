@@ -133,7 +133,7 @@ def test_the_compiled_way_has_the_bits_of_numpy(way, forest, rows, monkeypatch):
     plain = by_numpy(forest, rows, monkeypatch)
     vars(forest)["expected"] = 2 * walks.FEW
     np.testing.assert_array_equal(forest.of(rows), plain)
-    assert isinstance(forest.walk._packed, Packed)
+    assert isinstance(forest._packed, Packed)
 
 
 def test_without_the_loops_the_answer_is_the_same(forest, rows, monkeypatch):
@@ -141,16 +141,16 @@ def test_without_the_loops_the_answer_is_the_same(forest, rows, monkeypatch):
     monkeypatch.setattr(walks, "FEW", 0)
     monkeypatch.setattr(native, "library", lambda: (None, ""))
     np.testing.assert_array_equal(forest.of(rows), plain)
-    assert forest.walk._trees
-    assert forest.walk._packed is None
-    forest.walk._trees = []  # a release of scikit-learn whose nodes are others
+    assert forest._trees
+    assert forest._packed is None
+    forest._trees = []  # a release of scikit-learn whose nodes are others
     np.testing.assert_array_equal(forest.of(rows), plain)
 
 
 def test_only_the_arrays_travel(forest, rows):
     forest.of(rows)
     again = pickle.loads(pickle.dumps(forest))
-    assert again.walk.asked == 0
+    assert again.asked == 0
     np.testing.assert_array_equal(again.of(rows), forest.of(rows))
 
 
@@ -173,10 +173,10 @@ def test_rows_that_are_expected_choose_the_way_at_once(forest):
     rows = np.zeros((5, 6), dtype=np.float32)
     vars(forest)["expected"] = walks.FEW
     forest.of(rows)
-    assert forest.walk._packed is None
+    assert forest._packed is None
     vars(forest)["expected"] = 2 * walks.FEW
     forest.of(rows)
-    assert forest.walk._packed
+    assert forest._packed
 
 
 def test_rows_without_all_features_are_refused_on_every_way(forest, monkeypatch):

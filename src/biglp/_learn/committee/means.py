@@ -24,13 +24,7 @@ from biglp._algebra.spreading import left_alone
 from biglp._core.arrays import Rows, to_dense
 from biglp._learn.base import Standard
 from biglp._learn.committee.logistic import folds
-from biglp._learn.committee.member import (
-    LinearModel,
-    Member,
-    MemberFit,
-    TrainingSet,
-    usual_size,
-)
+from biglp._learn.committee.member import LinearModel, Member, MemberFit, TrainingSet, usual_size
 
 
 class MeansMember(Member):

@@ -94,7 +94,6 @@ class TrainingSet:
     # Features before mixing, and rows, of a random sample of all rows
     sample_features: Rows
     sample_rows: Rows
-    log_prior: np.ndarray  # (c,): logarithm of the class prior, centred
     targets: np.ndarray  # (l, c): w·Y of the labelled rows
     log_counts: np.ndarray  # (c,): logarithm of the classes' numbers of labels, centred
     lone: np.ndarray  # (l,): whether a labelled row is the only one of its class
@@ -106,7 +105,7 @@ class TrainingSet:
     kind: str  # one of ``ROWS``
 
     @classmethod
-    def of(cls, problem: Problem[Labels], log_prior: np.ndarray) -> TrainingSet:
+    def of(cls, problem: Problem[Labels]) -> TrainingSet:
         """Fetch the labelled rows and the sample; no sweep."""
         graph, chain = problem.graph, problem.graph.source.chain
         if chain.scaling == "text":
@@ -124,7 +123,7 @@ class TrainingSet:
         rows = graph.take(part.rows)
         features = float64_features(graph.features.of_rows(rows))
         labelled = LabelledRows(apply_mixing(features, problem.sums.mixing), part.codes, given)
-        targets = labelled.targets(len(log_prior))
+        targets = labelled.targets(problem.labels.n_classes)
         log_counts = np.log(np.maximum(targets.sum(axis=0), np.finfo(np.float64).tiny))
         return cls(
             problem=problem,
@@ -133,7 +132,6 @@ class TrainingSet:
             rows=to_numpy(rows),
             sample_features=to_numpy(graph.features.of_rows(sample)),
             sample_rows=sample_rows,
-            log_prior=log_prior,
             targets=targets,
             log_counts=log_counts - log_counts.mean(),
             lone=np.bincount(part.codes)[part.codes] < 2,

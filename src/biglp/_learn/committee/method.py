@@ -99,7 +99,7 @@ class CommitteeMethod(Method):
             prior = labels.counts + IMAGINED_LABELS
             prior = prior / prior.sum()
         log_prior = np.log(prior) - np.log(prior).mean()
-        evidence = TrainingSet.of(problem, log_prior)
+        evidence = TrainingSet.of(problem)
         asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
 
         # Members that use the graph learn in threads, where they take the longest. They spend their
@@ -173,7 +173,7 @@ class CommitteeMethod(Method):
                 seconds = labels.n_rows * one.fit.model.row_seconds
                 not_taken.append(left_out(one.member.name, 0, 1, seconds, points))
         not_taken += [left_out(*fit.left_out, None) for fit in fits if fit.left_out]
-        by_graph_weight = sum(
+        of_graph = sum(
             weight for one, weight in zip(trained, of_members, strict=True) if one.member.says_graph
         )
         everything = float(weights.weights[:-1].sum())
@@ -187,7 +187,7 @@ class CommitteeMethod(Method):
             "held_out_accuracy": weights.accuracy,
             "supervised_accuracy": without_graph.accuracy,
             "unlabelled_rows_helped": helped,
-            "graph_share": float(by_graph_weight) / everything if everything > 0 else 0.0,
+            "graph_share": float(of_graph) / everything if everything > 0 else 0.0,
             "left_out": not_taken,
             "spectral_radius": problem.system.radius,
             **appraise(evidence, trained, answer, weights.shares),
