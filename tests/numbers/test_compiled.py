@@ -2,9 +2,7 @@
 
 Rows of small whole numbers have exact sums, so that there NumPy's bits are the right ones."""
 
-import runpy
 import warnings
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -279,15 +277,6 @@ def test_what_cannot_be_loaded_is_told_once_and_left_to_numpy(choose, monkeypatc
         assert not native.can_run()
 
 
-def test_without_a_compiler_nothing_stale_is_left(monkeypatch, tmp_path):
-    hook = runpy.run_path(str(Path(__file__).parents[2] / "hatch_build.py"))
-    monkeypatch.setenv("CC", "")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    (tmp_path / "loops.so").write_bytes(b"of an earlier build")
-    assert not hook["compile_loops"](tmp_path / "loops.so")
-    assert not (tmp_path / "loops.so").exists()
-
-
 # --------------------------------------------------------------------------------------------------
 # Whole fits.
 
@@ -382,13 +371,3 @@ def test_a_factor_keeps_what_the_loops_made_and_the_way_for_a_resumed_run(monkey
     assert not again.for_new_rows().compiled
     with pytest.raises(MissingExtraError, match="begin the fit anew"):
         again.features(rows)
-
-
-@needs_loops
-def test_the_size_of_the_problem_chooses_the_way():
-    assert _compiled.is_worthwhile(10**7, 100, 20)
-    assert not _compiled.is_worthwhile(10**5, 100, 20)
-    assert not _compiled.is_worthwhile(10**9, 100, 1000)
-    pairs = _compiled.WORTHWHILE_PAIRS
-    assert _compiled.is_search_worthwhile(int(pairs / 1000), 100, 1000)
-    assert not _compiled.is_search_worthwhile(int(pairs / 1000), 100, 20)

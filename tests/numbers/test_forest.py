@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from biglp import LowRankLabelPropagation, _compiled
 from biglp._compiled.packed_trees import MOST_FEATURES, Packed
-from biglp._core import EFFORTS, Size
+from biglp._core import EFFORTS
 from biglp._learn import MEMBERS, TrainingSet
 from biglp._learn.committee.forest import Table, drawn_counts, grow
 from helpers import threshold_table
@@ -58,17 +57,6 @@ class TestForest:
         expected[np.arange(120), codes[:120]] += np.log(counts / (counts - 1))
         np.testing.assert_allclose(held_out, expected, atol=1e-5)
 
-    @pytest.mark.usefixtures("many")
-    def test_values_at_a_threshold_turn_left(self):
-        rows = np.repeat(np.arange(8, dtype=np.float32), 10)[:, None]
-        rows += np.linspace(0, 1e-3, 80, dtype=np.float32)[:, None]
-        forest, _ = grown(rows, (rows[:, 0] > 3.5).astype(int))
-        at = np.unique(forest.thresholds[np.isfinite(forest.thresholds)])
-        theirs = RandomForestClassifier(TREES, random_state=0).fit(rows, rows[:, 0] > 3.5)
-        near = np.concatenate([at, np.nextafter(at, np.float32(99)), np.nextafter(at, -99)])
-        near = near.astype(np.float32)[:, None]
-        np.testing.assert_allclose(forest.of(near), blurred(theirs.predict_proba(near)), atol=1e-5)
-
     def test_any_cut_torch_and_sparse_rows_give_the_same(self):
         rows, codes = threshold_table(300)
         forest, _ = grown(rows[:60], codes[:60])
@@ -78,39 +66,6 @@ class TestForest:
         np.testing.assert_array_equal(forest.of(sparse.csr_array(rows)), whole)
         torch = pytest.importorskip("torch")
         np.testing.assert_allclose(forest.of(torch.from_numpy(rows)), whole, atol=1e-6)
-
-    @pytest.mark.parametrize("scale", [2.0**-30, 1e6])
-    def test_the_scale_of_rows_does_not_matter(self, scale):
-        rng = np.random.default_rng(0)
-        rows = rng.normal(size=(300, 4)).astype(np.float32)
-        codes = (rows[:, 0] + rows[:, 1] ** 2 > 0.5).astype(int)
-        scaled = (rows * np.float64(scale)).astype(np.float32)
-        plain, held_out = grown(rows[:100], codes[:100])
-        other, held_out_there = grown(scaled[:100], codes[:100])
-        np.testing.assert_array_equal(held_out, held_out_there)
-        assert (plain.of(rows).argmax(1) == other.of(scaled).argmax(1)).mean() > 0.99
-
-    def test_forests_are_as_good_as_scikit_learns(self):
-        rows, codes = threshold_table(700)
-        ours, theirs = [], []
-        for seed in range(3):
-            forest, held_out = grown(rows[:100], codes[:100], seed)
-            ours.append((forest.of(rows[100:]).argmax(1) == codes[100:]).mean())
-            other = RandomForestClassifier(64, random_state=seed).fit(rows[:100], codes[:100])
-            theirs.append(other.score(rows[100:], codes[100:]))
-            assert abs((held_out.argmax(1) == codes[:100]).mean() - ours[-1]) < 0.12
-        assert abs(np.mean(ours) - np.mean(theirs)) < 0.02
-
-    def test_the_memory_of_many_classes_is_in_the_plan(self):
-        size = partial(Size, n_rows=20_000, n_features=10, values=10.0, dtype=np.dtype("float32"))
-        rng = np.random.default_rng(0)
-        rows = rng.normal(size=(400, 10)).astype(np.float32)
-        forest, _ = grown(rows, np.arange(400) % 40)
-        ours, theirs = sum(x.nbytes for x in forest.state().values()), 2 * forest.values.nbytes
-        planned = MEMBERS["forest"].cost(size(n_classes=40, n_labelled=400)).fixed
-        assert ours + theirs <= planned <= 1 << 30
-        not_grown = MEMBERS["forest"].cost(size(n_classes=1000, n_labelled=10_000))
-        assert not_grown.fixed == 0
 
     def test_trees_that_are_deeper_than_they_have_nodes_are_refused(self):
         """A bit of a model file that flipped: the way down would have no end."""

@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import kneighbors_graph
 
 import reference as ref
@@ -69,19 +68,6 @@ class TestAgreesWithTheDenseTruth:
         np.testing.assert_allclose(found.label_distributions_, expected, rtol=0, atol=1e-8)
         clamped = own(clamp="hard").fit(A, Y, sample_weight=weights)
         np.testing.assert_allclose(clamped.label_distributions_[known], Y[known], atol=1e-12)
-
-    def test_leave_one_out_is_that_of_refitting(self, problem):
-        A, y, _ = problem
-        fitted = own(class_balance="mass").fit(A, y)
-        labels, system = fitted._problem.labels, fitted._problem.system
-        labelled = fitted._problem.labelled(labels)
-        returned = system.returns(labelled.features, 0.9)
-        S, Y = ref.own_graph(A.toarray())[0], ref.one_hot(y)
-        K = 0.9 * 0.1 * np.linalg.inv(np.eye(len(S)) - 0.9 * S)
-        np.testing.assert_allclose(returned, np.diag(S @ K)[labels.rows], rtol=1e-9)
-        brought = labelled.features @ system.towards_all(0.9)
-        np.testing.assert_allclose(brought, (S @ K).sum(axis=0)[labels.rows], rtol=1e-9)
-        np.testing.assert_allclose(system.coefficients(0.9), K @ Y, rtol=0, atol=1e-13)
 
     def test_alpha_is_chosen_where_the_graph_is_small(self, problem, monkeypatch):
         A, y, truth = problem
@@ -161,15 +147,6 @@ class TestParts:
             fitted = own(**changes).fit(graph, y)
             np.testing.assert_array_equal(fitted.transduction_, np.arange(40) >= 20)
 
-    def test_a_labelled_row_without_ties_keeps_its_label(self):
-        ring = sparse.csr_matrix(np.roll(np.eye(20), 1, axis=1))
-        graph = sparse.block_diag([ring, sparse.csr_matrix((1, 1))], format="csr")
-        y = np.full(21, -1)
-        y[[3, 8, 20]] = [0, 0, 1]
-        fitted = own().fit(graph, y)
-        assert fitted.transduction_[20] == 1
-        assert fitted.predict(sparse.csr_matrix(np.eye(21)[20:])) == [1]
-
 
 class TestNewRows:
     def test_training_rows_as_new_ones(self, problem):
@@ -197,11 +174,6 @@ class TestNewRows:
         A, y, _ = problem
         with pytest.raises(ValueError, match=r"149 features, but .* expecting 150"):
             own().fit(A, y).predict(A[:, :149])
-
-    def test_cross_validation_cuts_rows_and_columns(self, problem):
-        A, _, truth = problem
-        W = sparse.csr_matrix(A + A.T)
-        assert cross_val_score(own(class_balance="mass"), W, truth, cv=3).mean() > 0.7
 
 
 class TestLaterLabels:

@@ -108,14 +108,6 @@ def test_nystrom_agrees_from_narrow_to_wide_kernels(sigma):
     np.testing.assert_allclose(raw_scores(fitted, X, y), expected, atol=1e-7 * expected.max())
 
 
-def test_nystrom_with_all_rows_as_landmarks_is_the_exact_kernel():
-    X, y, _ = blobs(n=60)
-    fitted = model(factor="nystrom", landmarks=X, bandwidth=0.8).fit(X, y)
-    S, Y = ref.normalised_graph(ref.rbf_graph(X, 0.8)), ref.one_hot(y)
-    expected = ref.balanced(ref.closed_form(S, Y, 0.9), Y, 0.9, np.full(3, 1 / 3))
-    assert_scores_agree(raw_scores(fitted, X, y), expected, 1e-8)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_repaired_degrees_agree_and_are_counted(dtype):
     # Rows to the left of both landmarks have a negative Nyström similarity to those on the right.
@@ -286,42 +278,3 @@ class TestAnyCut:
         np.testing.assert_array_equal(
             shuffled.transduction_[clear], straight.transduction_[permutation][clear]
         )
-
-
-@pytest.mark.parametrize("workers", [1, 5])
-@pytest.mark.parametrize("landmarks", ["kmeans", "kmeans-full", "random"])
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
-def test_threads_give_the_same_bits_from_landmarks_to_labels(landmarks, workers, storage):
-    X, y, _ = blobs(n=400, dtype="float32")
-    X = storage(np.where(X > 0, X, 0))
-    with rows_in_a_block(23):
-        alone = model(landmarks=landmarks, engine="serial").fit(X, y)
-        together = model(landmarks=landmarks, engine=ThreadEngine(workers)).fit(X, y)
-    np.testing.assert_array_equal(together.label_distributions_, alone.label_distributions_)
-    factors = [one._model.views[0].features.factor for one in (together, alone)]
-    np.testing.assert_array_equal(factors[0].landmarks, factors[1].landmarks)
-
-
-@given(scale=st.sampled_from([1e-3, 1.0, 1e3]), shift=st.floats(-50, 50), seed=st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
-def test_moving_and_scaling_all_rows_changes_nothing(scale, shift, seed):
-    """Distances keep their ratios, and the automatic bandwidth follows them."""
-    X, y, _ = blobs(seed=seed)
-    plain = model(bandwidth="auto", landmarks=X[:15]).fit(X, y)
-    moved = model(bandwidth="auto", landmarks=(X[:15] + shift) * scale)
-    moved.fit((X + shift) * scale, y)
-    assert_scores_agree(
-        raw_scores(moved, (X + shift) * scale, y), raw_scores(plain, X, y), tolerance=1e-6
-    )
-
-
-@given(seed=st.integers(0, 99), classes=st.integers(2, 5))
-@settings(max_examples=15, deadline=None)
-def test_the_names_of_classes_do_not_matter(seed, classes):
-    X, y, _ = blobs(seed=seed, classes=classes, labelled=4 * classes)
-    order = np.random.default_rng(seed).permutation(classes)
-    renamed = np.where(y >= 0, order[y], -1)
-    plain, other = model().fit(X, y), model().fit(X, renamed)
-    np.testing.assert_allclose(
-        other.label_distributions_[:, order], plain.label_distributions_, atol=1e-10
-    )
