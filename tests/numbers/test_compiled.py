@@ -167,23 +167,6 @@ def test_features_are_those_of_numpy(choose, n, m, k, dtype):
 
 @needs_loops
 @TYPES
-def test_exponentials_hold_from_one_to_zero(choose, dtype):
-    distances = np.linspace(0, 45 if dtype == np.float32 else 110, 5000)
-    rows, landmark = np.sqrt(2 * distances)[:, None].astype(dtype), np.zeros((1, 1), dtype)
-
-    def made(rows):
-        return native.features(rows, native.tables(landmark, 1.0, None))
-
-    features, _ = on_every_way(choose, lambda: made(rows))
-    expected = np.exp(-(rows[:, 0].astype(np.longdouble) ** 2) / 2)
-    # Squaring and halving a row rounds too, by a part of the exponent.
-    allowed = 3 * np.finfo(dtype).eps * (1 + distances)
-    assert np.all(np.abs(features[:, 0] - expected) <= allowed * expected)
-    assert np.all(made(np.full((6, 1), 1e3, dtype))[0] == 0)
-
-
-@needs_loops
-@TYPES
 @pytest.mark.parametrize(("n", "p", "c"), [(200, 33, 3), (3, 2, 1), (64, 20, 17)])
 def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(choose, n, p, c, dtype):
     plain, answer = drawn(n, p, dtype, whole=True), drawn(p, c, dtype, whole=True)
