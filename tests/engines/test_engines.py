@@ -6,7 +6,6 @@ test_engines_mpi.py runs this file again under mpiexec.
 import math
 import pickle
 import threading
-import time
 from copy import deepcopy
 from fractions import Fraction
 from functools import partial
@@ -139,28 +138,6 @@ class TestEveryEngine:
         engine.map_blocks(visits, blocks_of(70, 30), label="b")
         engine.progress = Progress()
         assert counting.rows == ({"a": 700, "b": 70} if engine.is_root else {})
-
-    def test_threads_can_be_limited_but_not_to_none(self, engine):
-        with pytest.raises(ParameterError, match="0 threads cannot work"):
-            engine.limit_threads(0)
-        try:
-            engine.limit_threads(1)
-            assert max(engine.map_blocks(at_once, blocks_of(60, 5))) == 1
-        finally:
-            engine.limit_threads(engine.n_threads)  # a later fit has a limit of its own
-        assert engine.most_at_once == engine.n_threads
-
-
-_at_work = []
-
-
-def at_once(block):
-    """How many blocks are in work in this process while this one is."""
-    _at_work.append(block.index)
-    time.sleep(0.005)
-    n_at_work = len(_at_work)
-    _at_work.remove(block.index)
-    return n_at_work
 
 
 def _span(block):

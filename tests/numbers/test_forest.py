@@ -14,14 +14,13 @@ from biglp import LowRankLabelPropagation, _compiled
 from biglp._compiled.packed_trees import MOST_FEATURES, Packed
 from biglp._core import EFFORTS
 from biglp._learn import MEMBERS, TrainingSet
-from biglp._learn.committee.forest import Table, drawn_counts, grow
+from biglp._learn.committee.forest import drawn_counts, grow_forest
 from helpers import threshold_table
 
 native = _compiled.native
 WAYS = native.library()[0].ways().decode().split() if native.can_run() else []
 needs_loops = pytest.mark.skipif(not WAYS, reason="no compiled loops are here")
 TREES, BLUR = EFFORTS["balanced"].trees, 0.02
-Forest = MEMBERS["forest"].model
 
 
 def grown(rows, codes, seed=0, weights=None):
@@ -67,6 +66,17 @@ class TestForest:
         torch = pytest.importorskip("torch")
         np.testing.assert_allclose(forest.of(torch.from_numpy(rows)), whole, atol=1e-6)
 
+    def test_forests_are_as_good_as_scikit_learns(self):
+        rows, codes = threshold_table(700)
+        ours, theirs = [], []
+        for seed in range(4):
+            forest, held_out = grow_forest(rows[:100], codes[:100], 4, seed)
+            ours.append((forest.of(rows[100:]).argmax(1) == codes[100:]).mean())
+            other = RandomForestClassifier(64, random_state=seed).fit(rows[:100], codes[:100])
+            theirs.append(other.score(rows[100:], codes[100:]))
+            assert abs((held_out.argmax(1) == codes[:100]).mean() - ours[-1]) < 0.12
+        assert abs(np.mean(ours) - np.mean(theirs)) < 0.02
+
     def test_trees_that_are_deeper_than_they_have_nodes_are_refused(self):
         """A bit of a model file that flipped: the way down would have no end."""
         forest, _ = grown(*threshold_table(60))
@@ -86,21 +96,20 @@ def impurity(codes, weights):
     return float(counts.sum() - (counts**2).sum() / counts.sum()) if len(codes) else 0.0
 
 
-def least_impurity(rows, codes, weights):
-    """What the best threshold on any feature leaves."""
+def least_impurity(column, codes, weights):
+    """What the best threshold on a feature leaves."""
     return min(
         impurity(codes[left], weights[left]) + impurity(codes[~left], weights[~left])
-        for column in rows.T
         for left in (column <= limit for limit in np.unique(column)[:-1])
     )
 
 
-def test_every_split_is_the_best_of_all_features_and_leaves_are_of_one_class():
+def test_every_split_is_the_best_of_its_feature_and_leaves_are_of_one_class():
     rng = np.random.default_rng(0)
     rows = np.round(rng.normal(size=(60, 4)), 1).astype(np.float32)  # with equal values
     codes = rng.integers(0, 3, 60)
-    counts = drawn_counts(3, 60, None, rng)
-    forest = Forest(**grow(Table.of(rows, codes, 3), counts, 4, rng))
+    counts = drawn_counts(3, 60, None, np.random.default_rng(7))
+    forest, _ = grow_forest(rows, codes, 3, seed=7, trees=3)
     for root, depth, drawn in zip(forest.roots, forest.depths, counts, strict=True):
         here = np.flatnonzero(drawn)
         nodes = np.full(len(here), root)
@@ -116,7 +125,8 @@ def test_every_split_is_the_best_of_all_features_and_leaves_are_of_one_class():
                     continue
                 sides = [here[(nodes == node) & (after == side)] for side in np.unique(after)]
                 left = sum(impurity(codes[side], drawn[side]) for side in sides)
-                assert left == pytest.approx(least_impurity(rows[own], codes[own], drawn[own]))
+                column = rows[own, forest.features[node]]
+                assert left == pytest.approx(least_impurity(column, codes[own], drawn[own]))
             nodes = after
         assert (forest.lefts[nodes] == nodes).all()
     weights = np.array([1.0, 0.0, 3.0, 1.0])
@@ -151,9 +161,7 @@ def noise(n_labels, n_classes):
     """A forest of rows without any order: trees are as large as they can be."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n_labels, 5)).round(1).astype(np.float32)
-    counts = drawn_counts(7, n_labels, None, rng)
-    table = Table.of(rows, rng.integers(0, n_classes, n_labels), n_classes)
-    return Forest(**grow(table, counts, 2, rng))
+    return grow_forest(rows, rng.integers(0, n_classes, n_labels), n_classes, 0, trees=7)[0]
 
 
 def step_by_step(forest, rows):
@@ -196,7 +204,7 @@ def test_the_compiled_walk_finds_every_leaf(
     [
         {"lefts": lambda old: np.where(np.arange(len(old)) == 0, 0, old)},
         {"lefts": lambda old: np.where(np.arange(len(old)) == 0, len(old) - 1, old)},
-        {"lefts": lambda old: np.where(np.arange(len(old)) == 2, old[0], old)},
+        {"lefts": lambda old: np.where(np.arange(len(old)) == 1, old[0], old)},
         {"lefts": lambda old: old * 0 - 1},
         {"features": lambda old: old - 1},
         {"features": lambda old: old + MOST_FEATURES},
@@ -220,14 +228,13 @@ def test_every_way_down_has_the_bits_of_numpy(kind, monkeypatch):
     rows[: len(limits), 1] = np.nextafter(limits, kind(np.inf))
     rows[: len(limits), 2] = np.nextafter(limits, kind(-np.inf))
     with monkeypatch.context() as patch:
-        patch.setattr("biglp._learn.committee.trees.Walk.means", lambda self, rows: None)
+        patch.setattr("biglp._learn.committee.trees.Walk.means", lambda *given: None)
         plain = forest.of(rows)
+    monkeypatch.setattr("biglp._learn.committee.trees.FEW", 0)
     if WAYS:
         compiled = pickle.loads(pickle.dumps(forest))  # only the arrays travel
-        compiled.expect(10**6)
         np.testing.assert_array_equal(compiled.of(rows), plain)
         assert isinstance(compiled.walk._packed, Packed)
-    monkeypatch.setattr("biglp._learn.committee.trees.FEW", 0)
     monkeypatch.setattr(native, "library", lambda: (None, ""))
     np.testing.assert_array_equal(forest.of(rows), plain)
     assert forest.walk._packed is None

@@ -1,7 +1,5 @@
 """Every factor and solver gives the dense n × n answer, for any cut, threads and order."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import reference as ref
-from biglp._core import Block, Cut, DegreeWarning, to_dense
+from biglp._core import DegreeWarning, to_dense
 from biglp._engines import ThreadEngine
 from biglp._labels import OwnLabels
 from biglp._learn import SpreadingPredictor
@@ -214,17 +212,6 @@ def test_probabilities_of_tiny_and_huge_scores_are_never_nan(size):
 PARAMS = {"glnp": {"factor_params": {"max_iter": 15, "tol": 0.0}}}
 
 
-def random_cut(source, places):
-    """Blocks between the given places, of any sizes."""
-    n = source.n_rows
-    edges = [0, *sorted(place for place in places if place < n), n]
-    plan = Cut(len(edges) - 1)
-    return [
-        Block(source, index, start, stop, plan=plan)
-        for index, (start, stop) in enumerate(pairwise(edges))
-    ]
-
-
 def fitted(factor, X, y, **changes):
     # Given landmarks: which rows k-means samples is not the question here.
     landmarks = changes.pop("landmarks", X[:8])
@@ -236,20 +223,17 @@ def fitted(factor, X, y, **changes):
 class TestAnyCut:
     @given(
         problem=problems,
-        places=st.lists(st.integers(1, 199), max_size=12, unique=True),
+        rows=st.integers(1, 199),
         workers=st.sampled_from([1, 2, 5]),
     )
     @settings(max_examples=12, deadline=None)
     @pytest.mark.parametrize("factor", [*FACTORS, "glnp"])
     def test_any_cut_gives_the_same_labels_and_any_threads_the_same_bits(
-        self, factor, problem, places, workers
+        self, factor, problem, rows, workers
     ):
         X, y, _ = blobs(**problem, labelled=3 * problem["classes"])
         whole = fitted(factor, X, y)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                "biglp._fit.prepare.cut_rows", lambda source, _: random_cut(source, places)
-            )
+        with rows_in_a_block(rows):
             cut = fitted(factor, X, y)
             together = fitted(factor, X, y, engine=ThreadEngine(workers))
         np.testing.assert_array_equal(together.label_distributions_, cut.label_distributions_)
