@@ -1,7 +1,5 @@
 """Input that cannot be used, or hardly: an error that helps, or a correct result; never NaN."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

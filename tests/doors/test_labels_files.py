@@ -1,7 +1,5 @@
 """Labels in files: of one a row, pairs, columns, IDs, exports of tools; and several of these."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path
@@ -51,16 +49,6 @@ def write(path, text):
 
 
 # Arrays and lines ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["i1", "f4", "f8", ">i4"])
-def test_npy_of_numbers(tmp_path, dtype):
-    for times in (1, 200_000):  # one piece of the file, and several
-        np.save(tmp_path / "y.npy", np.tile(NUMBERS.astype(dtype), times))
-        labels = LabelInput(None, (tmp_path / "y.npy",)).gather(6 * times).labels
-        assert (labels.classes.tolist(), labels.classes.dtype) == ([0, 1, 2], np.int16)
-        assert (np.tile(NUMBERS, times)[labels.rows] == labels.codes).all()
-        assert len(labels.rows) == 4 * times
 
 
 def test_npy_of_texts_nan_truth_and_large_numbers(tmp_path):
@@ -192,17 +180,6 @@ def test_later_labels_replace_earlier_ones_and_votes_become_distributions(rows, 
     assert found.notes == [told + "label distributions."]
     agreed = LabelInput(rows, (write(tmp_path / "same.csv", lines.replace("3,b", "3,a")),))
     assert agreed.gather(10).labels.distribution is None
-
-
-def test_a_column_that_the_rows_do_not_have_is_one_of_the_file(rows, tmp_path):
-    file = write(tmp_path / "next.csv", "row,label\n5,c\n")
-    assert as_source(rows, **LabelInput(rows, (file,), "kind").not_features).feature_names == ("x",)
-    file = write(tmp_path / "other.csv", "row,mine,yours\n5,c,d\n6,d,c\n")
-    named = LabelInput(rows, (file,), "mine")
-    assert not named.not_features
-    assert shown(named.gather(10)) == {5: "c", 6: "d"}
-    with pytest.raises(ParameterError, match="no column 'hers'"):
-        LabelInput(rows, (file,), "hers").gather(10)
 
 
 def test_classes_of_one_type(tmp_path):

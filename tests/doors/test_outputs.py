@@ -1,7 +1,5 @@
 """Answers in files of every format: they appear whole, or not at all."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

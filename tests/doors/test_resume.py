@@ -1,7 +1,5 @@
 """Runs that are killed, interrupted or refused: what is kept, what goes on, what is advised."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -101,31 +99,54 @@ def test_killed_at_random_moments(whole, data, tmp_path):
     same_results(reference, tmp_path / "out")
 
 
-def test_finished_work_is_not_done_again(data, tmp_path, monkeypatch):
-    """A run that fails in its last sweep resumes there, with the rows that were written."""
+@pytest.fixture
+def failing(tmp_path, monkeypatch):
+    """A function that has a command fail in its last sweep after some blocks of answers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
     made = AnswerSweep.write_block
-    calls = []
 
-    def failing(sweep, block, **options):
-        calls.append(block.start)
-        if len(calls) > 5:
-            raise OSError(28, "No space left on device", "somewhere")
-        return made(sweep, block, **options)
+    def fail(after, *arguments):
+        calls = []
 
-    monkeypatch.setattr(AnswerSweep, "write_block", failing)
-    result = run(*command(data, "npy"))
-    assert result.exit_code == 4
-    assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in result.stderr
-    assert "--resume" in result.stderr
-    assert not (tmp_path / "out" / "labels.npy").exists()
-    monkeypatch.setattr(AnswerSweep, "write_block", made)
+        def write_block(sweep, block, **options):
+            calls.append(block.start)
+            if len(calls) > after:
+                raise OSError(28, "No space left on device", "somewhere")
+            return made(sweep, block, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(AnswerSweep, "write_block", write_block)
+            return failed(4, *arguments)
+
+    return fail
+
+
+def test_finished_work_is_not_done_again(data, failing):
+    """A run that fails in its last sweep resumes there, with the rows that were written."""
+    message = failing(5, *command(data, "npy"))
+    assert "Kept in out/.biglp-run: landmarks, Gram sums, propagation" in message
+    assert "--resume" in message
+    assert not Path("out/labels.npy").exists()
     summary = json.loads(done(*command(data, "npy"), "--resume", "--json").stdout)
     assert [step["step"] for step in summary["steps"]] == ["labels"]
     assert summary["steps"][0]["rows"] < ROWS
     assert sum(summary["found"].values()) == ROWS
     assert summary["resumed"]
+
+
+def test_predict_resumes(data, failing, monkeypatch):
+    monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
+    done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
+    predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
+    done(*predict)
+    reference = Path("new.npy").read_bytes()
+    Path("new.npy").unlink()
+    failing(20, *predict)
+    assert not Path("new.npy").exists()
+    summary = json.loads(done(*predict, "--resume", "--json").stdout)
+    assert summary["steps"][0]["rows"] < ROWS
+    assert Path("new.npy").read_bytes() == reference
 
 
 def test_interrupted_and_terminated(whole, data, tmp_path):
@@ -145,16 +166,12 @@ def test_interrupted_and_terminated(whole, data, tmp_path):
         same_results(reference, folder / "out")
 
 
-def test_another_run_is_refused(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    small = tmp_path / "small.npy"
-    labels = tmp_path / "small.labels.npy"
+def test_another_run_is_refused(failing, tmp_path):
+    small, labels = tmp_path / "small.npy", tmp_path / "small.labels.npy"
     done("simulate", 2000, 5, "-o", small, "-q")
     fit = ("fit", small, "--labels", labels, "-o", "out", "--factor", "nystrom")
-    with monkeypatch.context() as patch:
-        patch.setattr("biglp._graph.graph.Graph.answer", _out_of_disk)
-        message = run(*fit).stderr
-        assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
+    message = failing(0, *fit)
+    assert "Kept in out/.biglp-run: landmarks, degrees, Gram sums, propagation" in message
     assert "unfinished run" in failed(2, *fit)
     message = failed(5, *fit, "--alpha", "0.5", "--resume")
     assert "option alpha was auto and is now 0.5" in message
@@ -249,36 +266,6 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     assert hold(lock) is None
     remove_held(lock, mine)
     assert not lock.parent.exists()
-
-
-def test_predict_resumes(data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
-    monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
-    done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
-    predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
-    done(*predict)
-    reference = Path("new.npy").read_bytes()
-    Path("new.npy").unlink()
-    made, calls = AnswerSweep.write_block, []
-
-    def failing(sweep, block, **options):
-        calls.append(block)
-        if len(calls) > 20:
-            raise OSError(28, "No space left on device", "somewhere")
-        return made(sweep, block, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(AnswerSweep, "write_block", failing)
-        assert run(*predict).exit_code == 4
-    assert not Path("new.npy").exists()
-    summary = json.loads(done(*predict, "--resume", "--json").stdout)
-    assert summary["steps"][0]["rows"] < ROWS
-    assert Path("new.npy").read_bytes() == reference
-
-
-def _out_of_disk(*args, **options):
-    raise OSError(28, "No space left on device", "somewhere")
 
 
 # What a failed run advises ------------------------------------------------------------------------

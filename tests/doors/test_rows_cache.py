@@ -1,7 +1,5 @@
 """Converted and projected rows: made once, whole or not at all, checked, used again, removed."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

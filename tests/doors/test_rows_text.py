@@ -1,7 +1,5 @@
 """Text of the outside world: encodings, decimal commas, quotes; LIBSVM; files that are damaged."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Objects that hold a table: the same rows come out of each, whatever library made it."""
 
-from __future__ import annotations
-
 import gc
 import pickle
 import tempfile
