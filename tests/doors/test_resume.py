@@ -227,23 +227,6 @@ def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
             path.unlink()
 
 
-def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
-    """Whatever is left of it is not taken for a run, and goes with the next command."""
-    monkeypatch.chdir(tmp_path)
-    with monkeypatch.context() as patch:
-
-        def killed(lock, file, first=""):
-            (lock.parent / first).unlink()
-            raise KeyboardInterrupt
-
-        patch.setattr("biglp._files.runfolder.remove_held", killed)
-        patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
-        assert run(*LINEAR).exit_code == 130
-    assert Path("out/.biglp-run/rows-factor.npz").exists()
-    assert "already ended" in done(*LINEAR, "--resume").stdout
-    assert names("out") == RESULTS
-
-
 def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     """Several --overwrite at once: one was held up between opening the lock and locking it."""
     lock = tmp_path / "run" / "lock"

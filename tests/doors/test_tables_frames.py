@@ -140,16 +140,6 @@ def test_objects_that_hold_no_rows(tmp_path):
     np.testing.assert_array_equal(masked.read(0, 2), [[1, np.nan], [3, 4]])
 
 
-def test_the_estimator_reads_a_query_once():
-    X, y, _ = blobs(features=3)
-    table = pa.table({name: X[:, place] for place, name in enumerate("abc")})
-    expected = model().fit(X, y)
-    fitted = model().fit(table.to_reader(50), y)
-    np.testing.assert_array_equal(fitted.transduction_, expected.transduction_)
-    found = fitted.predict_proba(table.to_reader(7))
-    np.testing.assert_array_equal(found, expected.predict_proba(X))
-
-
 def test_tensors_on_the_processor():
     torch = pytest.importorskip("torch")
     for dtype in ("float32", "float64", "float16", "bfloat16", "int32"):

@@ -178,7 +178,7 @@ def test_right_labels_are_left_alone(monkeypatch):
 def test_few_labels_are_left_alone():
     labels, _ = digits(n_labels=28, rate=0.5)
     report = LowRankLabelPropagation().fit(ROWS, labels).report_
-    assert report["label_error_rate"] > 0.1  # enough to lower some where there are more labels
+    assert report["label_error_rate"] > 0.05  # enough to lower some where there are more labels
     assert report["labels_lowered"] == 0
 
 
