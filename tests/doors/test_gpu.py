@@ -16,7 +16,6 @@ from biglp._core import BadRowsError, LabelError, MissingExtraError, ParameterEr
 from biglp._fit import GPU_LIBRARY_BYTES
 from biglp._labels import encode_labels
 from biglp._rows import PreparedRows, as_source
-from biglp._transforms import Chain, Project, Scale
 from clusters import MPIEXEC
 from helpers import blobs, clear_rows, model
 
@@ -262,14 +261,6 @@ def test_rows_are_views_widened_where_they_are_worked_on():
         assert rows.stored(0, 4).data_ptr() == tensor.data_ptr()
         assert rows.read(0, 4).dtype == torch.float32
         np.testing.assert_array_equal(rows.read(0, 4), X[:4])
-
-
-@pytest.mark.parametrize("kind", ["none", "standard", "minmax", "log", "unit", "table"])
-def test_scaling_is_that_of_the_processor(kind):
-    tensor, X, _ = data()
-    chain = Chain([Scale(kind), Project(3)]).fit(X)
-    expected = chain.apply(X[:50])
-    np.testing.assert_allclose(prepared(tensor, chain).read(0, 50), expected, atol=2e-6)
 
 
 def test_what_cannot_be_rows_on_a_device():

@@ -23,11 +23,6 @@ NUMBERS = np.array([-1, 0, 2, -1, 1, 0])
 TEXTS = np.array([None, "cat", "dog", None, "a b", "cat"], dtype=object)
 
 
-def same(labels, expected):
-    assert labels.dtype.kind == np.asarray(expected).dtype.kind
-    assert labels.tolist() == expected.tolist()
-
-
 def shown(read):
     """Classes by row."""
     labels = read.labels
@@ -48,98 +43,80 @@ def write(path, text):
     return str(path)
 
 
-# Arrays and lines ---------------------------------------------------------------------------------
+# Arrays, lines, columns, and pairs of row and label -----------------------------------------------
+
+FRAME = pd.DataFrame({"x": np.arange(6.0), "t": TEXTS, "n": NUMBERS, "m": NUMBERS * 1.0})
+FRAME.loc[FRAME.m < 0, "m"] = np.nan
+ROW_PAIRS = pd.DataFrame({"row": [4, 1, 2, 5, 3], "label": [1, 0, 2, 0, -1]})
+TEXT_PAIRS = pd.DataFrame({"row": [4, 1, 2, 5, 5], "label": ["a b", "cat", "dog", "cat", "cat"]})
 
 
-def test_npy_of_texts_nan_truth_and_large_numbers(tmp_path):
-    path = tmp_path / "y.npy"
-    np.save(path, np.array(["" if t is None else t for t in TEXTS]))
-    same(read_labels(path, 6), TEXTS)
-    np.save(path, np.where(NUMBERS < 0, np.nan, NUMBERS))
-    same(read_labels(path, 6), NUMBERS)
-    np.save(path, np.array([True, False]))
-    same(read_labels(path, 2), np.array([1, 0]))
+@pytest.mark.parametrize(
+    ("name", "given", "options", "expected"),
+    [
+        ("y.npy", np.array(["" if t is None else t for t in TEXTS]), {}, TEXTS),
+        ("y.npy", np.where(NUMBERS < 0, np.nan, NUMBERS), {}, NUMBERS),
+        ("y.npy", np.array([True, False]), {}, np.array([1, 0])),
+        ("y.npy", np.tile(NUMBERS.astype(">i4"), 200_000), {}, np.tile(NUMBERS, 200_000)),
+        ("y.txt", "-1\n0\n2\n\n1\n0\n", {}, NUMBERS),
+        ("y.csv", "label\n-1\n0\n2\n\n1\n0\n", {}, NUMBERS),
+        ("y.txt", '\ncat\ndog\n\n"a b"\ncat', {}, TEXTS),
+        ("y.csv", 'label\n\ncat\ndog\n\n"a b"\ncat', {}, TEXTS),
+        ("y.csv", "1,cat\n2,dog\n", {"n_rows": 3}, np.array([None, "cat", "dog"])),
+        ("x.svm", "2 1:1\n-1 2:3\n0 1:1 # comment\n\n# nothing\n1\n", {}, np.array([2, -1, 0, 1])),
+        ("x.svm", "+1 1:1\n-1 2:3\n0 1:1\n", {"unlabelled": 0}, np.array(["+1", "-1", None])),
+        *[
+            (f"y.{ending}", *more)
+            for ending in ("csv", "parquet", "feather")
+            for more in (
+                (FRAME, {"column": "n"}, NUMBERS),
+                (FRAME, {"column": "m", "n_rows": None}, NUMBERS),
+                (FRAME, {"column": "t", "n_rows": None}, TEXTS),
+                (ROW_PAIRS, {}, NUMBERS),
+                (TEXT_PAIRS, {}, TEXTS),
+            )
+        ],
+        # What are no labels.
+        ("y.npy", np.array([0.5, 1.0]), {}, r"0\.5, a measurement and not a class"),
+        ("y.npy", np.zeros((2, 2)), {}, "labels need one dimension"),
+        ("y.npy", np.arange(200_001), {}, "more than 100,000 different labels .* measurements"),
+        ("y.doc", "1\n2\n", {}, r"labels cannot be read from files ending in '\.doc'"),
+        ("y.txt", "a\nb\n", {"n_rows": 9}, "has 2 labels, but there are 9 rows"),
+        ("x.svm", "+1 1:1\n-1 2:3\n", {}, r"has the labels -1 and 1 only.*unlabelled=0"),
+        ("y.csv", FRAME, {}, "has columns 'x', 't', 'n', 'm'; say which"),
+        ("y.csv", "row,label\n1,0\n6,1\n", {}, "a label for row 6, but the rows are 0 to 5"),
+        ("y.csv", "row,label\n1,0\n-2,1\n", {}, "a label for row -2"),
+        ("y.csv", "row,label\n0.5,0\n1,1\n", {}, "row numbers must be whole numbers"),
+        ("y.csv", "row,label\n0,0\n1,1\n", {"n_rows": None}, "the number of rows is needed"),
+    ],
+)
+def test_labels_of_every_form(tmp_path, name, given, options, expected):
+    path = tmp_path / name
+    if isinstance(given, np.ndarray):
+        np.save(path, given)
+    else:
+        save(given, path) if isinstance(given, pd.DataFrame) else write(path, given)
+    refused = isinstance(expected, str)
+    n_rows = len(given) if refused and name == "y.npy" else 6 if refused else len(expected)
+    options = {"n_rows": n_rows} | options
+    if refused:
+        with pytest.raises(LabelError, match=expected):
+            read_labels(path, **options)
+        return
+    labels = read_labels(path, **options)
+    assert labels.dtype.kind == expected.dtype.kind
+    assert labels.tolist() == expected.tolist()
+
+
+def test_classes_are_as_short_as_they_can_be_and_few_rows_are_looked_at(tmp_path):
     for largest, dtype in ((32_767, "i2"), (32_768, "i4"), (2**31, "i8"), (-(2**63), "i8")):
-        np.save(path, np.array([largest, 3, -1]))
-        classes = LabelInput(None, (path,)).gather(3).labels.classes
+        np.save(tmp_path / "y.npy", np.array([largest, 3, -1]))
+        classes = LabelInput(None, (tmp_path / "y.npy",)).gather(3).labels.classes
         assert (sorted(classes), classes.dtype) == (sorted([largest, 3]), dtype)
-
-
-def test_one_a_line(tmp_path):
-    for path, header in ((tmp_path / "y.txt", ""), (tmp_path / "y.csv", "label\n")):
-        path.write_text(header + "-1\n0\n2\n\n1\n0\n")
-        same(read_labels(path, 6), NUMBERS)
-        path.write_text(header + '\ncat\ndog\n\n"a b"\ncat')
-        same(read_labels(path, 6), TEXTS)
-    (tmp_path / "y.txt").write_text("a\nb\n")
-    with pytest.raises(LabelError, match="has 2 labels, but there are 9 rows"):
-        read_labels(tmp_path / "y.txt", 9)
-
-
-def test_libsvm_and_simulated(tmp_path):
-    path = tmp_path / "x.svm"
-    path.write_text("2 1:1\n-1 2:3\n0 1:1 # comment\n\n# nothing\n1\n")
-    same(read_labels(path, 4), np.array([2, -1, 0, 1]))
-    path.write_text("+1 1:1\n-1 2:3\n0 1:1\n")
-    same(read_labels(path, 3, unlabelled=0), np.array(["+1", "-1", None], dtype=object))
-    path.write_text("+1 1:1\n-1 2:3\n")
-    with pytest.raises(LabelError, match=r"has the labels -1 and 1 only.*unlabelled=0"):
-        read_labels(path, 2)
+    rows, values = read_labels(save(ROW_PAIRS, tmp_path / "y.csv"), 6, sparse=True)
+    assert (rows.tolist(), values.tolist()) == ([1, 2, 4, 5], [0, 2, 1, 0])
     source = as_source("sim:5000x3,labels=7")
     np.testing.assert_array_equal(read_labels("sim:5000x3,labels=7", 5000), source.labels(0, 5000))
-
-
-def test_what_are_no_labels(tmp_path):
-    for name, labels, message in (
-        ("y.npy", np.array([0.5, 1.0]), r"0\.5, a measurement and not a class"),
-        ("y.npy", np.zeros((2, 2)), "labels need one dimension"),
-        ("y.npy", np.arange(200_001), "more than 100,000 different labels .* measurements"),
-        ("y.doc", np.zeros(2), r"labels cannot be read from files ending in '\.doc'"),
-    ):
-        with open(tmp_path / name, "wb") as file:
-            np.save(file, labels)
-        with pytest.raises(LabelError, match=message):
-            read_labels(tmp_path / name, len(labels))
-
-
-# Columns, and pairs of row and label --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
-def test_column_of_a_table(tmp_path, ending):
-    frame = pd.DataFrame({"x": np.arange(6.0), "t": TEXTS, "n": NUMBERS, "m": NUMBERS * 1.0})
-    frame.loc[frame.m < 0, "m"] = np.nan
-    path = save(frame, tmp_path / f"x.{ending}")
-    same(read_labels(path, 6, column="n"), NUMBERS)
-    same(read_labels(path, column="m"), NUMBERS)
-    same(read_labels(path, column="t"), TEXTS)
-    with pytest.raises(LabelError, match="has columns 'x', 't', 'n', 'm'; say which"):
-        read_labels(path, 6)
-    features = as_source(path, label_column="n", drop=["t", "m"])
-    assert features.feature_names == ("x",)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_pairs(tmp_path, ending):
-    path = tmp_path / f"y.{ending}"
-
-    def pairs(rows, labels):
-        return save(pd.DataFrame({"row": rows, "label": labels}), path)
-
-    same(read_labels(pairs([4, 1, 2, 5, 3], [1, 0, 2, 0, -1]), 6), NUMBERS)
-    rows, values = read_labels(path, 6, sparse=True)
-    assert (rows.tolist(), values.tolist()) == ([1, 2, 4, 5], [0, 2, 1, 0])
-    same(read_labels(pairs([4, 1, 2, 5, 5], ["a b", "cat", "dog", "cat", "cat"]), 6), TEXTS)
-    for numbers, n_rows, message in (
-        ([1, 6], 6, "a label for row 6, but the rows are 0 to 5"),
-        ([1, -2], 6, "a label for row -2"),
-        ([0.5, 1], 6, "row numbers must be whole numbers"),
-        ([0, 1], None, "the number of rows is needed"),
-    ):
-        with pytest.raises(LabelError, match=message):
-            read_labels(pairs(numbers, [0, 1]), n_rows)
-    no_header = write(tmp_path / "plain.csv", "1,cat\n2,dog\n")
-    assert read_labels(no_header, 4).tolist() == [None, "cat", "dog", None]
 
 
 # Labels from several places: later ones count more, votes become distributions, all is told ------

@@ -285,27 +285,6 @@ def test_a_refused_budget_advises_more_memory_not_the_same_again(command_line, m
     done(*advised)
 
 
-def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(command_line):
-    arguments, fail = command_line
-    assert "Kept" in fail(MemoryBudgetError("too little"))
-    message = failed(2, *arguments, "-k", "9")
-    assert "unfinished run of other options or files (converted rows). Start afresh" in message
-    assert "--resume" not in message
-    assert "Go on with it by --resume" in failed(2, *arguments)
-
-
-def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(command_line):
-    """A file that was written again while the run was at work."""
-    arguments, fail = command_line
-    path = Path(arguments[1])
-    error = BadRowsError(f"{path} changed while it was being worked on")
-    message = fail(error, before=lambda: path.write_text(path.read_text() + "\n"))
-    assert "converted rows. That run cannot be gone on with now, because input" in message
-    assert "--overwrite" in message
-    assert "--resume" not in message
-    assert "Kept" not in failed(5, *arguments, "--resume")
-
-
 def test_warnings_before_an_error_are_given(command_line):
     _, fail = command_line
 

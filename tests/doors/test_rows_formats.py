@@ -159,15 +159,6 @@ def test_npy_and_parquet_hold_any_real_type(tmp_path, dtype):
         np.testing.assert_array_equal(source.read(0, 12), rows)
 
 
-def test_rows_far_apart_are_taken_from_a_large_file(tmp_path):
-    rows = np.random.default_rng(1).standard_normal((30_000, 40)).astype(np.float32)
-    np.save(tmp_path / "x.npy", rows)
-    source = as_source(tmp_path / "x.npy")
-    for size in (1, 7, 300, 29_000):
-        indices = np.sort(np.random.default_rng(size).choice(30_000, size, replace=False))
-        np.testing.assert_array_equal(source.take(indices), rows[indices])
-
-
 @pytest.mark.parametrize("kind", ["npy", "parquet", "parquet direct", "feather", "csv", "libsvm"])
 def test_a_file_that_changes_between_sweeps_is_named(tmp_path, kind):
     source = make(kind, tmp_path)

@@ -221,21 +221,6 @@ def test_columns_that_cannot_be_features(table, options, message):
         as_source(table if frame else pa.table(table), **options)
 
 
-def test_a_column_of_objects_is_left_out():
-    source = as_source(pa.table({"parts": [{"a": 1}], "n": [1.0]}))
-    assert source.feature_names == ("n",)
-    assert "holds struct<a: int64>" in source.encoding.left_out["parts"]
-
-
-def test_frames_of_plain_numbers_stay_arrays():
-    frame = FRAME[["size", "count"]]
-    assert as_source(frame).name == "array"
-    assert as_source(frame.set_axis(["a", "a"], axis=1)).name == "array"
-    nullable = pd.DataFrame({"n": pd.array([1, None], dtype="Int64")})
-    with pytest.raises(BadRowsError, match="1 missing values"):
-        as_source(nullable, missing="error").read(0, 2)
-
-
 def test_times_and_lengths_of_time():
     table = pa.table(
         {
@@ -472,18 +457,6 @@ def test_sentences_are_words_where_nothing_else_is_a_feature():
     assert list(beside.encoding.left_out) == ["text"]
     with pytest.raises(BadRowsError, match="must be numbers"):
         as_source(frame[["text"]], categorical="error")
-
-
-def test_wrong_text_columns():
-    frame, _ = articles()
-    for rows, text, error, message in (
-        (frame, ["body"], ParameterError, r"text: .* has no column 'body'"),
-        (frame, "text", ParameterError, "must be a list of column names"),
-        (np.eye(3), ["a"], ParameterError, r"text=.* means nothing for an array"),
-        (pa.Table.from_pandas(frame), ["size"], BadRowsError, "'size' hold double where texts ar"),
-    ):
-        with pytest.raises(error, match=message):
-            as_source(rows, text=text)
 
 
 # Names of folders --------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Later labels without a sweep, as a fit with all labels; labels that are probably wrong."""
 
 import pickle
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -51,17 +50,6 @@ def test_sweeps_are_counted():
     assert found.transduction_[rows[0]] == 2
     assert len(found.label_distributions_) == len(truth)
     assert engine.sweeps == ["labels"]
-
-
-def test_text_labels_and_new_ones():
-    X, y, _ = blobs(n=90)
-    words = np.array(["red", "blue", "green"])
-    labels = np.where(y >= 0, words[y], "")
-    found = model().fit(X, labels)
-    row = int(np.flatnonzero(y < 0)[0])
-    found.update_labels([row], ["aquamarine"])
-    assert found.transduction_[row] == "aquamarine"
-    assert list(found.classes_) == ["aquamarine", "blue", "green", "red"]
 
 
 @pytest.mark.parametrize(
@@ -116,19 +104,6 @@ def test_weights_and_clamped_labels_are_kept():
     fitted = model(factor="anchors").fit(X, shares)
     with pytest.raises(ParameterError, match="fitted on label distributions"):
         fitted.update_labels([20], [truth[20]])
-
-
-def test_more_landmarks_than_are_decomposed():
-    X, _, truth = blobs(n=300)
-    labels = np.where(np.arange(300) < 20, truth, -1)
-    with mock.patch.multiple("biglp._algebra.systems", DENSE_RANK=50, DENSE_WORK=0):
-        fitted = model(factor="anchors", n_landmarks=100).fit(X, labels)
-        rows = fitted.suggest(5)
-        assert len(set(rows)) == 5
-        fitted.update_labels(rows, truth[rows])
-        labels[rows] = truth[rows]
-        refit = model(factor="anchors", n_landmarks=100).fit(X, labels)
-    np.testing.assert_array_equal(fitted.transduction_, refit.transduction_)
 
 
 # Labels that are probably wrong count less, where there are such labels ---------------------------
