@@ -205,6 +205,7 @@ def test_nothing_to_use_and_nothing_too_much(tmp_path):
 # Files that are damaged ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
 def test_parquet_text_that_is_no_text(tmp_path, kind):
     """pyarrow hands the bytes over; whoever looked at them ended with an error of its own."""
     names = pa.array(["first", "other"] * 20).cast(kind)

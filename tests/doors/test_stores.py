@@ -308,27 +308,22 @@ def partitions(folder: Path) -> str:
     for year in (2023, 2024):
         (folder / f"t/year={year}").mkdir(parents=True)
         pq.write_table(pa.table({"a": np.arange(40.0)}), folder / f"t/year={year}/x.parquet")
-    return "t"
+    return str(folder / "t")
 
 
 def delta(folder: Path) -> str:
     deltalake = pytest.importorskip("deltalake")
+    folder.mkdir()
     table = pa.table({"a": np.arange(40.0), "kind": np.arange(40) % 3})
     deltalake.write_deltalake(str(folder / "d"), table, partition_by=["kind"])
     deltalake.DeltaTable(str(folder / "d")).delete("kind = 1")
-    return "d"
+    return str(folder / "d")
 
 
 @pytest.mark.parametrize("kind", ["shards", "fixed_size_list", "jsonl", "hdf5", partitions, delta])
 def test_the_same_rows(store, tmp_path, kind):
-    folder = tmp_path / "files"
-    if callable(kind):
-        folder.mkdir()
-        name = str(folder / kind(folder))
-    else:
-        name = write_arrays(
-            kind, np.arange(160, dtype=np.float32).reshape(40, 4), folder, [3, 13], 7
-        )
+    folder, array = tmp_path / "files", np.arange(160, dtype=np.float32).reshape(40, 4)
+    name = kind(folder) if callable(kind) else write_arrays(kind, array, folder, [3, 13], 7)
     for path in folder.rglob("*"):
         if path.is_file():
             store.put(f"in/{path.relative_to(folder)}", path.read_bytes())

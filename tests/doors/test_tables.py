@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -397,28 +398,16 @@ def test_lists_on_the_command_line(tmp_path, monkeypatch):
 WORDS = 1 << 18
 
 
-@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "parquet direct"])
-def test_words_come_after_the_other_columns(tmp_path, kind):
+def test_words_come_after_the_other_columns(opened):
     frame, _ = articles()
     frame.loc[3, "text"] = None
-    options = {"text": ["text"]}
-    if kind == "csv":
-        frame.to_csv(tmp_path / "x.csv", index=False)
-        source = as_source(tmp_path / "x.csv", **options)
-    elif kind.startswith("parquet"):
-        frame.to_parquet(tmp_path / "x.parquet", row_group_size=70)
-        options |= {"cache": "never"} if "direct" in kind else {}
-        source = as_source(tmp_path / "x.parquet", **options)
-    else:
-        source = as_source(frame, **options)
+    source = opened(frame, text=["text"])
     assert (source.is_sparse, source.words_from, source.n_features) == (True, 4, 4 + WORDS)
     rows = source.read(0, 300)
     np.testing.assert_allclose(rows[:, 0].toarray().ravel(), frame["size"])
     np.testing.assert_array_equal(rows[:, 1:4].toarray(), np.tile(np.eye(3), (100, 1)))
-    wanted = HashingVectorizer(n_features=WORDS, alternate_sign=False, norm=None).transform(
-        frame["text"].fillna("")
-    )
-    assert (rows[:, 4:] != wanted).nnz == 0
+    hashing = HashingVectorizer(n_features=WORDS, alternate_sign=False, norm=None)
+    assert (rows[:, 4:] != hashing.transform(frame["text"].fillna(""))).nnz == 0
     some = np.array([3, 150, 299])
     assert (source.take(some) != rows[some]).nnz == 0
     assert (source.read(60, 150) != rows[60:150]).nnz == 0
@@ -465,20 +454,11 @@ def test_sentences_are_words_where_nothing_else_is_a_feature():
 FOLDERS = ("year=2023/lang=de", "year=2023/lang=en", "year=2024/lang=a%20b")
 
 
-def write_json(table, path):
-    path.write_text("".join(f'{{"a": {row["a"]}}}\n' for row in table.to_pylist()))
-
-
-def write_arrow(table, path):
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
-
-
 WRITERS = {
     ".parquet": pq.write_table,
     ".csv": pyarrow.csv.write_csv,
-    ".arrow": write_arrow,
-    ".jsonl": write_json,
+    ".arrow": pyarrow.feather.write_feather,
+    ".jsonl": lambda table, path: table.to_pandas().to_json(path, orient="records", lines=True),
 }
 
 
