@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
+from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, LabelError, MissingExtraError, ParameterError
 from biglp._fit import GPU_LIBRARY_BYTES
 from biglp._labels import encode_labels
@@ -318,22 +318,6 @@ def test_answers_stay_where_the_rows_are(factor, dtype):
     again = found.update_labels([399], [y.max()])
     assert torch.is_tensor(again.transduction_)
     assert isinstance(pickle.loads(pickle.dumps(again)).transduction_, np.ndarray)
-
-
-def test_texts_as_classes_and_targets():
-    tensor, X, y = data()
-    names = np.array(["", "a", "b", "c"])[y + 1]
-    found = LowRankLabelPropagation(device=CPU, n_landmarks=N_LANDMARKS)
-    found.fit(as_rows(tensor), names)
-    assert set(found.transduction_) <= {"a", "b", "c"}
-    assert torch.is_tensor(found.label_distributions_)
-    target = np.where(y < 0, np.nan, X[:, 0])
-    found, expected = (
-        LowRankLabelPropagationRegressor(device=place, n_landmarks=N_LANDMARKS).fit(rows, target)
-        for place, rows in ((CPU, as_rows(tensor)), ("cpu", X))
-    )
-    assert torch.is_tensor(found.transduction_)
-    np.testing.assert_allclose(found.transduction_, expected.transduction_, atol=1e-4)
 
 
 def test_only_labelled_rows_leave_the_card():

@@ -1,8 +1,6 @@
 """Objects that hold a table: the same rows come out of each, whatever library made it."""
 
-import gc
 import pickle
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -114,20 +112,6 @@ def test_a_data_set_keeps_its_filter_and_its_partition_columns(tmp_path):
     assert kept.n_rows == int((ROWS[:, 0] > 0).sum())
     with pytest.raises(ParameterError, match="cannot be read from the middle"):
         as_source(dataset, cache="never")
-
-
-def test_spooled_rows_go_with_their_source(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(HELD, 1)
-    source = as_source(TABLE.to_reader())
-    copy = pickle.loads(pickle.dumps(source))
-    assert list(tmp_path.glob("biglp-*/*/rows.npy"))
-    assert not list(tmp_path.glob("biglp-*/rows.arrow"))
-    del copy
-    assert source.read(0, 1).shape == (1, 3)
-    del source
-    gc.collect()
-    assert not list(tmp_path.iterdir())
 
 
 def test_objects_that_hold_no_rows(tmp_path):
