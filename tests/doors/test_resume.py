@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError
+from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError, rows_per_block
 from biglp._files import RunFolder, hold, lock_file, remove_held
 from biglp._fit import Pipeline
 from biglp._graph import AnswerSweep
@@ -105,7 +105,8 @@ def test_finished_work_is_not_done_again(data, failing):
 
 
 def test_predict_resumes(data, failing, monkeypatch):
-    monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
+    # Many blocks of few rows.
+    monkeypatch.setattr(f"{rows_per_block.__module__}.TARGET_BLOCK_BYTES", 1 << 20)
     done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
     predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
     done(*predict)
