@@ -4,8 +4,6 @@ What counts is what only this process can give back: anonymous and shared pages.
 files are the system's, which takes them when it needs them.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess
