@@ -348,10 +348,3 @@ def test_simulate(here):
     assert "must end in .npy" in failed(2, "simulate", "10", "2", "-o", "sim.csv")
     assert "whole number" in failed(2, "simulate", "1.5", "2", "-o", "x.npy")
     assert "are free there" in failed(4, "simulate", "100G", "1000", "-o", "x.npy")
-
-
-def test_demo(here):
-    assert "scikit-learn LabelSpreading" in done("demo").stdout
-    facts = json.loads(done("demo", "--json").stdout)
-    assert facts["methods"][0]["accuracy"] > 0.9
-    assert Path("demo-out/result/labels.parquet").exists()
