@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -33,16 +34,17 @@ def served(folder):
     made.stop()
 
 
-class Client(httpx.Client):
-    """Somebody who knows the token, and sends answers."""
+@contextmanager
+def client_of(served):
+    """Somebody who knows the token."""
+    own = {"origin": served.origin, "x-biglp": "1"}
+    with httpx.Client(base_url=served.origin, headers=own, timeout=60) as client:
+        assert client.get(served.url).status_code == 303
+        yield client
 
-    def __init__(self, served):
-        own = {"origin": served.origin, "x-biglp": "1"}
-        super().__init__(base_url=served.origin, headers=own, timeout=60)
-        assert self.get(served.url).status_code == 303
 
-    def answer(self, what):
-        assert self.post("/api/answer", json=what).json()["saved"]
+def answer(client, what):
+    assert client.post("/api/answer", json=what).json()["saved"]
 
 
 def test_killed_at_random_moments(folder, served):
@@ -58,12 +60,12 @@ def test_killed_at_random_moments(folder, served):
     def send_again(client):
         """What had no answer is sent again, as the page does."""
         for again in sent.values():
-            client.answer(again)
+            answer(client, again)
             confirmed[again["row"]] = again["label"]
         sent.clear()
 
     for _ in range(2):
-        with Client(served) as client:
+        with client_of(served) as client:
             state = client.get("/api/state").json()
             assert state["labelled"] in (len(confirmed), len(confirmed) + 1)
             send_again(client)
@@ -75,18 +77,18 @@ def test_killed_at_random_moments(folder, served):
                 row += 1
                 sent[what["answer"]] = what
                 try:
-                    client.answer(what)
+                    answer(client, what)
                 except httpx.TransportError:
                     if len(confirmed) >= killed:
                         break
                     # The server has closed a connection that a busy machine left unused.
-                    client.answer(what)
+                    answer(client, what)
                 confirmed[what["row"]] = sent.pop(what["answer"])["label"]
         assert served.process.wait() == -signal.SIGKILL
         assert on_disk().items() >= confirmed.items()
         served.start()
     assert len(confirmed) > 10
-    with Client(served) as client:
+    with client_of(served) as client:
         send_again(client)
         assert on_disk() == confirmed
         # Another server of the same file is refused; this one goes on until Ctrl-C ends it.
