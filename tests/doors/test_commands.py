@@ -48,6 +48,7 @@ FIT += "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X)
          "sklearn pandas matplotlib torch dask"),
         ("from biglp.cli import app; app(['inspect', 'sim:2Kx5'])", "pandas sklearn torch dask"),
     ],
+    ids=["help", "version", "import", "fit", "inspect"],
 )  # fmt: skip
 def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     """scikit-learn and pandas take seconds to load and 70 MB, torch ten times that."""
