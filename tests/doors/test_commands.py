@@ -48,6 +48,7 @@ FIT += "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X)
          "sklearn pandas matplotlib torch dask"),
         ("from biglp.cli import app; app(['inspect', 'sim:2Kx5'])", "pandas sklearn torch dask"),
     ],
+    ids=["help", "version", "import", "fit", "inspect"],
 )  # fmt: skip
 def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
     """scikit-learn and pandas take seconds to load and 70 MB, torch ten times that."""
@@ -348,10 +349,3 @@ def test_simulate(here):
     assert "must end in .npy" in failed(2, "simulate", "10", "2", "-o", "sim.csv")
     assert "whole number" in failed(2, "simulate", "1.5", "2", "-o", "x.npy")
     assert "are free there" in failed(4, "simulate", "100G", "1000", "-o", "x.npy")
-
-
-def test_demo(here):
-    assert "scikit-learn LabelSpreading" in done("demo").stdout
-    facts = json.loads(done("demo", "--json").stdout)
-    assert facts["methods"][0]["accuracy"] > 0.9
-    assert Path("demo-out/result/labels.parquet").exists()
