@@ -24,6 +24,7 @@ FACTORS: Registry[type[Factor] | type[OwnGraph]] = Registry(
 """Every factor by its name, and the graph that needs none: one line each."""
 
 _MODULES = {
+    "AnswerSweep": "graph",
     "DiskStore": "features",
     "Factor": "factor",
     "Graph": "graph",
