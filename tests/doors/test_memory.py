@@ -101,7 +101,7 @@ def test_memory_is_kept(data, tmp_path, kind, method):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_first_hour_2_wide_sparse_rows_are_refused_or_kept_within_memory(tmp_path):
+def test_wide_sparse_rows_are_refused_or_kept_within_memory(tmp_path):
     rng = np.random.default_rng(0)
     lines = []
     for row in range(3000):
