@@ -259,6 +259,7 @@ GB = 2**30
 
 
 @given(st.integers(1, 300), st.integers(1, 400))
+@settings(deadline=None)
 def test_every_row_is_in_one_block(n_rows, rows_each):
     source = as_source(np.arange(n_rows, dtype=float)[:, None])
     blocks = cut_rows(source, rows_each)
