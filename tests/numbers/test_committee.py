@@ -24,7 +24,7 @@ def evidence_of(rows, y, weights=None, **changes):
     """What members learn from: the labels of rows that are left as they are."""
     settings = {"n_landmarks": 20, "scaling": "none", "random_state": 0, **changes}
     fitted = LowRankLabelPropagation(**settings).fit(rows, y, weights)
-    return TrainingSet.of(fitted._problem, np.zeros(len(fitted.classes_)))
+    return TrainingSet.of(fitted._problem)
 
 
 def learnt(name, evidence):

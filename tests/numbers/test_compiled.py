@@ -182,7 +182,7 @@ def test_features_are_multiplied_by_the_loops_and_the_rest_by_numpy(choose, n, p
 
 
 def gram_by_loops(features, by):
-    return native.gram(features, by)
+    return native.gram(features, by.weights, by.least, by.factors)
 
 
 @needs_loops

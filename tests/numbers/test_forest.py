@@ -28,7 +28,7 @@ def grown(rows, codes, seed=0, weights=None):
     given = {"n_landmarks": 5, "scaling": "none", "random_state": seed}
     settings = {**given, "alpha": 0.5, "engine": "serial"}
     fitted = LowRankLabelPropagation(**settings).fit(rows, codes, weights)
-    evidence = TrainingSet.of(fitted._problem, np.zeros(len(fitted.classes_)))
+    evidence = TrainingSet.of(fitted._problem)
     learnt = MEMBERS["forest"]().learn(evidence)
     return learnt.model, learnt.held_out
 
