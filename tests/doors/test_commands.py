@@ -139,7 +139,6 @@ def test_values_that_cannot_be_read(here, option, value, message):
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal on standard error; what it shows is in its file."""
-    import_module("biglp.cli.summary")  # before they could take this terminal for theirs
     import_module("biglp.cli.running")
     screen = io.StringIO()
     screen.isatty = lambda: True
@@ -170,7 +169,7 @@ def test_one_bar_for_the_whole_run_with_messages_above_it(terminal, monkeypatch,
         task = progress.start("reading", 1000)  # an estimate of the rows
         task.advance(70)
         task.finish()
-        with progress.step("learning"):
+        with progress.task("learning"):
             pass
         progress.say("a message [with brackets]")
         logging.getLogger("biglp").info("a line of the log")
@@ -305,7 +304,7 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
         labelling.close()
         return 0
 
-    monkeypatch.setattr("biglp._labelling.server.serve", serve)
+    monkeypatch.setattr("biglp._labelling.app.serve", serve)
     done(*commands["label"], "--no-browser")
     summary = json.loads(Path("out/summary.json").read_text(encoding="utf-8"))
     assert opened == [(summary["rows"], summary["features"])]

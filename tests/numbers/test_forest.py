@@ -234,11 +234,11 @@ def test_every_way_down_has_the_bits_of_numpy(kind, monkeypatch):
     if WAYS:
         compiled = pickle.loads(pickle.dumps(forest))  # only the arrays travel
         np.testing.assert_array_equal(compiled.of(rows), plain)
-        assert isinstance(compiled.walk._packed, Packed)
+        assert isinstance(compiled._packed, Packed)
     monkeypatch.setattr(native, "library", lambda: (None, ""))
     np.testing.assert_array_equal(forest.of(rows), plain)
-    assert forest.walk._packed is None
-    forest.walk._trees = []  # a release of scikit-learn whose nodes are others
+    assert forest._packed is None
+    forest._trees = []  # a release of scikit-learn whose nodes are others
     np.testing.assert_array_equal(forest.of(rows), plain)
     with pytest.raises(IndexError):  # rows without all features
         forest.of(np.zeros((5, 1), dtype=np.float32))
