@@ -27,9 +27,9 @@ def evidence_of(rows, y, weights=None, **changes):
     return TrainingSet.of(fitted._problem)
 
 
-def learnt(name, evidence):
+def learnt(name, evidence, *given):
     """What a member has learnt, and what it says of held-out labels and of a sample."""
-    return MEMBERS[name]().learn(evidence)
+    return MEMBERS[name](*given).learn(evidence)
 
 
 def centred(logits):
@@ -221,8 +221,8 @@ class TestNearest:
         rows, codes = rng.normal(size=(200, 4)).astype(np.float32), rng.integers(3, size=200)
         weights = rng.uniform(0.5, 2.0, size=200)
         y = np.where(np.arange(200) < 90, codes, -1)
-        found = learnt("nearest labels", evidence_of(rows, y, weights))
-        of_sparse = learnt("nearest labels", evidence_of(sparse.csr_matrix(rows), y, weights))
+        found = learnt("nearest labels", evidence_of(rows, y, weights), len(y))
+        of_sparse = learnt("nearest labels", evidence_of(sparse.csr_matrix(rows), y, weights), len(y))
         votes = np.eye(3)[codes[:90]] * weights[:90, None]
         distances = ref.squared_distances(rows, rows[:90])
 
