@@ -91,7 +91,7 @@ def test_the_method_follows_from_factor_and_filter():
 
 
 @pytest.mark.parametrize(
-    "taker", [LowRankLabelPropagation, LowRankLabelPropagationRegressor, fit], ids=str
+    "taker", [LowRankLabelPropagation, LowRankLabelPropagationRegressor, fit], ids=lambda taker: taker.__name__
 )
 def test_defaults_of_signatures_are_those_of_the_table(taker):
     taken = {name: each.default for name, each in inspect.signature(taker).parameters.items()}
