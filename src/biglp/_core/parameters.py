@@ -415,6 +415,12 @@ READING = group(
         "A,B,...",
         read=column_names,
     ),
+    text_model=Parameter(
+        "auto",
+        "What says what texts mean, beside their words: a folder as model2vec saves it, auto for "
+        "that of biglp[text] where it is installed, or none.",
+        "FOLDER",
+    ),
     missing=Parameter(
         "auto",
         "Missing values: auto fills in the median and marks them, mean fills in the mean, "

@@ -229,7 +229,7 @@ class CachedSource(FileSource):
         self.folder = store.folder
         self.encoding = encoding
         self.feature_names = encoding.feature_names
-        self.words_from = encoding.words_from
+        self.words_from, self.views = encoding.words_from, encoding.views
         self.is_sparse = not (store.folder / "rows.npy").exists()
         self._rows: CheckedFile | CsrFiles = (
             CsrFiles(store.folder) if self.is_sparse else CheckedFile(store.folder / "rows.npy")

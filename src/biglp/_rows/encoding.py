@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from biglp._core.errors import BadRowsError
 from biglp._core.registry import looked_up
+from biglp._transforms import RowTransform
+from biglp._transforms.text_model import Meaning
 
 if TYPE_CHECKING:
     from biglp._tables.kinds import Column
@@ -60,6 +64,18 @@ class Encoding:
             ("words_from", words_from),
         ):
             object.__setattr__(self, attribute, value)
+
+    @property
+    def views(self) -> dict[str, RowTransform]:
+        """What other views of the rows begin with, by their names."""
+        starts, used, end = [], "", 0
+        for column in self.columns or ():
+            model, n_tokens = column.tokens
+            end += column.width
+            if n_tokens:
+                starts.append(end - n_tokens)
+                used = model
+        return {"meaning": Meaning(used, starts=np.array(starts))} if starts else {}
 
     @property
     def text_columns(self) -> list[str]:

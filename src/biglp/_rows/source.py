@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -17,6 +17,7 @@ from biglp._core.errors import BadRowsError, BigLPError, ModelFileError, NonFini
 from biglp._core.threads import threads_of_one
 from biglp._files.local import FileStamp
 from biglp._rows.encoding import Encoding
+from biglp._transforms.base import RowTransform
 
 
 class Source(ABC):
@@ -43,6 +44,8 @@ class Source(ABC):
     words_from: int | None = None
     """First feature of sparse rows that is a count of a word, where the input says so: all before
     it are columns of a table, it and all after it are words."""
+    views: Mapping[str, RowTransform] = {}
+    """Other views of the same rows, by name: what their chains begin with."""
     part_bytes: int = 0
     """Memory that each worker may hold beside its block while it reads."""
     decoding_bytes: int = 0

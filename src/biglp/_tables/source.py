@@ -307,7 +307,7 @@ class TabularSource(FileSource):
         self._files = tuple(files)
         self.encoding = encoding
         self.feature_names = encoding.feature_names
-        self.words_from = encoding.words_from
+        self.words_from, self.views = encoding.words_from, encoding.views
         self.is_sparse = encoding.words_from is not None
         self.stamps = tuple(file.stamp for file in files if file.stamp is not None)
         self._parts = [
@@ -636,7 +636,7 @@ def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
     source: Source
     if words:
         source = CsrSource(sparse.vstack(parts, format="csr"))
-        source.words_from = encoding.words_from
+        source.words_from, source.views = encoding.words_from, encoding.views
     else:
         rows = np.concatenate(parts)
         source = ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)

@@ -83,6 +83,7 @@ TRANSFORMS: Registry[type[RowTransform]] = Registry(
         "scale": "biglp._transforms.scale:Scale",
         "parts": "biglp._transforms.scale:Parts",
         "project": "biglp._transforms.project:Project",
+        "meaning": "biglp._transforms.text_model:Meaning",
     }
 )
 """Every transform by its name: one line each."""
