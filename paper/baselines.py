@@ -21,7 +21,7 @@ from biglp._algebra.balance import given_prior, power_prior, share_offsets
 from biglp._core.arrays import Rows, to_numpy
 from biglp._core.errors import LabelError, MemoryBudgetError, StoppedShortWarning, warn_caller
 from biglp._core.memory import format_bytes, parse_memory
-from biglp._core.parameters import checked, fraction, is_auto, one_of, positive, positive_integer
+from biglp._core.parameters import checked, fraction, one_of, positive, positive_integer
 from biglp._graph.kernels import check_bandwidth
 from biglp._graph.linear import shifted
 from biglp._labels.labels import Labels, encode_labels
@@ -331,7 +331,7 @@ class DensePropagation(Baseline):
     def _bandwidth(self, rows: Rows) -> float:
         if self.kernel == "linear":
             return 1.0
-        given = None if is_auto(self.bandwidth) else positive("bandwidth", self.bandwidth)
+        given = None if self.bandwidth == "auto" else positive("bandwidth", self.bandwidth)
         if given is not None:
             return check_bandwidth(given, rows)
         distance = neighbour_distance(rows)

@@ -177,7 +177,7 @@ class TestHardButUsable:
 
     def test_huge_values_that_the_sample_missed_are_placed(self, monkeypatch):
         for size in ("SAMPLE_ROWS", "LEAST", "MOST"):
-            monkeypatch.setattr(f"biglp._rows.sample.{size}", 50)
+            monkeypatch.setattr(f"biglp._rows.prepared.{size}", 50)
         X, y, _ = blobs(dtype="float32")
         sampled = Sample(as_source(X), X.dtype, 0).rows(50)
         row = int(np.setdiff1d(np.arange(200), sampled)[0])

@@ -28,7 +28,7 @@ class TestRowsThatAreNotNumbers:
     @pytest.mark.parametrize("factor", FACTORS)
     def test_also_in_rows_outside_every_sample(self, factor, landmarks, monkeypatch):
         for size in ("SAMPLE_ROWS", "LEAST", "MOST"):
-            monkeypatch.setattr(f"biglp._rows.sample.{size}", 50)
+            monkeypatch.setattr(f"biglp._rows.prepared.{size}", 50)
         X, y, _ = blobs(n=2000, features=3)
         sampled = Sample(as_source(X), X.dtype, 0, 800).rows(800)
         outside = np.setdiff1d(np.arange(2000), sampled)[:3]

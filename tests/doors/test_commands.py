@@ -23,7 +23,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from biglp._core import BadRowsError, Progress
-from biglp._core.bars import Bar, Lines, bar_of
 from biglp._core.parameters import (
     LABELS,
     METHOD,
@@ -32,6 +31,7 @@ from biglp._core.parameters import (
     column_names,
     named_values,
 )
+from biglp._core.progress import Bar, Lines, bar_of
 from biglp._graph import FACTORS
 from biglp.cli import app, console, main
 from biglp.cli.fit import fit
@@ -216,7 +216,7 @@ def test_messages_and_steps_that_have_ended_stand_above_the_bar(terminal):
             progress._live.refresh()
             task.advance(1000)
         progress.start_bytes("fetching x.gz", 10).finish()
-        with progress.step("learning"):
+        with progress.task("learning"):
             pass
         progress.say("a message [with brackets]")
         logging.getLogger("biglp").info("a line of the log")
@@ -247,7 +247,7 @@ def test_first_hour_9_one_bar_for_the_whole_run(terminal):
                 assert drawn(progress).startswith(f"k-means {step}")
         with progress.task("Gram", 10) as task:
             task.advance(10)
-        with progress.step("learning"):
+        with progress.task("learning"):
             assert re.search(r"\d+% of the run .*left", drawn(progress))
         assert 0 < progress.course.share() < 1  # the report is still to come
     assert progress.course.share() == 1

@@ -269,7 +269,7 @@ def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
 def test_predict_resumes(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biglp._files.runfolder.JOURNAL_SECONDS", 0.0)
-    monkeypatch.setattr("biglp._core.blocks.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
+    monkeypatch.setattr("biglp._core.memory.TARGET_BLOCK_BYTES", 1 << 20)  # many blocks of few rows
     done("fit", "sim:2Kx24", "-o", "model", "--factor", "linear")
     predict = ("predict", "model/model.biglp", data / "rows.npy", "-o", "new.npy")
     done(*predict)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from biglp._core import MemoryBudgetError, cut_rows, rows_per_block
-from biglp._core.blocks import (
+from biglp._core.memory import (
     BLOCKS_AT_ONCE,
     MIN_BLOCK_ROWS,
     TARGET_BLOCK_BYTES,

@@ -9,8 +9,7 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import WholeRun, shown_progress
-from biglp._core.bars import SECONDS_BETWEEN
-from biglp._core.progress import ALMOST, SLOWER, LogProgress, clock_time
+from biglp._core.progress import ALMOST, SECONDS_BETWEEN, SLOWER, LogProgress, clock_time
 from helpers import blobs
 
 # --------------------------------------------------------------------------------------------------
@@ -164,7 +163,7 @@ def shown(monkeypatch):
 
 def test_the_bar_says_where_the_run_is(shown, monkeypatch):
     monkeypatch.setattr(sys, "stdout", Kernel())
-    monkeypatch.setattr("biglp._core.bars.SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr("biglp._core.progress.SECONDS_BETWEEN", 0.0)
     with shown_progress() as progress:
         with progress.task("converting <b>.csv", 10):
             assert "of the run" not in shown[-1]  # nobody knows yet

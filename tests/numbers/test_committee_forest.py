@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from biglp._core.parameters import EFFORTS
-from biglp._core.size import Size
+from biglp._core.size import EFFORTS, Size
 from biglp._learn.committee.forest import (
     BLUR,
     MOST_BYTES,

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from biglp import LowRankLabelPropagation
 from biglp._algebra.systems import DenseSystem, Spectrum
-from biglp._core.parameters import EFFORTS
-from biglp._core.size import Size
+from biglp._core.size import EFFORTS, Size
 from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit
 from biglp._learn.committee.nearest import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from biglp._core.parameters import EFFORTS, left_out
+from biglp._core.size import EFFORTS, left_out
 from biglp._graph.anchors import AnchorFactor
 from helpers import blobs
 

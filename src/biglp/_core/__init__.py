@@ -1,21 +1,22 @@
 """What all rooms stand on: arrays, devices, blocks, memory, parameters, progress, errors."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 # The room's door, for tests; loaded by need, as help texts do without NumPy.
 _MODULES = {
     "Progress": "progress",
-    "Registry": "registry",
     "Task": "progress",
     "WholeRun": "progress",
     "cut_rows": "blocks",
     "parse_memory": "memory",
     "private_memory": "memory",
-    "rows_per_block": "blocks",
+    "rows_per_block": "memory",
     "shown_progress": "progress",
 }
-__all__ = list(_MODULES)
+__all__ = ["Registry", "looked_up", *_MODULES]
+
+T = TypeVar("T")
 
 
 def __getattr__(name: str) -> Any:
@@ -24,3 +25,27 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(name)
     return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def looked_up(address: str) -> Any:
+    """What ``"module:NAME"`` stands for: rooms above this one are known by name only."""
+    module, _, name = address.partition(":")
+    return getattr(import_module(module), name)
+
+
+class Registry(dict[str, T]):
+    """Things by name, each with one line; in place of a thing there may be ``"module:NAME"``.
+
+    Names are there at once, for messages and ``--help``; the module behind a name, and whatever it
+    imports, only when that name is used.
+    """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, places: dict[str, Any]) -> None: ...
+
+    def __getitem__(self, name: str) -> T:
+        thing: Any = super().__getitem__(name)
+        if isinstance(thing, str):
+            thing = self[name] = looked_up(thing)
+        return thing

@@ -9,7 +9,6 @@ only exist when torch has been loaded.
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -95,17 +94,10 @@ Rows = Any
 
 DLPACK_CUDA = (2, 13)
 """DLPack's numbers for memory of a CUDA GPU, plain and managed."""
+TORCH_TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+"""Types of numbers that NumPy and torch call alike."""
 LARGE_BYTES = 1 << 20
 """What is brought from a card through page-locked memory."""
-
-
-def unflagged() -> AbstractContextManager[Any]:
-    """Let NumPy not warn of overflow and the like.
-
-    Rows may hold any numbers, and what comes of them is checked where it matters; a warning of a
-    line inside would tell the user nothing.
-    """
-    return np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore")
 
 
 def is_torch(array: Array) -> bool:
@@ -164,6 +156,13 @@ def smallest(entries: Array, count: int) -> tuple[Array, Array]:
         if rank + 1 < count:
             entries[rows, best] = np.inf
     return columns, values
+
+
+def values_per_row(sample: Rows) -> float:
+    """Numbers that are stored for a row: all of a dense one, three for each entry of a sparse."""
+    if sparse.issparse(sample):
+        return 3.0 * sample.nnz / sample.shape[0]
+    return float(sample.shape[1])
 
 
 def squared_norms(rows: Rows) -> Array:
@@ -258,6 +257,12 @@ def to_csr(array: Array) -> Any:
     values = to_numpy(array[places[:, 0], places[:, 1]])
     row, column = to_numpy(places).T
     return sparse.csr_matrix((values, (row, column)), shape=tuple(array.shape))
+
+
+def torch_type(dtype: np.dtype[Any]) -> Any:
+    """The type of torch that has the name of a NumPy type; None where there is none."""
+    known = dtype.name in TORCH_TYPES and dtype.isnative
+    return getattr(sys.modules["torch"], dtype.name) if known else None
 
 
 def to_device(rows: Rows, device: str) -> Rows:

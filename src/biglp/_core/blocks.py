@@ -12,21 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import uuid4
 
-from biglp._core.errors import MemoryBudgetError
-from biglp._core.memory import format_bytes
-
-TARGET_BLOCK_BYTES = 8 << 20
-"""Working set of one block on a processor: large enough for fast matrix products, small enough
-that a block's features are still in the cache when the next step reads them."""
-
-TARGET_BLOCK_BYTES_GPU = 1 << 30
-"""Working set of one block on a GPU, where launching work is what small blocks would wait for."""
-
-MIN_BLOCK_ROWS = 256
-BLOCKS_AT_ONCE = 16
-"""Blocks that may be in work at once within the budget; fixed, so that the cut into blocks does
-not depend on the number of workers."""
-
 
 class RowReader(Protocol):
     """What a block needs of the place its rows come from."""
@@ -96,23 +81,3 @@ def cut_rows(source: RowReader, rows_per_block: int) -> list[Block]:
         Block(source, index, start, min(start + rows_per_block, source.n_rows), plan=plan)
         for index, start in enumerate(starts)
     ]
-
-
-def rows_per_block(
-    bytes_per_row: int, budget: int, *, device: str = "cpu", target: int | None = None
-) -> int:
-    """Choose how many rows a block holds.
-
-    The answer depends on the shape of the problem and the budget only, never on the number of
-    workers, so that sums over blocks have the same bits however many workers there are.
-    """
-    smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * bytes_per_row
-    if smallest > budget:
-        raise MemoryBudgetError(
-            f"memory={format_bytes(budget)} is too little: {BLOCKS_AT_ONCE} of the smallest blocks "
-            f"({MIN_BLOCK_ROWS} rows of {format_bytes(bytes_per_row)} working memory each) need "
-            f"{format_bytes(smallest)}. Give at least that, or use fewer landmarks."
-        )
-    target = (target or TARGET_BLOCK_BYTES) if device == "cpu" else TARGET_BLOCK_BYTES_GPU
-    rows = min(target, budget // BLOCKS_AT_ONCE) // bytes_per_row
-    return int(max(MIN_BLOCK_ROWS, rows))

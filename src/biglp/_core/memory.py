@@ -1,4 +1,4 @@
-"""Amounts of memory: given by the user, free on this machine or GPU, used by this process."""
+"""Amounts of memory: given, free on this machine or GPU, used by this process, rows of a block."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from biglp._core.errors import ParameterError
+from biglp._core.errors import MemoryBudgetError, ParameterError
 
 POLL_SECONDS = 0.02
 LEAST_AVAILABLE = 1 << 26
@@ -123,6 +123,43 @@ class PeakMemory:
         self._end.set()
         self._thread.join()
         self.peak = max(self.peak, private_memory())
+
+
+# --------------------------------------------------------------------------------------------------
+# Rows of a block.
+
+
+TARGET_BLOCK_BYTES = 8 << 20
+"""Working set of one block on a processor: large enough for fast matrix products, small enough
+that a block's features are still in the cache when the next step reads them."""
+
+TARGET_BLOCK_BYTES_GPU = 1 << 30
+"""Working set of one block on a GPU, where launching work is what small blocks would wait for."""
+
+MIN_BLOCK_ROWS = 256
+BLOCKS_AT_ONCE = 16
+"""Blocks that may be in work at once within the budget; fixed, so that the cut into blocks does
+not depend on the number of workers."""
+
+
+def rows_per_block(
+    bytes_per_row: int, budget: int, *, device: str = "cpu", target: int | None = None
+) -> int:
+    """Choose how many rows a block holds.
+
+    The answer depends on the shape of the problem and the budget only, never on the number of
+    workers, so that sums over blocks have the same bits however many workers there are.
+    """
+    smallest = BLOCKS_AT_ONCE * MIN_BLOCK_ROWS * bytes_per_row
+    if smallest > budget:
+        raise MemoryBudgetError(
+            f"memory={format_bytes(budget)} is too little: {BLOCKS_AT_ONCE} of the smallest blocks "
+            f"({MIN_BLOCK_ROWS} rows of {format_bytes(bytes_per_row)} working memory each) need "
+            f"{format_bytes(smallest)}. Give at least that, or use fewer landmarks."
+        )
+    target = (target or TARGET_BLOCK_BYTES) if device == "cpu" else TARGET_BLOCK_BYTES_GPU
+    rows = min(target, budget // BLOCKS_AT_ONCE) // bytes_per_row
+    return int(max(MIN_BLOCK_ROWS, rows))
 
 
 # --------------------------------------------------------------------------------------------------

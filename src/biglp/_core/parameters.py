@@ -8,110 +8,15 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
+from biglp._core import looked_up
 from biglp._core.errors import ParameterError
-from biglp._core.registry import looked_up
-
-# --------------------------------------------------------------------------------------------------
-# How much time a fit may take for how much accuracy: one line from "fast" to "best".
-#
-# What costs time for every row (landmarks to compare it with, labelled rows that vote on it, trees
-# to walk down, members that say little) is chosen from counted operations, never by a clock: the
-# same rows get the same method on every machine, with any number of threads. Everything grows and
-# shrinks smoothly with the number of rows: as many comparisons as the effort allows, and never
-# fewer for a row than are needed to be good. Seconds in reports are operations times what each took
-# on one core of a server at 2.8 GHz.
-
-
-PAIR, PAIR_FEATURE = 2.2e-9, 0.02e-9
-"""Seconds to compare a row with one other and keep the nearest five, and more for each feature."""
-TREE_STEP = 0.8e-9
-"""Seconds of one step down a tree, compiled."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What a fit may spend."""
-
-    fine: int  # landmarks up to which every other row of few is one
-    landmarks: tuple[int, int]  # fewest of very many rows, and most of all
-    landmark_pairs: int  # comparisons of all rows with landmarks, above which these become fewer
-    voter_pairs: int  # the same with labelled rows that vote
-    trees: int
-    worth: float  # what a member's weight must be to be worth its time, in units of Member.worth
-
-    def landmarks_for(self, n_rows: int) -> int:
-        """Landmarks of an anchor graph: a share of few rows, as many as are affordable of many."""
-        most = self.affordable(self.landmark_pairs, n_rows, self.landmarks)
-        return min(max(min(n_rows // 2, self.fine), n_rows // 10, 10), most)
-
-    def voters_for(self, n_rows: int, within: tuple[int, int]) -> int:
-        """Labelled rows that may vote on so many rows."""
-        return self.affordable(self.voter_pairs, n_rows, within)
-
-    @staticmethod
-    def affordable(pairs: int, n_rows: int, within: tuple[int, int]) -> int:
-        """How many others each row may be compared with."""
-        least, most = within
-        return max(min(pairs // n_rows, most), least)
-
-
-EFFORTS = {
-    "fast": Effort(
-        fine=1000,
-        landmarks=(500, 1000),
-        landmark_pairs=60_000_000,
-        voter_pairs=75_000_000,
-        trees=16,
-        worth=4.0,
-    ),
-    "balanced": Effort(
-        fine=2000,
-        landmarks=(1000, 4000),
-        landmark_pairs=500_000_000,
-        voter_pairs=300_000_000,
-        trees=64,
-        worth=1.0,
-    ),
-    "best": Effort(
-        fine=4000,
-        landmarks=(2000, 8000),
-        landmark_pairs=1_000_000_000,
-        voter_pairs=2_400_000_000,
-        trees=128,
-        worth=0.0,
-    ),
-}
-"""By name. "balanced" is the default; docs/benchmarks.md has what each takes and brings."""
-DEFAULT_EFFORT = "balanced"
-
-
-def pair_seconds(n_features: int) -> float:
-    """Seconds to compare a row with one other."""
-    return PAIR + PAIR_FEATURE * n_features
-
-
-def left_out(
-    what: str, taken: int, of: int, seconds: float, points: float | None
-) -> dict[str, str | int | float | None]:
-    """A line of ``report_["left_out"]``: ``taken`` of so many, what the others would have cost, and
-    about how many points of accuracy they would have brought.
-    """
-    return {
-        "what": what,
-        "taken": taken,
-        "of": of,
-        "seconds": round(seconds, 2),
-        "points": None if points is None else round(points, 1),
-    }
-
-
-# --------------------------------------------------------------------------------------------------
-
+from biglp._core.size import DEFAULT_EFFORT, EFFORTS
 
 # Checks: each takes the name of a parameter and the value that was found, returns the value as the
 # work needs it, and says in its error what was found and what is allowed.
@@ -134,39 +39,32 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     return value
 
 
-def positive_integer(name: str, value: Any, least: int = 1) -> int:
-    """Check an integer of 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
-        raise ParameterError(
-            f"{name}={value!r} cannot be used; give an integer of {least} or more."
-        )
-    return int(value)
+WHOLE = "an integer of 1 or more"
+NUMBERS: dict[str, tuple[type, float, float]] = {
+    WHOLE: (int, 1, math.inf),
+    "an integer of 0 or more": (int, 0, math.inf),
+    "a finite number above 0": (float, math.ulp(0.0), sys.float_info.max),
+    "a finite number of 0 or more": (float, 0, sys.float_info.max),
+    "a number from 0 to 1": (float, 0, 1),
+}
+"""What messages say of numbers, and what it means: type, least and most."""
 
 
-def not_negative_integer(name: str, value: Any) -> int:
-    """Check an integer of 0 or more."""
-    return positive_integer(name, value, least=0)
+def number(name: str, value: Any, allowed: str = WHOLE) -> Any:
+    """Check a number."""
+    kind, least, most = NUMBERS[allowed]
+    known: type = numbers.Integral if kind is int else numbers.Real
+    switch = kind is int and isinstance(value, bool)
+    if switch or not isinstance(value, known) or not least <= kind(value) <= most:
+        raise ParameterError(f"{name}={value!r} cannot be used; give {allowed}.")
+    return kind(value)
 
 
-def positive(name: str, value: Any) -> float:
-    """Check a finite number above 0."""
-    if not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
-        raise ParameterError(f"{name}={value!r} cannot be used; give a finite number above 0.")
-    return float(value)
-
-
-def not_negative(name: str, value: Any) -> float:
-    """Check a finite number of 0 or more."""
-    if not isinstance(value, numbers.Real) or not 0 <= float(value) < math.inf:
-        raise ParameterError(f"{name}={value!r} cannot be used; give a finite number of 0 or more.")
-    return float(value)
-
-
-def probability(name: str, value: Any) -> float:
-    """Check a number from 0 to 1."""
-    if not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
-        raise ParameterError(f"{name}={value!r} cannot be used; give a number from 0 to 1.")
-    return float(value)
+positive_integer = partial(number, allowed=WHOLE)
+not_negative_integer = partial(number, allowed="an integer of 0 or more")
+positive = partial(number, allowed="a finite number above 0")
+not_negative = partial(number, allowed="a finite number of 0 or more")
+probability = partial(number, allowed="a number from 0 to 1")
 
 
 def fraction(name: str, value: Any, also: str = "") -> float:
@@ -191,16 +89,6 @@ def true_or_false(name: str, value: Any) -> bool:
     return value
 
 
-def is_auto(value: Any) -> bool:
-    """Whether a parameter is left to biglp."""
-    return isinstance(value, str) and value == "auto"
-
-
-def unless_auto(check: Check) -> Check:
-    """Check a value that may be left to biglp, which is None from there on."""
-    return lambda name, value: None if is_auto(value) else check(name, value)
-
-
 def seed_from(name: str, value: Any) -> int:
     """Turn None, an integer or a RandomState/Generator into one seed."""
     import numpy as np
@@ -221,28 +109,20 @@ def seed_from(name: str, value: Any) -> int:
 
 def _projection(name: str, value: Any) -> tuple[int | None, str | None]:
     """Number of directions (None is "auto", 0 is "none"), and the transform that is named."""
-    if is_auto(value):
-        return None, None
-    if isinstance(value, str) and value == "none":
-        return 0, None
+    if isinstance(value, str) and value in ("auto", "none"):
+        return (None if value == "auto" else 0), None
     own = looked_up("biglp._transforms.base:OWN")
     embedders = [one for one in looked_up("biglp._transforms:TRANSFORMS") if one not in own]
     if isinstance(value, str) and value in embedders:
         return None, value
     try:
-        return positive_integer(name, value), None
+        return number(name, value), None
     except ParameterError:
         known = "".join(f"{one!r}, " for one in ("auto", *embedders))
         raise ParameterError(
             f"{name}={value!r} cannot be used; give {known}'none' or a number of directions, an "
             "integer of 1 or more."
         ) from None
-
-
-def _dict(name: str, value: Any) -> dict[str, Any]:
-    if value is not None and not isinstance(value, Mapping):
-        raise ParameterError(f"{name}={value!r} cannot be used; give a dict or None.")
-    return dict(value or {})
 
 
 def _memory(name: str, value: Any) -> int:
@@ -341,6 +221,7 @@ class Parameter:
     metavar: str = ""
     _: KW_ONLY
     check: Check | None = None  # check(name, value): the value as the work needs it, or an error
+    auto: bool = False  # whether it may be left to biglp, which is None from there on
     # Words that it may be where it is text, or at all where there is no check; "module:NAME" stands
     # for the names of a registry.
     choices: tuple[str, ...] = ()
@@ -358,12 +239,6 @@ class Parameter:
         for choice in self.choices:
             words += looked_up(choice) if ":" in choice else (choice,)
         return tuple(words)
-
-    def checked(self, name: str, value: Any) -> Any:
-        """A value as the work needs it."""
-        if self.choices and (self.check is None or isinstance(value, str)):
-            return one_of(name, value, self.words)
-        return value if self.check is None else self.check(name, value)
 
 
 def group(panel: str | None, **parameters: Parameter) -> dict[str, Parameter]:
@@ -460,7 +335,8 @@ METHOD = group(
         "auto",
         "Number of landmarks.",
         "K",
-        check=unless_auto(positive_integer),
+        auto=True,
+        check=positive_integer,
         flag="--n-landmarks -k",
         read=auto_or(int),
     ),
@@ -473,14 +349,16 @@ METHOD = group(
         "auto",
         "Width of the Gaussian kernel.",
         "SIGMA",
-        check=unless_auto(positive),
+        auto=True,
+        check=positive,
         read=auto_or(float),
     ),
     alpha=Parameter(
         "auto",
         "How far labels spread, between 0 and 1.",
         "ALPHA",
-        check=unless_auto(partial(fraction, also="'auto' or ")),
+        auto=True,
+        check=partial(fraction, also="'auto' or "),
         read=auto_or(float),
     ),
     class_balance=Parameter(  # priors are checked once the number of classes is known
@@ -528,7 +406,7 @@ METHOD = group(
         "Finer settings of the factor: n_nearest, bandwidth_factor; shift; start, max_iter, "
         "tol (GLNP).",
         "NAME=VALUE,...",
-        check=_dict,
+        check=anything,  # by the factor
         read=named_values,
     ),
     random_state=Parameter(0, "Seed.", "N", check=seed_from, flag="--seed", least=0),
@@ -559,7 +437,8 @@ MACHINE = group(
         "auto",
         "Memory of the GPU that may be taken; auto is most of it.",
         "SIZE",
-        check=unless_auto(_memory),
+        auto=True,
+        check=_memory,
     ),
     precision=Parameter(
         "float32", "Products on a GPU; tf32 is faster, less exact.", choices=("float32", "tf32")
@@ -629,17 +508,22 @@ as well; a test keeps the two alike."""
 
 def checked(name: str, value: Any) -> Any:
     """A parameter's value as the work needs it; ParameterError says what is allowed."""
-    return PARAMETERS[name].checked(name, value)
+    parameter = PARAMETERS[name]
+    if parameter.auto and isinstance(value, str) and value == "auto":
+        return None
+    if parameter.choices and (parameter.check is None or isinstance(value, str)):
+        return one_of(name, value, parameter.words)
+    return value if parameter.check is None else parameter.check(name, value)
 
 
 def chosen(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values that are not the defaults; None is no choice."""
-
-    def is_chosen(name: str, value: Any) -> bool:
+    options = {}
+    for name, value in values.items():
         default = PARAMETERS[name].default
-        return value is not None and (type(value) is not type(default) or value != default)
-
-    return {name: value for name, value in values.items() if is_chosen(name, value)}
+        if value is not None and (type(value) is not type(default) or value != default):
+            options[name] = value
+    return options
 
 
 def flags_of(name: str, parameter: Parameter | None = None) -> list[str]:

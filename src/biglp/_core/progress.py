@@ -1,7 +1,7 @@
 """Progress as events: engines say how far they are, and a subclass of Progress draws it.
 
-The base class draws nothing. :class:`LogProgress` writes lines through ``logging``;
-:mod:`biglp._core.bars` draws a bar below them, on a terminal and in a notebook.
+The base class draws nothing. :class:`LogProgress` writes lines through ``logging``; :class:`Bar`
+draws a bar below them on a terminal, :class:`NotebookBar` in a notebook.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -157,11 +157,8 @@ class Task:
         """Say that the sweep is over."""
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Starts tasks; this one draws nothing. What draws does so within a ``with`` block."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self,
@@ -172,7 +169,7 @@ class Progress:
         pass
 
     def start(self, label: str, n_rows: int) -> Task:
-        """Begin a sweep over ``n_rows`` rows."""
+        """Begin a sweep over ``n_rows`` rows, or a step that visits none, or few: 0."""
         return Task(label, n_rows)
 
     def start_bytes(self, label: str, n_bytes: int) -> Task:
@@ -180,25 +177,14 @@ class Progress:
         return Task(label, n_bytes)
 
     @contextmanager
-    def task(self, label: str, n_rows: int) -> Iterator[Task]:
-        """Run a sweep: started on entry, finished on success."""
+    def task(self, label: str, n_rows: int = 0) -> Iterator[Task]:
+        """Run a sweep or a step: started on entry, finished on success."""
         task = self.start(label, n_rows)
         yield task
         task.finish()
 
     def expect(self, seconds: Mapping[str, float]) -> None:
         """Say which steps the run will have, and guess how long each takes."""
-
-    def start_step(self, label: str) -> Task:
-        """Begin a step that visits no rows, or few."""
-        return Task(label, 0)
-
-    @contextmanager
-    def step(self, label: str) -> Iterator[None]:
-        """Run a step that visits no rows, or few."""
-        task = self.start_step(label)
-        yield
-        task.finish()
 
     def say(self, message: str) -> None:
         """Tell the user something about the run."""
@@ -239,10 +225,6 @@ class StepLines(Progress):
     def start_bytes(self, label: str, n_bytes: int) -> Task:
         """Begin a download."""
         return self._begin(LineTask(label, n_bytes, self, "bytes", label))
-
-    def start_step(self, label: str) -> Task:
-        """Begin a step whose rows are not counted."""
-        return self._begin(LineTask(label, 0, self, "", label))
 
     def say(self, message: str) -> None:
         """Show a message."""
@@ -318,7 +300,7 @@ class LineTask(Task):
     def tell(self) -> None:
         """Say how long the step took."""
         # The number of rows of a text file is a guess until its end.
-        counted = f"{self.done or self.n_rows:,} {self.unit}" if self.unit else ""
+        counted = f"{self.done or self.n_rows:,} {self.unit}" if self.done or self.n_rows else ""
         times = f", {self.sweeps} times," if self.is_repeated else ""
         seconds = f"{self.seconds:.2f} s"
         self.progress.line(
@@ -354,11 +336,135 @@ class _OwnHandler(logging.StreamHandler):
     """The handler that is added where there is none."""
 
 
+# --------------------------------------------------------------------------------------------------
+# One bar for a whole run, below a line for each step that has ended. rich is loaded to draw one.
+
+
+WORDS = {"Gram": "Gram sums", "labels": "labels, written", "suggestions": "candidates"}
+"""What a sweep is called on the screen, where its own name says too little."""
+SECONDS_BETWEEN = 0.2
+"""A notebook is a page in a browser far away: it need not hear of every block."""
+
+
+def bar_of(progress: StepLines) -> Any:
+    """The step, the share of the run (of the step, where no more is known), speed and time left."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    course, task = progress.course, progress.latest
+    share, left = course.share(), course.left()
+    step = "" if task is None else WORDS.get(task.label, task.label)
+    bar = ProgressBar(1.0, share or 0.0, width=14, pulse=share is None)
+    row: list[Any] = [Text(f"{step:<20}"), bar]
+    if share is not None:
+        row.append(Text(f"{share:.0%} of the run" if course.known else f"{share:.0%}"))
+    if task is not None and task.done and share != 1.0:
+        row.append(Text(f"{task.rate:,.0f} {task.unit}/s", style="cyan"))
+    if share and left:
+        row.append(Text(f"{clock_time(left)} left", style="bold"))
+    table = Table.grid(padding=(0, 1))
+    for _ in row:
+        table.add_column(no_wrap=True)
+    table.add_row(*row)
+    return table
+
+
+class Lines(StepLines):
+    """The lines alone."""
+
+    def __init__(self, console: Any) -> None:
+        super().__init__()
+        self._console = console
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, style="dim", markup=False)
+
+
+class Bar(Lines):
+    """On a terminal; what is logged stands above the bar as well."""
+
+    def __init__(self, console: Any) -> None:
+        from rich.live import Live
+
+        super().__init__(console)
+        self._live = Live(
+            console=console,
+            get_renderable=lambda: bar_of(self),
+            refresh_per_second=10,
+            transient=True,
+        )
+        self._handler = logging.Handler(logging.INFO)
+        self._handler.emit = lambda record: self.line(record.getMessage())  # type: ignore[method-assign]
+
+    def __enter__(self) -> Self:
+        logger.addHandler(self._handler)
+        logger.setLevel(logging.INFO)
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._live.stop()
+        logger.removeHandler(self._handler)
+
+
+class NotebookBar(StepLines):
+    """In the output of a notebook's cell, by what every kernel has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: list[str] = []
+        self._handle: Any = None
+        self._began, self._drawn = time.perf_counter(), 0.0
+
+    def line(self, text: str) -> None:
+        """Show a line above the bar."""
+        self._lines.append(text)
+        self._draw()
+
+    def moved(self) -> None:
+        """Move the bar on."""
+        if time.perf_counter() - self._drawn >= SECONDS_BETWEEN:
+            self._draw()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if kind is None:
+            self._lines.append(f"done in {clock_time(time.perf_counter() - self._began)}")
+            self._draw(ended=True)
+
+    def _draw(self, ended: bool = False) -> None:
+        from IPython.display import display
+        from rich.table import Table
+        from rich.text import Text
+
+        self._drawn = time.perf_counter()
+        shown = Table.grid()
+        for line in self._lines:
+            shown.add_row(Text(line, style="dim"))
+        if not ended:
+            shown.add_row(bar_of(self))
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+
 def shown_progress() -> Progress:
     """Progress where the program runs: a bar in a notebook, lines of the log elsewhere."""
     if type(sys.stdout).__module__.startswith("ipykernel"):
-        from biglp._core.bars import NotebookBar
-
         return NotebookBar()
     return LogProgress()
 
@@ -395,7 +501,9 @@ class StepClock(Progress):
         self.steps: dict[str, Step] = {}
 
     def start(self, label: str, n_rows: int) -> Task:
-        """Begin a timed sweep."""
+        """Begin a timed sweep; a step without rows is passed on."""
+        if not n_rows:
+            return self.inner.start(label, n_rows)
         return _TimedTask(label, n_rows, self.inner.start(label, n_rows), self.steps)
 
     def start_bytes(self, label: str, n_bytes: int) -> Task:
@@ -405,10 +513,6 @@ class StepClock(Progress):
     def expect(self, seconds: Mapping[str, float]) -> None:
         """Pass on what is to come."""
         self.inner.expect(seconds)
-
-    def start_step(self, label: str) -> Task:
-        """Pass a step on; it is no sweep."""
-        return self.inner.start_step(label)
 
     def say(self, message: str) -> None:
         """Pass a message on."""

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from biglp._core import looked_up
 from biglp._core.device import Device
 from biglp._core.errors import ParameterError
-from biglp._core.parameters import DEFAULT_EFFORT, DEFAULTS, checked
-from biglp._core.registry import looked_up
+from biglp._core.parameters import DEFAULTS, checked
+from biglp._core.size import DEFAULT_EFFORT
 
 DEFAULT_FACTOR = "anchors"
 
@@ -98,14 +99,18 @@ class Settings:
                     f"factor={factor!r} has no rows to regress on; use LowRankLabelPropagation "
                     "with classes, or another factor."
                 )
-        unknown = set(value["factor_params"]) - set(Factor.params)
+        finer = value["factor_params"]
+        if finer is not None and not isinstance(finer, Mapping):
+            raise ParameterError(f"factor_params={finer!r} cannot be used; give a dict or None.")
+        finer = dict(finer or {})
+        unknown = set(finer) - set(Factor.params)
         if unknown:
             raise ParameterError(
                 f"factor_params has {', '.join(sorted(map(repr, unknown)))}, which "
                 f"factor={factor!r} does not know; allowed: "
                 f"{', '.join(sorted(Factor.params)) or 'none'}."
             )
-        finer = {name: Factor.params[name](name, v) for name, v in value["factor_params"].items()}
+        finer = {name: Factor.params[name](name, v) for name, v in finer.items()}
         seed, effort = value["random_state"], value["effort"]
         directions, embedder = value["projection"]
         graph = GraphSettings(

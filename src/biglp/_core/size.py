@@ -1,4 +1,4 @@
-"""The size of a problem, and what parts of a fit cost at such a size.
+"""The size of a problem, what parts of a fit cost at such a size, and what a fit may spend.
 
 Rows, factor, method, members, engine and sink each say ``cost(size)``. :mod:`biglp._fit.plan` adds
 these up: memory, the cut into blocks and the shares of the progress bar follow from nothing else.
@@ -7,15 +7,103 @@ these up: memory, the cut into blocks and the shares of the progress bar follow 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from scipy import sparse
+if TYPE_CHECKING:  # help texts do without NumPy
+    import numpy as np
 
-from biglp._core.arrays import Rows
-from biglp._core.parameters import DEFAULT_EFFORT
+# How much time a fit may take for how much accuracy: one line from "fast" to "best".
+#
+# What costs time for every row (landmarks to compare it with, labelled rows that vote on it, trees
+# to walk down, members that say little) is chosen from counted operations, never by a clock: the
+# same rows get the same method on every machine, with any number of threads. Everything grows and
+# shrinks smoothly with the number of rows: as many comparisons as the effort allows, and never
+# fewer for a row than are needed to be good. Seconds in reports are operations times what each took
+# on one core of a server at 2.8 GHz.
+
+
+PAIR, PAIR_FEATURE = 2.2e-9, 0.02e-9
+"""Seconds to compare a row with one other and keep the nearest five, and more for each feature."""
+TREE_STEP = 0.8e-9
+"""Seconds of one step down a tree, compiled."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a fit may spend."""
+
+    fine: int  # landmarks up to which every other row of few is one
+    landmarks: tuple[int, int]  # fewest of very many rows, and most of all
+    landmark_pairs: int  # comparisons of all rows with landmarks, above which these become fewer
+    voter_pairs: int  # the same with labelled rows that vote
+    trees: int
+    worth: float  # what a member's weight must be to be worth its time, in units of Member.worth
+
+    def landmarks_for(self, n_rows: int) -> int:
+        """Landmarks of an anchor graph: a share of few rows, as many as are affordable of many."""
+        least, most = self.landmarks
+        most = max(min(self.landmark_pairs // n_rows, most), least)
+        return min(max(min(n_rows // 2, self.fine), n_rows // 10, 10), most)
+
+    def voters_for(self, n_rows: int, within: tuple[int, int]) -> int:
+        """Labelled rows that may vote on so many rows."""
+        least, most = within
+        return max(min(self.voter_pairs // n_rows, most), least)
+
+
+EFFORTS = {
+    "fast": Effort(
+        fine=1000,
+        landmarks=(500, 1000),
+        landmark_pairs=60_000_000,
+        voter_pairs=75_000_000,
+        trees=16,
+        worth=4.0,
+    ),
+    "balanced": Effort(
+        fine=2000,
+        landmarks=(1000, 4000),
+        landmark_pairs=500_000_000,
+        voter_pairs=300_000_000,
+        trees=64,
+        worth=1.0,
+    ),
+    "best": Effort(
+        fine=4000,
+        landmarks=(2000, 8000),
+        landmark_pairs=1_000_000_000,
+        voter_pairs=2_400_000_000,
+        trees=128,
+        worth=0.0,
+    ),
+}
+"""By name. "balanced" is the default; docs/benchmarks.md has what each takes and brings."""
+DEFAULT_EFFORT = "balanced"
+
+
+def pair_seconds(n_features: int) -> float:
+    """Seconds to compare a row with one other."""
+    return PAIR + PAIR_FEATURE * n_features
+
+
+def left_out(
+    what: str, taken: int, of: int, seconds: float, points: float | None
+) -> dict[str, str | int | float | None]:
+    """A line of ``report_["left_out"]``: ``taken`` of so many, what the others would have cost, and
+    about how many points of accuracy they would have brought.
+    """
+    return {
+        "what": what,
+        "taken": taken,
+        "of": of,
+        "seconds": round(seconds, 2),
+        "points": None if points is None else round(points, 1),
+    }
+
+
+# --------------------------------------------------------------------------------------------------
 
 SKLEARN = MappingProxyType({"scikit-learn": 80 << 20})
 """What scikit-learn takes: the committee loads it, and an estimator has loaded it already."""
@@ -41,20 +129,17 @@ class Size:
     gpu_row: int = 0  # bytes of a prepared row that stays on a GPU; 0 where it is there anyway
     rank: int = 0  # features of the graph; 0 where the rows are a graph themselves
 
-    @property
-    def width(self) -> int:
-        """Features of a row in the sweeps."""
-        return self.directions or self.n_features
+    width: int = field(init=False)  # features of a row in the sweeps
+    kept_rows: int = field(init=False)  # of which one machine keeps something between sweeps
+    row_bytes: float = field(init=False)  # of a row as it is stored
 
-    @property
-    def kept_rows(self) -> int:
-        """Rows of which one machine keeps something between sweeps."""
-        return -(-self.n_rows // self.n_machines)
-
-    @property
-    def row_bytes(self) -> float:
-        """Bytes of a row as it is stored."""
-        return self.values * self.dtype.itemsize
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("width", self.directions or self.n_features),
+            ("kept_rows", -(-self.n_rows // self.n_machines)),
+            ("row_bytes", self.values * self.dtype.itemsize),
+        ):
+            object.__setattr__(self, name, value)
 
 
 class Cost(NamedTuple):
@@ -95,10 +180,3 @@ def add_up(costs: Iterable[Cost]) -> Cost:
     names = [name for name in Cost._fields if name not in ("libraries", "seconds")]
     totals = {name: sum(getattr(cost, name) for cost in costs) for name in names}
     return Cost(**totals, libraries=libraries, seconds=seconds)
-
-
-def values_per_row(sample: Rows) -> float:
-    """Numbers that are stored for a row: all of a dense one, three for each entry of a sparse."""
-    if sparse.issparse(sample):
-        return 3.0 * sample.nnz / sample.shape[0]
-    return float(sample.shape[1])

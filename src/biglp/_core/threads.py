@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
-
-from biglp._core.arrays import unflagged
 
 MODERATE_RANK = 2000
 """Up to this rank one BLAS thread is quick enough."""
@@ -89,7 +88,7 @@ def threads_of_one(n_threads: int) -> Iterator[ThreadPoolExecutor]:
 
 def begin_thread() -> None:
     """Set up a thread: NumPy and some builds of BLAS have a setting for each, CUDA a context."""
-    unflagged().__enter__()  # for as long as the thread is there
+    np.errstate(all="ignore").__enter__()  # for as long as the thread is there
     _set_blas_threads({})
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():

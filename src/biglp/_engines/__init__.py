@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from biglp._core import Registry
 from biglp._core.errors import ParameterError
-from biglp._core.registry import Registry
 from biglp._engines.base import Engine
 from biglp._engines.local import LocalEngine, SerialEngine, ThreadEngine
 from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user

@@ -15,11 +15,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from biglp._core.arrays import values_per_row
 from biglp._core.blocks import cut_rows
 from biglp._core.device import Device, chosen_device
 from biglp._core.errors import BadRowsError, ModelFileError, StoreError
 from biglp._core.memory import format_bytes
-from biglp._core.size import Size, values_per_row
+from biglp._core.size import Size
 from biglp._engines import Engine
 from biglp._files.local import atomic_write, unwarned
 from biglp._files.uri import as_place, open_binary
@@ -32,8 +33,8 @@ from biglp._graph.normalise import Normalisation
 from biglp._learn import ANSWERS
 from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source
-from biglp._rows.encoding import Encoding
-from biglp._rows.sample import Sample
+from biglp._rows.prepared import Sample
+from biglp._rows.source import Encoding
 from biglp._transforms import Chain
 
 # --------------------------------------------------------------------------------------------------

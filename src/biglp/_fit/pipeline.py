@@ -275,7 +275,7 @@ class Pipeline:
                 state["held_out_shares"] = learnt.held_out.shares
             return state
 
-        with self.engine.progress.step("learning"):
+        with self.engine.progress.task("learning"):
             state = self.checkpoint.step("decision", compute)
         facts, held_out = json.loads(str(state.pop("facts"))), None
         if "held_out_rows" in state:

@@ -22,10 +22,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from biglp._core.blocks import BLOCKS_AT_ONCE, MIN_BLOCK_ROWS, rows_per_block
 from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
-from biglp._core.memory import format_bytes, free_gpu_memory
+from biglp._core.memory import (
+    BLOCKS_AT_ONCE,
+    MIN_BLOCK_ROWS,
+    format_bytes,
+    free_gpu_memory,
+    rows_per_block,
+)
 from biglp._core.settings import Settings
 from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Rows
-from biglp._core.blocks import MIN_BLOCK_ROWS, cut_rows
+from biglp._core.arrays import Rows, values_per_row
+from biglp._core.blocks import cut_rows
 from biglp._core.device import chosen_device
 from biglp._core.errors import CardMemoryWarning, warn_caller
+from biglp._core.memory import MIN_BLOCK_ROWS
 from biglp._core.settings import GraphSettings, Settings
-from biglp._core.size import HasCost, Size, values_per_row
+from biglp._core.size import HasCost, Size
 from biglp._engines import Engine
 from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
@@ -31,7 +32,7 @@ from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStor
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows import PreparedRows, Source, working_dtype
-from biglp._rows.sample import Sample, kept_rows
+from biglp._rows.prepared import Sample, kept_rows
 from biglp._rows.source import explain_bad_rows
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
@@ -224,6 +225,6 @@ def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureSto
     # Rows in memory are as near as features in a file would be; rows in files are not.
     smaller = plan.stored_row < source.n_features * source.dtype.itemsize
     folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
-    if source.from_files and smaller and free_space(folder) > 1.2 * needed:
+    if source.stamps and smaller and free_space(folder) > 1.2 * needed:
         return SpillingStore(plan.kept - plan.workers * MemoryStore.BUFFER_BYTES, str(folder))
     return NoStore()

@@ -59,7 +59,7 @@ def targets_of(view: View, labels: Labels) -> np.ndarray:
 def forget_features(problem: Problem[Labels]) -> None:
     """Forget copies of rows on a device, and stored features that would take much memory."""
     for graph in (view.graph for view in problem.views):
-        graph.sample.let_go_after_fit()
+        graph.sample.let_go(after_fit=True)
         for block in graph.blocks:
             block.memory.pop("rows", None)
             stored = block.memory.get("features", ())

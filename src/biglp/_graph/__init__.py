@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from biglp._core.registry import Registry
+from biglp._core import Registry
 
 if TYPE_CHECKING:
     from biglp._graph.factor import Factor

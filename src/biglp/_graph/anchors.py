@@ -35,16 +35,9 @@ from biglp._core.arrays import (
     is_torch,
     namespace,
 )
-from biglp._core.parameters import (
-    DEFAULT_EFFORT,
-    EFFORTS,
-    left_out,
-    pair_seconds,
-    positive,
-    positive_integer,
-)
+from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size
+from biglp._core.size import DEFAULT_EFFORT, EFFORTS, Cost, Size, left_out, pair_seconds
 from biglp._graph.factor import DENSE_COLUMNS, SWEEP_ENTRY
 from biglp._graph.kernels import Search, scatter, searched_at_once
 from biglp._graph.landmarks import LandmarkFactor

@@ -19,14 +19,19 @@ from biglp._algebra.systems import MOST_LABELLED
 from biglp._compiled import column_sums
 from biglp._core.arrays import Array, Rows
 from biglp._core.blocks import Block
-from biglp._core.parameters import DEFAULT_EFFORT, pair_seconds
 from biglp._core.settings import GraphSettings
-from biglp._core.size import TORCH, Cost, Size
+from biglp._core.size import DEFAULT_EFFORT, TORCH, Cost, Size, pair_seconds
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.stores import FeatureStore, NoStore, Packed
-from biglp._rows import PreparedRows
-from biglp._rows.sample import NAMED_BYTES, SAMPLE_BYTES, SAMPLE_ROWS, Sample, kept_rows
+from biglp._rows.prepared import (
+    NAMED_BYTES,
+    SAMPLE_BYTES,
+    SAMPLE_ROWS,
+    PreparedRows,
+    Sample,
+    kept_rows,
+)
 from biglp._transforms.project import text_bytes
 
 ROWS_PER_LANDMARK = 100

@@ -33,9 +33,8 @@ from biglp._graph.factor import DENSE_COLUMNS, FeatureMap, TrainingRows
 from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
-from biglp._output import Sink
-from biglp._rows import PreparedRows
-from biglp._rows.sample import Sample
+from biglp._output.sink import Sink
+from biglp._rows.prepared import PreparedRows, Sample
 from biglp._rows.source import take_rows
 
 SAMPLED_AT_ONCE = 2000

@@ -18,13 +18,15 @@ from biglp._compiled.native import can_run
 from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
 from biglp._core.blocks import Block, cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
-from biglp._core.parameters import pair_seconds, positive
+from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size
+from biglp._core.size import Cost, Size, pair_seconds
 from biglp._graph.factor import ROWS_PER_LANDMARK, Factor, TrainingRows
 from biglp._graph.kernels import DEVICE_CELLS, check_bandwidth, nearest_landmarks
 from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
-from biglp._rows import PreparedRows, Source, as_source
+from biglp._rows.opening import as_source
+from biglp._rows.prepared import PreparedRows
+from biglp._rows.source import Source
 from biglp._transforms.project import unit_length
 
 KMEANS_ITERATIONS, FINE_ITERATIONS, FINE = 10, 2, 20

@@ -38,7 +38,7 @@ from biglp._graph.graph import Features, Graph
 from biglp._graph.normalise import Normalisation
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
-from biglp._rows import Source
+from biglp._rows.source import Source
 
 ENTRY_BYTES = 12
 """A number and its column, in CSR."""

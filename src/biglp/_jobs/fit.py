@@ -123,7 +123,7 @@ class FitJob(Job):
             look = EvidenceMaker.of(fitted, doubts)
             if not look.graph.pairwise:  # a graph of one's own has no rows to look at
                 give_back()  # rows of a table are decoded once more
-                with explained(source), engine.progress.step("report"):
+                with explained(source), engine.progress.task("report"):
                     run.step(EVIDENCE, lambda: look_at_rows(look, self.label_input, source))
             names.append(REPORT)
         return names, facts

@@ -35,9 +35,8 @@ from biglp._labels.codes import Marks
 from biglp._labels.reading import LabelInput
 from biglp._output import TABLES, FileSink, file_sink, table_ending
 from biglp._rows import InputFiles, Source, as_source
-from biglp._rows.encoding import some
 from biglp._rows.format import without_pyarrow
-from biglp._rows.source import explained_model
+from biglp._rows.source import explained_model, some
 
 if TYPE_CHECKING:
     pass

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._labels.codes import LabelCodes
-from biglp._rows.encoding import some
+from biglp._rows.source import some
 from biglp._tables.side_columns import RowColumn
 
 LOOKED_UP_BYTES = 128 << 20

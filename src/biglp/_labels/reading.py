@@ -19,10 +19,9 @@ from biglp._core.errors import BadRowsError, LabelError, LabelWarning, Parameter
 from biglp._files.uri import INSIDE, split_inside
 from biglp._labels.codes import LabelCodes, Marks
 from biglp._labels.labels import Labels, labels_from_pairs, suspicions
-from biglp._rows.encoding import some
 from biglp._rows.format import LabelColumns
 from biglp._rows.opening import InputFiles
-from biglp._rows.source import DECODED_BYTES, explained_reading
+from biglp._rows.source import DECODED_BYTES, explained_reading, some
 
 if TYPE_CHECKING:
     from biglp._tables.side_columns import RowColumn, RowColumns

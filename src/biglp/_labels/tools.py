@@ -26,8 +26,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from biglp._core.errors import LabelError
-from biglp._rows.encoding import some
 from biglp._rows.format import LABEL_NAMES, Format, LabelColumns, LabelPiece
+from biglp._rows.source import some
 from biglp._rows.textfiles import open_text
 from biglp._version import __version__
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from biglp._core.registry import Registry
+from biglp._core import Registry
 
 if TYPE_CHECKING:
     from biglp._learn.base import Method, Predictor

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from biglp._output.npy import NpySink
-from biglp._output.sink import MAP, ArraySink, FileSink, NoSink, RowIds, Sink, ValuesSink
+from biglp._output.sink import MAP, ArraySink, FileSink, NoSink, NpySink, RowIds, Sink, ValuesSink
 
 __all__ = [
     "ArraySink",

@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 
 from biglp._core.arrays import as_arrow
 from biglp._files.local import atomic_write
-from biglp._output.npy import NpySink
-from biglp._output.sink import MAP, Answers, FileSink
+from biglp._output.sink import MAP, Answers, FileSink, NpySink
 
 TABLE_ROWS = 1 << 18
 """Rows that are written at once; those of a row group of Parquet."""

@@ -13,13 +13,11 @@ A new format is a subclass of :class:`Format`, made known by :func:`register`.
 
 from __future__ import annotations
 
-from biglp._rows.encoding import Encoding
 from biglp._rows.format import Format, register, unregister
 from biglp._rows.opening import InputFiles, as_source
 from biglp._rows.options import ReadOptions
-from biglp._rows.prepared import PreparedRows
-from biglp._rows.sample import Sample
-from biglp._rows.source import Source, working_dtype
+from biglp._rows.prepared import PreparedRows, Sample
+from biglp._rows.source import Encoding, Source, working_dtype
 
 __all__ = [
     "Encoding",

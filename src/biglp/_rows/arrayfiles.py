@@ -24,9 +24,8 @@ from biglp._core.errors import BadRowsError, MissingExtraError, ParameterError
 from biglp._core.memory import available_memory, format_bytes
 from biglp._files.local import FileStamp, unwarned
 from biglp._files.uri import INSIDE, split_inside
-from biglp._rows.arrays import ArraySource, CsrSource, check_shape
+from biglp._rows.arrays import ArraySource, CsrSource, fill_missing
 from biglp._rows.cache import CachedSource, CacheStore, CsrWriter, NpyWriter, no_room
-from biglp._rows.encoding import Encoding
 from biglp._rows.format import (
     FileFacts,
     Format,
@@ -39,9 +38,9 @@ from biglp._rows.format import (
 )
 from biglp._rows.npy_reader import RawFile
 from biglp._rows.options import ReadOptions
-from biglp._rows.prepared import PartCache, fill_missing
+from biglp._rows.prepared import PartCache
 from biglp._rows.shards import ShardedSource
-from biglp._rows.source import FileSource, Source
+from biglp._rows.source import Encoding, Source, check_shape
 
 SHOWN = 12
 ROW_ARRAYS = ("X", "x", "rows", "embeddings", "features")
@@ -112,7 +111,7 @@ class ArrayFormat(Format):
     def __init__(
         self,
         name: str,
-        open_rows: Callable[..., FileSource],
+        open_rows: Callable[..., Source],
         label_array: Callable[[str], LabelArray],
         holds_arrays: bool,
     ) -> None:
@@ -140,10 +139,8 @@ class ArrayFormat(Format):
 # Files of one array: .npy.
 
 
-class NpySource(RawFile, FileSource):
+class NpySource(RawFile, Source):
     """Rows of a two-dimensional ``.npy`` file of any real type, in either order."""
-
-    kind = "npy"
 
     def __init__(self, path: str, may_be_empty: bool = False) -> None:
         super().__init__(path)
@@ -237,7 +234,7 @@ LIBRARIES = {"HDF5": ("h5py", "hdf5"), "Zarr": ("zarr", "zarr")}
 """Modules that read them, and the extras that install these."""
 
 
-class ChunkedSource(FileSource):
+class ChunkedSource(Source):
     """Rows of a two-dimensional array in a file that holds arrays by name.
 
     A chunk is unpacked as a whole. Each thread keeps the one it read last, for the next block may
@@ -245,7 +242,7 @@ class ChunkedSource(FileSource):
     """
 
     def __init__(self, kind: str, name: str, may_be_empty: bool = False) -> None:
-        self.name, self.kind = name, kind
+        self.name = name
         self._file = ArrayFile(kind, split_inside(name)[0])
         self.stamps = (self._file.stamp,)
         self._array_name = choose(name, self._file.arrays)
@@ -366,7 +363,7 @@ class NpzFormat(Format):
             encoding = store.build(partial(_unpack, files, facts, is_sparse))
             for stamp in stamps:
                 stamp.check()
-        source = CachedSource(store, self.name, stamps, encoding)
+        source = CachedSource(store, stamps, encoding)
         source.decoding_bytes = unpacked_bytes
         return source if is_sparse else fill_missing(source, options)
 

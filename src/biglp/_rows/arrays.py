@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from biglp._core.arrays import Rows, beside
-from biglp._core.errors import BadRowsError
-from biglp._rows.source import Source
+from biglp._core.arrays import TORCH_TYPES, Rows, beside
+from biglp._core.errors import BadRowsError, ParameterError
+from biglp._rows.options import ReadOptions
+from biglp._rows.prepared import PreparedRows
+from biglp._rows.source import Encoding, Source, check_shape
+from biglp._transforms.base import Chain, Fill
 
 
 class ArraySource(Source):
@@ -54,46 +54,6 @@ class CsrSource(Source):
         return self._matrix[indices]
 
 
-def check_shape(array: Any, name: str, may_be_empty: bool = False) -> Any:
-    """Return an array that can be a table of numbers; refuse others."""
-    if array.ndim > 2:
-        n_rows, *sizes = array.shape
-        raise BadRowsError(
-            f"X must be two-dimensional, rows × features; {name} has shape {tuple(array.shape)}. "
-            f"Reshape your data with X.reshape(len(X), -1) if it has {n_rows:,} rows, such as "
-            f"images, which then have {math.prod(sizes):,} features each."
-        )
-    if array.ndim != 2:
-        raise BadRowsError(
-            f"X must be two-dimensional, rows × features; {name} has shape {tuple(array.shape)}. "
-            "Reshape your data with X.reshape(-1, 1) if it has one feature, "
-            "or X.reshape(1, -1) if it is one row."
-        )
-    if array.shape[0] == 0 and not may_be_empty:
-        raise BadRowsError(
-            f"Found array with 0 sample(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
-            f"required: {name} holds no rows. Check how it was filtered or read."
-        )
-    if array.shape[1] == 0:
-        raise BadRowsError(
-            f"Found array with 0 feature(s) (shape={tuple(array.shape)}) while a minimum of 1 is "
-            f"required: {name} holds no columns. Check which columns were chosen."
-        )
-    if array.dtype.kind not in "fiub":
-        raise BadRowsError(
-            f"X must hold real numbers; {name} holds {array.dtype}"
-            + (". Complex data not supported." if array.dtype.kind == "c" else ".")
-        )
-    if sparse.issparse(array) and array.format not in ("csr", "csc", "coo", "bsr", "lil", "dok"):
-        raise BadRowsError(
-            f"{name}: sparse format {array.format!r} cannot be turned into CSR rows."
-        )
-    return array
-
-
-KNOWN = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
-
-
 class TensorSource(Source):
     """A dense torch tensor (n, m), which may be CuPy's, JAX's or Numba's; its rows stay there."""
 
@@ -101,7 +61,7 @@ class TensorSource(Source):
         self._tensor = tensor.detach()
         kind = str(tensor.dtype).removeprefix("torch.")
         kind = "float16" if kind == "bfloat16" else kind  # the other half precision
-        if kind not in KNOWN:
+        if kind not in TORCH_TYPES:
             raise BadRowsError(
                 f"{name} holds {kind}, which cannot be used; give real numbers such as float32."
             )
@@ -119,7 +79,40 @@ class TensorSource(Source):
         return self._tensor[beside(self._tensor, indices)]
 
 
-def torch_type(dtype: np.dtype[Any]) -> Any:
-    """The type of torch that has the name of a NumPy type; None where there is none."""
-    known = dtype.name in KNOWN and dtype.isnative
-    return getattr(sys.modules["torch"], dtype.name) if known else None
+def fill_missing(source: Source, options: ReadOptions) -> Source:
+    """Fill missing values as the options or an earlier encoding say; else return the source."""
+    known = options.encoding
+    if known is not None:
+        if known.n_features != source.n_features or not known.takes_arrays:
+            raise BadRowsError(
+                f"{source.name} has {source.n_features} features without names, but the model was "
+                f"fitted on {known.n_inputs} columns ({known.n_features} features); give a table "
+                "with the same columns."
+            )
+        # What sparse rows leave out is 0, not missing.
+        plain = source.dtype.kind == "f" and not source.is_sparse and source.device == "cpu"
+        if known.fillings is None or not plain:
+            return source
+        fill = Fill(np.array(known.fillings, dtype=np.float64))
+    elif options.missing != "mean" or source.dtype.kind != "f":
+        return source
+    elif source.device != "cpu":
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name} on {source.device}: missing values "
+            "are filled in the computer's memory; give X.cpu(), or fill them on the GPU first."
+        )
+    elif source.is_sparse:
+        raise ParameterError(
+            f"missing='mean' cannot be used with {source.name}: what a sparse matrix leaves out "
+            "is 0, not missing."
+        )
+    else:
+        at_once = max((8 << 20) // (source.n_features * source.dtype.itemsize), 1)
+        starts = range(0, source.n_rows, at_once)
+        pieces = (source.read(start, min(start + at_once, source.n_rows)) for start in starts)
+        fill = Fill.from_pieces(pieces, source.n_features, source.name)
+    filled = PreparedRows(source, source.dtype, Chain([fill]))
+    # The means go with the encoding to the model.
+    means = tuple(fill.means.tolist())
+    filled.encoding = Encoding(None, source.n_features, source.dtype.str, means=means)
+    return filled

@@ -41,10 +41,9 @@ from biglp._files.local import (
     sync_files,
     temporary_folder,
 )
-from biglp._rows.encoding import Encoding
 from biglp._rows.npy_reader import RawFile
 from biglp._rows.options import ReadOptions
-from biglp._rows.source import SPARSE_BYTES, FileSource, Source, table_bytes
+from biglp._rows.source import SPARSE_BYTES, Encoding, Source, table_bytes
 from biglp._version import __version__
 
 logger = logging.getLogger("biglp")
@@ -204,8 +203,8 @@ def no_room(name: str, shortage: str) -> OutputError:
     )
 
 
-class CachedSource(FileSource):
-    """Rows that were converted; messages, ``kind`` and ``stamps`` are the original's.
+class CachedSource(Source):
+    """Rows that were converted; its name and stamps are the original's.
 
     The store lives as long as this source; copies sent to other processes do not own it. Where
     these cannot see the converted rows, ``open_original`` opens what they were made of.
@@ -218,13 +217,11 @@ class CachedSource(FileSource):
     def __init__(
         self,
         store: CacheStore,
-        kind: str,
         stamps: tuple[FileStamp, ...],
         encoding: Encoding,
         open_original: Callable[[], Source] | None = None,
     ) -> None:
         self.name = store.name
-        self.kind = kind
         self.stamps = stamps
         self.folder = store.folder
         self.encoding = encoding

@@ -17,8 +17,7 @@ from distributed import get_worker, worker_client
 
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
-from biglp._rows.arrays import check_shape
-from biglp._rows.source import Source
+from biglp._rows.source import Source, check_shape
 
 CHUNKS_KEPT = 4
 

@@ -10,14 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from biglp._core import Registry
 from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError, LabelError, MissingExtraError
-from biglp._core.registry import Registry
 from biglp._files.local import FileStamp
 from biglp._files.uri import as_place, split_inside
-from biglp._rows.options import ReadOptions
+from biglp._rows.options import PACKED, ReadOptions
 from biglp._rows.source import Source
-from biglp._rows.textfiles import PACKED
 
 Holds = Literal["rows", "shards", "table", "labels"]
 """Rows without names, in one file; the same in one file or several; a table with named columns, in

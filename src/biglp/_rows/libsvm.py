@@ -22,7 +22,6 @@ from biglp._core.progress import Progress
 from biglp._files.local import FileStamp
 from biglp._rows.arrays import CsrSource
 from biglp._rows.cache import ENDING, CachedSource, CacheStore, CsrWriter, no_room, write_width
-from biglp._rows.encoding import Encoding
 from biglp._rows.format import (
     RAW_BYTES_PER_SECOND,
     FileFacts,
@@ -31,9 +30,9 @@ from biglp._rows.format import (
     LabelPiece,
     Probe,
 )
-from biglp._rows.options import ReadOptions
-from biglp._rows.source import SPARSE_BYTES, no_rows
-from biglp._rows.textfiles import LONGEST_LINE, PACKED, guess_rows, line_too_long, open_text
+from biglp._rows.options import PACKED, ReadOptions
+from biglp._rows.source import SPARSE_BYTES, Encoding, no_rows
+from biglp._rows.textfiles import LONGEST_LINE, guess_rows, line_too_long, open_text
 
 logger = logging.getLogger("biglp")
 
@@ -72,7 +71,7 @@ class LibsvmFormat(Format):
             logger.info("%s: converting to sparse rows (up to %s) in %s", *notes)
             encoding = store.build(lambda folder: _convert(stamp, folder, options, dtype))
             stamp.check()
-        return CachedSource(store, self.name, (stamp,), encoding)
+        return CachedSource(store, (stamp,), encoding)
 
     def peek(self, files: Sequence[str], options: ReadOptions) -> FileFacts:
         """Estimate the number of rows from the length of the first lines."""

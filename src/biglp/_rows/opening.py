@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from biglp._core import Registry
 from biglp._core.arrays import device_tensor, on_host
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._core.registry import Registry
 from biglp._files.copies import (
     asked_once,
     copying_to,
@@ -32,10 +32,9 @@ from biglp._files.copies import (
 from biglp._files.lakes import inside_a_table, is_lake, live_files, refuse_parts, table_above
 from biglp._files.local import FileStamp
 from biglp._files.uri import StorePath, as_place, is_uri, no_such_file, plain_name, split_inside
-from biglp._rows.arrays import ArraySource, CsrSource, TensorSource
+from biglp._rows.arrays import ArraySource, CsrSource, TensorSource, fill_missing
 from biglp._rows.format import FORMATS, LISTINGS, Format, ending, endings_of, without_pyarrow
 from biglp._rows.options import LAYOUT, ReadOptions
-from biglp._rows.prepared import fill_missing
 from biglp._rows.source import Source, explained_reading
 
 if TYPE_CHECKING:
@@ -90,28 +89,32 @@ def as_source(X: Any, **options: Any) -> Source:
         if frame is not None:
             return frame
     reading.refuse("an array", *_NAMED)
-    tensor = device_tensor(X)
-    if tensor is not None:
-        return fill_missing(TensorSource(tensor, "X"), reading)
-    if sparse.issparse(X):
-        return fill_missing(CsrSource(X), reading)
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        masked, X = np.ma.getmaskarray(X), X.data.astype(np.result_type(X.dtype, np.float32))
-        X[masked] = np.nan  # missing, where NumPy would forget the mask
-    array = np.asarray(on_host(X, "X"))
-    if array.dtype.kind in "OUS":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise BadRowsError(
-                f"X must hold real numbers, but some values are not: {error}. "
-                "Encode text and categories as numbers first (for example with one-hot columns)."
-            ) from error
-    names = None
-    if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
-        columns = tuple(X.column_names if hasattr(X, "column_names") else X.columns)
-        names = columns if all(isinstance(name, str) for name in columns) else None
-    return fill_missing(ArraySource(array, feature_names=names), reading)
+    rows: Source
+    if (tensor := device_tensor(X)) is not None:
+        rows = TensorSource(tensor, "X")
+    elif sparse.issparse(X):
+        rows = CsrSource(X)
+    else:
+        if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+            masked, X = np.ma.getmaskarray(X), X.data.astype(np.result_type(X.dtype, np.float32))
+            X[masked] = np.nan  # missing, where NumPy would forget the mask
+        array = np.asarray(on_host(X, "X"))
+        if array.dtype.kind in "OUS":
+            try:
+                array = array.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise BadRowsError(
+                    f"X must hold real numbers, but some values are not: {error}. "
+                    "Encode text and categories as numbers first (for example with one-hot "
+                    "columns)."
+                ) from error
+        names = None
+        if not isinstance(X, np.ndarray) and hasattr(X, "columns"):
+            columns = tuple(X.column_names if hasattr(X, "column_names") else X.columns)
+            names = columns if all(isinstance(name, str) for name in columns) else None
+        rows = ArraySource(array, feature_names=names)
+    filled = reading.encoding is not None or reading.missing == "mean"
+    return fill_missing(rows, reading) if filled else rows
 
 
 def _open_frame(frame: Any, options: ReadOptions) -> Source | None:
@@ -275,15 +278,6 @@ class PathFiles(NamedTuple):
     path: Any
     files: list[str]
     version: str | None = None
-
-
-def find_files(paths: Any) -> list[str]:
-    """Files behind a path, a URI, a pattern, a folder or a list of these.
-
-    Those of a pattern or folder come in natural order of their names, in which ``emb_2`` is before
-    ``emb_10``. A name may go on with ``::`` and that of an array inside the file.
-    """
-    return [file for path in _look_up(paths) for file in path.files]
 
 
 def _look_up(paths: Any) -> Iterator[PathFiles]:

@@ -12,8 +12,10 @@ import numpy as np
 from biglp._core.errors import ParameterError
 from biglp._core.parameters import PARAMETERS
 from biglp._core.progress import Progress
-from biglp._rows.encoding import Encoding
+from biglp._rows.source import Encoding
 
+PACKED = (".gz", ".bz2")
+"""Endings of text that is packed."""
 LAYOUT = ("delimiter", "decimal", "text_encoding")
 """Options that say how a text file is laid out, whatever is made of its columns."""
 

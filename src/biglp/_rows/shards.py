@@ -14,7 +14,7 @@ from biglp._core.arrays import Rows
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
 from biglp._files.uri import split_inside
-from biglp._rows.source import FileSource
+from biglp._rows.source import Source
 
 OPEN_SHARDS = 64
 """Shards that are kept open; a system allows a process about a thousand files."""
@@ -22,7 +22,7 @@ ASKED_BYTES = 32 << 20
 """What is asked of the next shard when the end of one is read."""
 
 
-class ShardedSource(FileSource):
+class ShardedSource(Source):
     """Dense rows of several files, one after the other, in the type that holds those of all.
 
     Shards are opened when they are first read from, and the last few are kept open. What is sent
@@ -32,11 +32,11 @@ class ShardedSource(FileSource):
 
     _elsewhere = False  # whether it was sent to another process
 
-    def __init__(self, files: Sequence[str], open_shard: Callable[[str], FileSource]) -> None:
+    def __init__(self, files: Sequence[str], open_shard: Callable[[str], Source]) -> None:
         self.name = f"{files[0]} and {len(files) - 1:,} more"
         self._names = tuple(files)
         self._open_shard = open_shard
-        self._opened: OrderedDict[int, FileSource] = OrderedDict()
+        self._opened: OrderedDict[int, Source] = OrderedDict()
         self._lock = threading.Lock()
         rows: list[int] = []
         stamps: list[FileStamp] = []
@@ -53,7 +53,6 @@ class ShardedSource(FileSource):
             rows.append(shard.n_rows)
             stamps += shard.stamps
             dtypes.append(shard.dtype)
-        self.kind = first.kind
         self.stamps = tuple(stamps)
         self._bounds = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
         self.n_rows, self.n_features = int(self._bounds[-1]), first.n_features
@@ -105,7 +104,7 @@ class ShardedSource(FileSource):
     def _rows_of(self, index: int) -> int:
         return int(self._bounds[index + 1] - self._bounds[index])
 
-    def _shard(self, index: int) -> FileSource:
+    def _shard(self, index: int) -> Source:
         with self._lock:
             shard = self._opened.pop(index, None)
             if shard is None:

@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from biglp._core.errors import BadRowsError
 from biglp._core.memory import format_bytes
-from biglp._rows.options import ReadOptions
+from biglp._rows.options import PACKED, ReadOptions
 from biglp._rows.written_numbers import MISSING_TEXTS, find_decimal, has_comma, is_number_text
 
 MARKS = (
@@ -130,7 +130,7 @@ def _explained_damage() -> Iterator[None]:
         raise gzip.BadGzipFile(f"the packed data is damaged ({error})") from error
 
 
-PACKED: dict[str, Any] = {".gz": _Gzip, ".bz2": bz2.open}
+_OPENERS: dict[str, Any] = {".gz": _Gzip, ".bz2": bz2.open}
 _LOOK_BYTES = 1 << 18
 LONGEST_LINE = 1 << 26
 """Bytes of a line, which is parsed as a whole and takes several times its length then."""
@@ -141,7 +141,7 @@ LONGEST_FIELD = 1 << 26
 
 def open_text(path: str) -> IO[bytes]:
     """Open a file, unpacking ``.gz`` and ``.bz2``."""
-    opener = PACKED.get(os.path.splitext(path)[1].lower())
+    opener = _OPENERS.get(os.path.splitext(path)[1].lower())
     return open(path, "rb") if opener is None else opener(path, "rb")
 
 

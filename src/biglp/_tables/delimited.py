@@ -19,9 +19,9 @@ import pyarrow.csv
 from biglp._core.errors import BadRowsError, InputWarning, warn_caller
 from biglp._core.memory import format_bytes
 from biglp._files.local import FileStamp
-from biglp._rows.encoding import Encoding
 from biglp._rows.format import LABEL_NAMES, Format, LabelColumns, LabelPiece
 from biglp._rows.options import ReadOptions
+from biglp._rows.source import Encoding
 from biglp._rows.textfiles import (
     PLAIN,
     Layout,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError, ParameterError
-from biglp._rows.encoding import Encoding, some
 from biglp._rows.options import ReadOptions
+from biglp._rows.source import Encoding, some
 from biglp._tables.detect_kinds import ColumnSummary, first_rows, look_at_column
 from biglp._tables.kinds import (
     Column,

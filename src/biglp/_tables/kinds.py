@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
+from biglp._core import Registry
 from biglp._core.arrays import Rows, as_numpy
-from biglp._core.registry import Registry
 from biglp._tables.number_styles import NumberStyle
 from biglp._transforms.text_model import find_text_model, text_model
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from biglp._core.errors import BadRowsError, LabelError, ParameterError
-from biglp._rows.encoding import some
 from biglp._rows.format import LABEL_NAMES, LabelColumns, LabelPiece
 from biglp._rows.opening import InputFiles
 from biglp._rows.options import ReadOptions
+from biglp._rows.source import some
 from biglp._tables.table import TableFile, stream, take_rows
 
 

@@ -34,7 +34,6 @@ from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._rows.arrays import ArraySource, CsrSource
 from biglp._rows.cache import CachedSource, CacheStore, CsrWriter, NpyWriter, no_room
-from biglp._rows.encoding import Encoding, some
 from biglp._rows.format import (
     RAW_BYTES_PER_SECOND,
     SAMPLE_BYTES,
@@ -48,10 +47,11 @@ from biglp._rows.options import ReadOptions
 from biglp._rows.prepared import PartCache
 from biglp._rows.source import (
     SPARSE_BYTES,
-    FileSource,
+    Encoding,
     Source,
     explained_reading,
     no_rows,
+    some,
     table_bytes,
 )
 from biglp._tables.detect_kinds import first_rows
@@ -107,7 +107,7 @@ class TableFormat(Format):
     with_partitions = staticmethod(with_partitions)
     """Adds the columns that the names of the files' folders hold."""
 
-    def open(self, tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
+    def open(self, tables: Sequence[TableFile], options: ReadOptions) -> Source:
         """Open the files of one table, converting them first where that pays."""
         return open_tables(tables, options)
 
@@ -154,7 +154,7 @@ class TableFormat(Format):
 # Tables converted once to raw rows, where that pays and the disk has room -------------------------
 
 
-def open_tables(tables: Sequence[TableFile], options: ReadOptions) -> FileSource:
+def open_tables(tables: Sequence[TableFile], options: ReadOptions) -> Source:
     """Open the files of one table, converting them first where that pays."""
     stamps = tuple(table.stamp for table in tables if table.stamp is not None)
     name, kind, in_parts = tables[0].name, tables[0].kind, bool(tables[0].part_rows)
@@ -188,7 +188,7 @@ def open_tables(tables: Sequence[TableFile], options: ReadOptions) -> FileSource
     if problem is not None and open_original is not None:
         logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
         return open_original()
-    source = CachedSource(store, kind, stamps, encoding, open_original)
+    source = CachedSource(store, stamps, encoding, open_original)
     if not source.is_sparse:
         pages = page_bytes_of(tables)
         source.decoding_bytes = table_bytes(source.n_rows, encoding.n_inputs, pages)
@@ -296,10 +296,9 @@ def _write_rows(
 # Tables read part by part -------------------------------------------------------------------------
 
 
-class TabularSource(FileSource):
+class TabularSource(Source):
     """Rows of one or more files of a table that can be read part by part."""
 
-    kind = "table"
     encoding: Encoding
 
     def __init__(self, files: Sequence[TableFile], encoding: Encoding, name: str) -> None:
@@ -592,8 +591,6 @@ TALLIED = 0.4
 
 class Head(TableFile):
     """The first rows of a table file, as a table file."""
-
-    kind = "table"
 
     def __init__(self, file: TableFile) -> None:
         self._file = file

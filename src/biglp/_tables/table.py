@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from biglp._core.errors import BadRowsError
 from biglp._files.local import FileStamp
-from biglp._rows.encoding import Encoding, some
 from biglp._rows.options import ReadOptions
+from biglp._rows.source import Encoding, some
 
 BATCH_ROWS = 1 << 14
 """Rows that are decoded at once when a table is streamed."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from biglp._transforms.base import TRANSFORMS, Chain, RowTransform
-from biglp._transforms.fill import Fill
+from biglp._transforms.base import TRANSFORMS, Chain, Fill, RowTransform
 from biglp._transforms.project import Project
 from biglp._transforms.scale import SCALINGS, Parts, Scale
 

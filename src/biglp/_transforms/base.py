@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from biglp._core.arrays import Rows
-from biglp._core.registry import Registry
+from biglp._core import Registry
+from biglp._core.arrays import Rows, like, namespace, to_numpy
+from biglp._core.errors import BadRowsError
 from biglp._core.size import Size
 
 
@@ -23,6 +24,8 @@ class RowTransform(ABC):
     """
 
     name: ClassVar[str]  # in TRANSFORMS and in model files
+    learnt: ClassVar[tuple[str, ...]] = ()
+    """Attributes that go to a model file, where :meth:`state` says nothing else."""
 
     @abstractmethod
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
@@ -39,14 +42,16 @@ class RowTransform(ABC):
     def width(self, n_features: int) -> int:
         """Number of features that so many become."""
 
-    @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
         """All that was learnt, for a file."""
+        values = {name: getattr(self, name) for name in self.learnt}
+        return {name: np.asarray(value) for name, value in values.items() if value is not None}
 
     @classmethod
-    @abstractmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """Rebuild from :meth:`state`."""
+        known = {name: state[name] for name in cls.learnt if name in state}
+        return cls(**{name: array if array.ndim else array.item() for name, array in known.items()})
 
     def describe(self) -> dict[str, Any]:
         """What was recognised and is done, for the report."""
@@ -79,7 +84,7 @@ class RowTransform(ABC):
 
 TRANSFORMS: Registry[type[RowTransform]] = Registry(
     {
-        "fill": "biglp._transforms.fill:Fill",
+        "fill": "biglp._transforms.base:Fill",
         "scale": "biglp._transforms.scale:Scale",
         "parts": "biglp._transforms.scale:Parts",
         "project": "biglp._transforms.project:Project",
@@ -177,3 +182,41 @@ def below(state: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {
         name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
     }
+
+
+@dataclass(frozen=True)
+class Fill(RowTransform):
+    """Missing values of dense rows become ``means`` of their feature; NaN: they stay.  (m,)."""
+
+    name: ClassVar[str] = "fill"
+    learnt: ClassVar[tuple[str, ...]] = ("means",)
+    embeds: ClassVar[bool] = False
+    means: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def fit(self, sample: Rows, size: Size | None = None) -> Self:
+        return self.from_pieces([to_numpy(sample)], sample.shape[1], "X")
+
+    @classmethod
+    def from_pieces(cls, pieces: Iterable[np.ndarray], n_features: int, name: str) -> Self:
+        """Take the mean of what is there of each feature, over all pieces of the rows."""
+        sums, counts = np.zeros(n_features), np.zeros(n_features)
+        for rows in pieces:
+            there = ~np.isnan(rows)
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite rows are refused later
+                sums += np.sum(rows, axis=0, where=there, dtype=np.float64)
+            counts += there.sum(axis=0)
+        empty = np.flatnonzero(counts == 0)
+        if empty.size:
+            raise BadRowsError(
+                f"{name}: features {', '.join(map(str, empty[:8]))} (counted from 0) have no "
+                "value at all, so there is no mean to fill them with; leave them out."
+            )
+        return cls(np.asarray(sums / counts))
+
+    def apply(self, rows: Rows) -> Rows:
+        xp = namespace(rows)
+        missing = xp.isnan(rows)
+        return xp.where(missing, like(rows, self.means), rows) if missing.any() else rows
+
+    def width(self, n_features: int) -> int:
+        return n_features

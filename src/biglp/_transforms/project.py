@@ -49,6 +49,7 @@ class Project(RowTransform):
     """Rows times a few directions (m, d), by default the principal ones where these say most."""
 
     name: ClassVar[str] = "project"
+    learnt: ClassVar[tuple[str, ...]] = ("directions", "unit")
     count: int | None = None  # None: as many as suits the rows, or none at all
     seed: int = 0
     words: bool = False  # weighted words have singular directions, each by its importance
@@ -89,14 +90,6 @@ class Project(RowTransform):
 
     def describe(self) -> dict[str, Any]:
         return {} if self.directions is None else {"directions": self.directions.shape[1]}
-
-    def state(self) -> dict[str, np.ndarray]:
-        learnt = {} if self.directions is None else {"directions": self.directions}
-        return {**learnt, "unit": np.array(self.unit)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        return cls(unit=bool(state["unit"]), directions=state.get("directions"))
 
 
 def principal_directions(sample: Rows, seed: int, count: int) -> tuple[np.ndarray, float]:

@@ -15,7 +15,6 @@ constants        0
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -195,21 +194,20 @@ def feature_statistics(sample: Rows, device: str = "cpu") -> Statistics:
     # So that squares of huge values do not overflow.
     size = np.maximum(np.abs(low), np.abs(high))
     factor = inverse(size)
-    mean = _summed(sample, lambda rows: rows * factor) / len(sample)
-    square = _summed(sample, lambda rows: (rows * factor - mean) ** 2) / len(sample)
+    mean, square = np.zeros(sample.shape[1]), np.zeros(sample.shape[1])
+    # A few rows at a time: a float64 copy of all takes several times their memory.
+    step = max(PART_BYTES // (8 * sample.shape[1]), 1)
+    for start in range(0, len(sample), step):
+        rows = sample[start : start + step].astype(np.float64) * factor
+        mean += np.ones(len(rows)) @ rows
+    mean /= len(sample)
+    for start in range(0, len(sample), step):
+        rows = (sample[start : start + step].astype(np.float64) * factor - mean) ** 2
+        square += np.ones(len(rows)) @ rows
+    square /= len(sample)
     # Rounding of the mean is no spread.
     spread = np.where(low < high, np.sqrt(square) * size, 0.0)
     return Statistics(low, high, mean * size, spread)
-
-
-def _summed(sample: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Sums over rows, a few at a time: a float64 copy of all takes several times their memory."""
-    step = max(PART_BYTES // (8 * sample.shape[1]), 1)
-    total = np.zeros(sample.shape[1])
-    for start in range(0, len(sample), step):
-        rows = of(sample[start : start + step].astype(np.float64))
-        total += np.ones(len(rows)) @ rows
-    return total
 
 
 def usual_range(sample: Rows, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -45,7 +45,6 @@ from biglp._transforms.recognise import (
 )
 
 SCALINGS = ("auto", "none", "standard", "minmax", "log", "unit", "text", "table")
-_ARRAYS = ("used", "offset", "factor", "logged", "final", "counts")
 CENTRING_RATIO = 3.0
 """A feature whose mean is more than this many spreads from zero would lose its digits in
 ‖x‖² − 2x·l + ‖l‖² and is centred even when no scaling is asked for: float32 keeps 7 of them, and
@@ -64,6 +63,10 @@ class Scale(RowTransform):
     """
 
     name: ClassVar[str] = "scale"
+    learnt: ClassVar[tuple[str, ...]] = (
+        "kind", "unit", "used", "offset", "factor", "logged", "final", "counts",
+    )  # fmt: skip
+    embeds: ClassVar[bool] = False
     kind: str = "none"  # of SCALINGS; once it is learnt, what "auto" took the rows for
     device: str = "cpu"  # where a sample is looked at
     used: np.ndarray | None = None  # features that are used at all; the other arrays are about them
@@ -189,10 +192,6 @@ class Scale(RowTransform):
         return n_features if self.used is None else len(self.used)
 
     @property
-    def embeds(self) -> bool:
-        return False
-
-    @property
     def keeps_sparse(self) -> bool:
         return self.offset is None
 
@@ -206,16 +205,6 @@ class Scale(RowTransform):
         if self.counts is not None:
             report["columns"] = dict(zip(COUNTED, self.counts.tolist(), strict=True))
         return report
-
-    def state(self) -> dict[str, np.ndarray]:
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        learnt = {name: array for name, array in arrays.items() if array is not None}
-        return {"kind": np.array(self.kind), "unit": np.array(self.unit), **learnt}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        known: dict[str, Any] = {name: state[name] for name in _ARRAYS if name in state}
-        return cls(str(state["kind"]), unit=bool(state["unit"]), **known)
 
 
 @dataclass(frozen=True)

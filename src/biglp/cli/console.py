@@ -75,7 +75,7 @@ def progress_bars(quiet: bool = False) -> Progress:
     # Not console.is_terminal, which FORCE_COLOR sets: colours are no reason to draw into a pipe.
     if quiet or not console.file.isatty():
         return Progress()
-    from biglp._core.bars import Bar, Lines
+    from biglp._core.progress import Bar, Lines
 
     return Lines(console) if NOTEBOOK in os.environ else Bar(console)
 

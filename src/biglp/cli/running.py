@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import typer
 
-from biglp._core.arrays import unflagged
 from biglp._core.errors import CheckpointError, MemoryBudgetError
 from biglp._core.memory import freed_is_kept
 from biglp._core.parameters import LABELS, PLACING
@@ -78,7 +78,9 @@ def placing(machine: Options) -> dict[str, Any]:
 def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None]) -> None:
     """Run a job with progress bars, and print its summary once, in the form that was asked for."""
     quiet = printing.quiet or printing.no_progress
-    with progress_bars(quiet) as progress, unflagged(), freed_is_kept():
+    # Rows may hold any numbers, and what comes of them is checked where it matters.
+    unflagged = np.errstate(all="ignore")
+    with progress_bars(quiet) as progress, unflagged, freed_is_kept():
         summary = job.run(progress)
     if not _prints(job):
         return

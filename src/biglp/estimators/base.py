@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from biglp._core.arrays import unflagged
 from biglp._core.device import Device
 from biglp._core.errors import ModelFileError, ParameterError, warn_caller
 from biglp._core.memory import parse_memory
@@ -107,7 +106,7 @@ class Estimator(ReportMixin, BaseEstimator):
             # Not of arrays, whose rows are whatever the caller made of them.
             table = source.encoding is not None and source.encoding.columns is not None
             drift: dict[str, Any] = {}
-            if (table or source.from_files) and source.n_rows >= FEWEST_ROWS:
+            if (table or source.stamps) and source.n_rows >= FEWEST_ROWS:
                 drift = engine.once(lambda: drift_of(graph, source, self._model.report))
         for warning in drift_warnings(drift):
             warn_caller(str(warning), type(warning))
@@ -125,7 +124,8 @@ class Estimator(ReportMixin, BaseEstimator):
         if self.verbose:
             engine.progress = progress
         try:
-            with progress, unflagged():
+            # Rows may hold any numbers, and what comes of them is checked where it matters.
+            with progress, np.errstate(all="ignore"):
                 yield engine
         finally:
             if engine is not self.engine:
@@ -134,7 +134,7 @@ class Estimator(ReportMixin, BaseEstimator):
     def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
         """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
         # First, because its messages about shapes say more.
-        with unflagged():
+        with np.errstate(all="ignore"):
             if reset:
                 options = self._reading() | options
             else:  # new rows are read as the training rows were
@@ -147,7 +147,7 @@ class Estimator(ReportMixin, BaseEstimator):
         # scikit-learn checks what it knows; a stream is used up, and a query would run again.
         known = hasattr(X, "__array__") or isinstance(X, (list, tuple)) or sparse.issparse(X)
         # Columns of a table are known by their names: their order and further ones do not matter.
-        if known and not source.from_files and (reset or not by_name):
+        if known and not source.stamps and (reset or not by_name):
             validate_data(self, X, skip_check_array=True, reset=reset)
         elif reset:
             if hasattr(self, "feature_names_in_"):

@@ -30,9 +30,9 @@ import numpy as np
 from biglp._core.arrays import Array, Rows, check_finite, like, namespace, squared_norms
 from biglp._core.blocks import Block
 from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
-from biglp._core.parameters import anything, not_negative, not_negative_integer, pair_seconds
+from biglp._core.parameters import anything, not_negative, not_negative_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import Cost, Size
+from biglp._core.size import Cost, Size, pair_seconds
 from biglp._files.runfolder import Checkpoint
 from biglp._graph.factor import SWEEP_ENTRY, Factor, TrainingRows
 from biglp._graph.glnp.descent import (

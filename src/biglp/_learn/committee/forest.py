@@ -21,8 +21,7 @@ from scipy import sparse
 
 from biglp._algebra.systems import MOST_LABELLED
 from biglp._core.arrays import Array, Rows, is_torch, namespace
-from biglp._core.parameters import DEFAULT_EFFORT, EFFORTS, TREE_STEP, left_out
-from biglp._core.size import Cost, Size
+from biglp._core.size import DEFAULT_EFFORT, EFFORTS, TREE_STEP, Cost, Size, left_out
 from biglp._learn.committee.member import (
     Asked,
     Member,

@@ -17,7 +17,7 @@ from biglp._graph.graph import float64_features
 from biglp._labels.labels import Labels
 from biglp._learn.base import Problem, Standard, centre_and_spread, to_float64
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts
-from biglp._transforms import Parts
+from biglp._transforms.scale import Parts
 
 DECISIVE = 4.0
 """Usual size of the logits of label spreading from which on a graph is in clusters: a label reaches

@@ -12,9 +12,8 @@ from biglp._algebra.balance import given_prior, power_prior, share_offsets
 from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
-from biglp._core.parameters import EFFORTS, left_out
 from biglp._core.settings import AnswerSettings
-from biglp._core.size import SKLEARN, Cost, Size, add_up
+from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up, left_out
 from biglp._core.threads import threads_of_one
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels

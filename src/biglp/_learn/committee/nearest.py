@@ -22,8 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
-from biglp._core.parameters import EFFORTS, Effort, left_out, pair_seconds
-from biglp._core.size import Cost, Size
+from biglp._core.size import EFFORTS, Cost, Effort, Size, left_out, pair_seconds
 from biglp._graph.kernels import searched_at_once
 from biglp._learn.committee.answer import row_sums
 from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
