@@ -37,7 +37,9 @@ asked: list[Any] = []
 
 def remembered(held_out: Any, sample: np.ndarray, n_labelled: int) -> Any:
     """Estimate as always, and keep what it was made from."""
-    asked[:] = [held_out.known(), np.asarray(sample, dtype=np.float64)]
+    known = np.isfinite(held_out.shares).all(axis=1) & (held_out.truth.sum(axis=1) > 0)
+    held_out = estimate.HeldOutLabels(held_out.shares[known], held_out.truth[known])
+    asked[:] = [held_out, np.asarray(sample, dtype=np.float64)]
     return estimate.estimate_accuracy(held_out, sample, n_labelled)
 
 
@@ -52,7 +54,7 @@ def line(model: LowRankLabelPropagation, truth: np.ndarray, known: np.ndarray) -
     found["stated"] = float(model.label_distributions_[hidden].max(axis=1).mean())
     if said is not None:
         held_out, sample = asked
-        gap, log_b = estimate._sharpness(held_out, sample)
+        gap, log_b = estimate.sharpness(held_out, sample)
         slow = estimate.SLOW + len(held_out.shares)
         found |= {"estimate": said["accuracy"], "interval": said["interval"]}
         found |= {"known": len(held_out.shares), "gap": gap}

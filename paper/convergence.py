@@ -107,7 +107,7 @@ def run(plan: Plan, output: Output, say: Callable[[str], None]) -> Part:
 def fit(X: np.ndarray, solver: str, start: str, k: int, iterations: int) -> Curve:
     """Take all iterations, whatever the objective does."""
     from biglp._core.errors import StoppedShortWarning
-    from biglp._graph.factor import TrainingRows
+    from biglp._graph import TrainingRows
     from biglp._graph.glnp.factor import GlnpFactor
 
     source = PreparedRows(as_source(X), X.dtype)

@@ -155,7 +155,7 @@ def _join(parts: Sequence[Path], whole: Path) -> None:
 def measure_ours(settings: LpLoka, folder: Path) -> dict[str, Any]:
     """Run biglp with the same method, α and number of landmarks, in as many threads as ranks."""
     from biglp import LowRankLabelPropagation
-    from biglp._engines.local import ThreadEngine
+    from biglp._engines import ThreadEngine
 
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
     model = LowRankLabelPropagation(

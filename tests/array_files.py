@@ -29,19 +29,7 @@ KINDS = (
 
 
 def write(kind: str, rows: np.ndarray, folder: Path, cuts: list[int], chunk: int) -> str:
-    """Write rows in a format; return what names them.
-
-    Parameters
-    ----------
-    kind : str
-        One of KINDS.
-    rows : ndarray
-    folder : Path
-    cuts : list of int
-        Where shards end.
-    chunk : int
-        Rows of a chunk, row group or record batch.
-    """
+    """Write rows in a format; return what names them."""
     folder.mkdir()
     bounds = [0, *sorted(cuts), len(rows)]
     shards = [rows[a:b] for a, b in pairwise(bounds)]

@@ -41,15 +41,7 @@ def why_no_browser() -> str:
 
 
 class Served:
-    """``biglp label`` in a process of its own, which can be killed and started again.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it runs; answers go to ``answers.csv`` there.
-    *args
-        Rows and options.
-    """
+    """``biglp label`` in a process of its own, which can be killed and started again."""
 
     def __init__(self, folder: Path, *args: object) -> None:
         with socket.socket() as free:
@@ -99,12 +91,7 @@ class Served:
 
 
 class Labelling:
-    """The page, as the one who labels sees it.
-
-    Parameters
-    ----------
-    page : playwright page
-    """
+    """The page, as the one who labels sees it."""
 
     def __init__(self, page: Any) -> None:
         self.page = page

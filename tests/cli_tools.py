@@ -19,7 +19,7 @@ from typing import Any
 import typer.testing
 from typer.testing import CliRunner, Result
 
-from biglp._graph.graph import AnswerSweep
+from biglp._graph import AnswerSweep
 
 _write_block = AnswerSweep.write_block
 # A command line takes longer to build than most commands to run; it keeps nothing of a run.
@@ -62,19 +62,7 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 class Process:
-    """A command in another process.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it runs, and where its standard error goes (``stderr.txt``).
-    *args
-        The command.
-    patches : dict
-        Attributes to set before, by ``module:name`` or ``module:class.name``.
-    file_size : int, optional
-        Largest file that it may write.
-    """
+    """A command in another process."""
 
     def __init__(
         self,

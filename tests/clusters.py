@@ -28,17 +28,7 @@ def run_ranks(n_ranks, *command, timeout=120, **environment):
 
 
 class DaskProcesses:
-    """A scheduler and workers, each a process of its own, on free ports.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the scheduler says how to reach it.
-    prefixes : sequence of sequence of str
-        Put before the command of the scheduler and of each worker (to run it on another "host").
-    hosts : sequence of str
-        Addresses that they listen at.
-    """
+    """A scheduler and workers, each a process of its own, on free ports."""
 
     def __init__(self, folder, n_workers=1, prefixes=None, hosts=None):
         self.file = folder / "scheduler.json"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from biglp._engines import SerialEngine, ThreadEngine
+from biglp._engines import ENGINES, SerialEngine, ThreadEngine
 from store_server import store, store_server
 
 __all__ = ["engine", "store", "store_server"]
@@ -74,6 +74,13 @@ def tables_in_their_order():
     assert {name: after[name] for name in before} == before
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def engines():
     """Engines by their names, made when they are first asked for."""
@@ -102,12 +109,7 @@ def make_engine(name):
         return SerialEngine()
     if kind == "threads":
         return ThreadEngine(int(count))
+    pytest.importorskip("mpi4py" if kind == "mpi" else "distributed")
     if kind == "mpi":
-        pytest.importorskip("mpi4py")
-        from biglp._engines.mpi import MpiEngine
-
-        return MpiEngine(n_threads=2)
-    pytest.importorskip("distributed")
-    from biglp._engines.dask import DaskEngine
-
-    return DaskEngine(n_workers=int(count), n_threads=2 if count == "1" else 1)
+        return ENGINES["mpi"](n_threads=2)
+    return ENGINES["dask"](n_workers=int(count), n_threads=2 if count == "1" else 1)

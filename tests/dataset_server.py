@@ -21,7 +21,6 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict, repr=False)
     ranges: bool = True
     tags: bool = True
-    dates: bool = True
     lengths: bool = True
     heeds_if_range: bool = True
     drops: list[int] = field(default_factory=list)
@@ -45,31 +44,31 @@ class Handler(BaseHTTPRequestHandler):
         site.asked.append((self.path, self.headers.get("Range")))
         site.conditions.append(self.headers.get("If-Range"))
         body = site.files.get(self.path)
-        if site.statuses:
-            return self._refuse(site.statuses.pop(0))
-        if body is None:
-            return self._refuse(404)
-        tag = f'"{hashlib.md5(body).hexdigest()}"'
+        code = site.statuses.pop(0) if site.statuses else 404 if body is None else 200
+        tag = f'"{hashlib.md5(body or b"").hexdigest()}"'
         # A date for each content, as if every version had been written at another time.
         date = f"Mon, 01 Jan 2024 00:00:{int(tag[1:5], 16) % 60:02d} GMT"
-        start, code = 0, 200
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         same = self.headers.get("If-Range") in (None, tag, date) or not site.heeds_if_range
-        if site.ranges and asked and same:
-            start, code = int(asked[1]), 206
-            if start >= len(body):
-                return self._refuse(416)
+        start = int(asked[1]) if site.ranges and asked and same else 0
+        if code == 200 and start:
+            code = 206 if start < len(body or b"") else 416
         self.send_response(code)
+        if code not in (200, 206):
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        assert body is not None
         if site.lengths:
             self.send_header("Content-Length", str(len(body) - start))
         else:
             self.send_header("Connection", "close")
+            self.close_connection = True
         if code == 206:
             self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
         if site.tags:
             self.send_header("ETag", tag)
-        if site.dates:
-            self.send_header("Last-Modified", date)
+        self.send_header("Last-Modified", date)
         self.end_headers()
         body = body[start:]
         if site.drops:
@@ -79,16 +78,8 @@ class Handler(BaseHTTPRequestHandler):
                 linger = struct.pack("ii", 1, 0)
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.close_connection = True
-        if not site.lengths:
-            self.close_connection = True
         self.wfile.write(body)
         site.sent += len(body)
-        return None
-
-    def _refuse(self, code: int) -> None:
-        self.send_response(code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
 
 
 @contextmanager

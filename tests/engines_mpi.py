@@ -8,10 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from biglp._core import BadRowsError, BigLPError, cut_rows
-from biglp._core.progress import LogProgress
-from biglp._engines import end_together, make_engine
-from biglp._graph.kmeans import Lloyd
+from biglp._core import BadRowsError, BigLPError, LogProgress, cut_rows
+from biglp._engines import ENGINES, end_together, make_engine
+from biglp._graph import Lloyd
 from biglp._rows import as_source
 
 ROWS = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)
@@ -85,9 +84,9 @@ def disagree(engine, blocks):
 
 def told_to_end(moment, number, output):
     """A command of which one rank gets a signal just before or after it has loaded MPI."""
-    import biglp._engines.mpi as module
     from biglp.cli import main as command
 
+    module = sys.modules[ENGINES["mpi"].__module__]
     load = module.load_mpi
 
     def told():

@@ -14,10 +14,8 @@ from scipy import sparse
 from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagationRegressor
-from biglp._algebra import systems as spectrum
 from biglp._core import BigLPWarning
 from biglp._engines import make_engine
-from biglp._learn.committee import nearest
 from helpers import blobs, model, rows_in_a_block
 
 ROWS_A_BLOCK = 30
@@ -27,6 +25,9 @@ MANY = 750
 """Landmarks whose sums are added sparsely, and here solved sparsely too."""
 VOTERS = 600
 """Labels that are enough for the nearest of them to vote."""
+NEAREST = "biglp._learn.committee.nearest"
+MANY_LANDMARKS = {"landmarks": "random", "n_landmarks": MANY, "alpha": "auto"}
+SHORT = {"n_landmarks": 8, "factor_params": {"max_iter": 5}}
 CASES = {
     "auto": {"factor": "auto", "n_landmarks": 30, "alpha": "auto", "class_balance": "auto"},
     "auto-weighted": {"factor": "auto", "n_landmarks": 30, "clamp": "hard"},
@@ -37,32 +38,16 @@ CASES = {
     "anchors-sparse": {"factor": "anchors"},
     "anchors-file": {"factor": "anchors", "alpha": "auto", "bandwidth": "auto"},
     "anchors-poisson": {"factor": "anchors", "filter": "poisson", "alpha": "auto"},
-    "anchors-many": {
-        "factor": "anchors",
-        "landmarks": "random",
-        "n_landmarks": MANY,
-        "alpha": "auto",
-        "class_balance": "auto",
-    },
+    "anchors-many": {"factor": "anchors", "class_balance": "auto", **MANY_LANDMARKS},
     "nystrom-random": {"factor": "nystrom", "landmarks": "random"},
     "nystrom-kmeans": {"factor": "nystrom", "landmarks": "kmeans", "scaling": "standard"},
     "nystrom-kmeans-full": {"factor": "nystrom", "landmarks": "kmeans-full"},
     "nystrom-iterative": {"factor": "nystrom", "solver": "iterative"},
     "nystrom-share": {"factor": "nystrom", "class_balance": "share"},
-    "glnp-share": {
-        "factor": "glnp",
-        "n_landmarks": 8,
-        "class_balance": "share",
-        "factor_params": {"max_iter": 5},
-    },
+    "glnp-share": {"factor": "glnp", "class_balance": "share", **SHORT},
     "glnp": {"factor": "glnp", "n_landmarks": 8, "factor_params": {"max_iter": 8}},
     "glnp-mu": {"factor": "glnp-mu", "n_landmarks": 8, "factor_params": {"max_iter": 8}},
-    "glnp-iterative": {
-        "factor": "glnp",
-        "n_landmarks": 8,
-        "solver": "iterative",
-        "factor_params": {"max_iter": 5},
-    },
+    "glnp-iterative": {"factor": "glnp", "solver": "iterative", **SHORT},
     "linear": {"factor": "linear", "class_balance": "auto"},
     "graph": {"factor": "precomputed", "alpha": "auto", "class_balance": "auto"},
 }
@@ -93,9 +78,9 @@ def fit_all(engine, folder):
         X, y = problem(case, folder)
         with (
             rows_in_a_block(ROWS_A_BLOCK),
-            mock.patch.multiple(spectrum, DENSE_RANK=MANY - 1, DENSE_WORK=0),
-            mock.patch.object(nearest, "MIN_LABELS", VOTERS),
-            mock.patch.object(nearest.NearestMember, "worth", 0.0),
+            mock.patch.multiple("biglp._algebra.systems", DENSE_RANK=MANY - 1, DENSE_WORK=0),
+            mock.patch(f"{NEAREST}.MIN_LABELS", VOTERS),
+            mock.patch(f"{NEAREST}.NearestMember.worth", 0.0),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", BigLPWarning)

@@ -4,11 +4,10 @@ import warnings
 
 import numpy as np
 
-from biglp._core import StoppedShortWarning, cut_rows
-from biglp._core.arrays import to_numpy
+from biglp._core import StoppedShortWarning, cut_rows, to_numpy
 from biglp._engines import SerialEngine
-from biglp._graph.factor import TrainingRows
-from biglp._graph.glnp.factor import GlnpFactor
+from biglp._graph import FACTORS
+from biglp._graph.graph import TrainingRows
 from biglp._rows import PreparedRows, Sample, as_source
 
 SOLVERS = ("gradient", "multiplicative")
@@ -35,7 +34,7 @@ def fitted(X, *, k, rows_each=25, engine=None, blocks=None, device="cpu", seed=0
     engine = engine or SerialEngine()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoppedShortWarning)
-        factor = GlnpFactor.learn(
+        factor = FACTORS["glnp"].learn(
             TrainingRows(engine, source, blocks, Sample.of_prepared(source, seed)), k, **params
         )
     return factor, blocks, gathered(factor, blocks, engine)

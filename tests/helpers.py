@@ -9,14 +9,14 @@ from scipy import sparse
 
 import reference as ref
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core import BigLPWarning, cut_rows
-from biglp._core.arrays import to_numpy
-from biglp._core.settings import Settings
+from biglp._core import BigLPWarning, Settings, cut_rows, to_numpy
 from biglp._engines import SerialEngine
+from biglp._graph import TrainingRows
 from biglp._graph.anchors import NEAREST
-from biglp._graph.factor import TrainingRows
-from biglp._graph.nystrom import eigenvalue_cutoff
 from biglp._rows import PreparedRows, Sample, as_source, working_dtype
+
+NEAREST = 5
+"""Landmarks that a row is tied to, where nothing is set."""
 
 
 def blobs(n=200, classes=3, features=5, labelled=24, dtype=np.float64, seed=0, spread=1.0):
@@ -95,7 +95,7 @@ def settings_of(estimator):
 @contextmanager
 def rows_in_a_block(rows):
     """Let ``fit`` cut its rows into blocks of ``rows`` rows."""
-    with mock.patch("biglp._fit.prepare.cut_rows", lambda source, _: cut_rows(source, rows)):
+    with mock.patch("biglp._fit.pipeline.cut_rows", lambda source, _: cut_rows(source, rows)):
         yield
 
 
@@ -183,7 +183,7 @@ def reference_graph(factor, X, L, sigma=1.5, nearest=NEAREST):
     if factor == "anchors":
         return ref.anchor_graph(X, L, sigma, nearest)
     if factor == "nystrom":
-        return ref.nystrom_graph(X, L, sigma, eigenvalue_cutoff(len(L), X.dtype))
+        return ref.nystrom_graph(X, L, sigma, len(L) * np.finfo(X.dtype).eps)
     return ref.linear_graph(X)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from biglp import LowRankLabelPropagation
 from biglp._core import BigLPWarning, MemoryBudgetError
+from biglp._engines import ENGINES
 
 
 def main(engine: str, n_rows: str, n_features: str, parameters: str) -> None:
@@ -29,9 +30,7 @@ def main(engine: str, n_rows: str, n_features: str, parameters: str) -> None:
     given += y.nbytes
     chosen = engine
     if engine == "dask":
-        from biglp._engines.dask import DaskEngine
-
-        chosen = DaskEngine(n_workers=2)
+        chosen = ENGINES["dask"](n_workers=2)
     model = LowRankLabelPropagation(**json.loads(parameters), engine=chosen, memory="20MB")
     try:
         try:

@@ -1,7 +1,7 @@
 """The plain truth: label propagation on the dense n × n graph, in float64 and the paper's letters.
 
-Nothing here is fast, blocked or shared with the package except the two constants of the repair
-rule: kernels come from explicit differences, degrees from row sums of W, F* from an n × n solve.
+Nothing here is fast, blocked or shared with the package: kernels come from explicit differences,
+degrees from row sums of W, F* from an n × n solve.
 
 Letters: X the rows (n × m), L the landmarks (k × m), W the graph, D its degrees,
 S = D^(−1/2)WD^(−1/2), Y the labels as one-hot rows (n × c), F the scores (n × c).
@@ -13,7 +13,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from biglp._graph.normalise import REPAIR_COSINE, SUSPECT_SHARE
+REPAIR_COSINE, SUSPECT_SHARE = 1e-3, 1e-2
+"""The constants of the repair rule."""
 
 
 def squared_distances(A, B):

@@ -7,7 +7,7 @@ is that of biglp, because a comparison step by step needs the same steps.
 
 import numpy as np
 
-from biglp._graph.glnp.steps import FIRST_STEP, GROW, SHRINK
+FIRST_STEP, SHRINK, GROW = 1.0, 0.5, 1.2
 
 
 def objective(X, F):

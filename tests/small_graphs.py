@@ -6,7 +6,7 @@ from scipy import sparse
 import reference as ref
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import SparseSystem, Spectrum
-from biglp._graph.normalise import Normalisation
+from biglp._graph import Normalisation
 from helpers import blobs
 
 

@@ -20,26 +20,16 @@ import pytest
 BUCKET = "bucket"
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
 FAULTS = ("drop", "reset", "503", "slow", "truncate", "corrupt")
-"""See :class:`Store`; a corrupt answer differs by one bit and can be told by its MD5 only."""
 
 
 @dataclass
 class Store:
     """A server, and what is to go wrong with its next answers.
 
-    Attributes
-    ----------
-    port : int
-        Port of the proxy.
-    faults : list of str
-        Each is used up by one answer to a request of ``methods``; "" lets one pass. ``drop``
-        closes the connection in the middle of the answer, ``reset`` before it, ``503`` asks to come
-        again, ``slow`` takes its time, ``truncate`` sends half and says that this is all,
-        ``corrupt`` turns over a bit.
-    methods : tuple of str
-        Kinds of requests that faults are for.
-    asked : list of str
-        Requests that came.
+    Each of the faults is used up by one answer to a request of ``methods``; "" lets one pass.
+    ``drop`` closes the connection in the middle of the answer, ``reset`` before it, ``503`` asks to
+    come again, ``slow`` takes its time, ``truncate`` sends half and says that this is all,
+    ``corrupt`` turns over a bit.
     """
 
     server_port: int

@@ -5,7 +5,7 @@ import numpy as np
 
 from biglp._core.settings import Settings
 from biglp._core.size import Size
-from biglp._engines.local import ThreadEngine
+from biglp._engines import ThreadEngine
 from biglp._fit.plan import plan_fit
 
 PARTS = {

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -23,18 +24,8 @@ from clusters import MPIEXEC
 MB = 1 << 20
 MAIN = "from biglp.cli import main; main()"
 PROGRAM = Path(__file__).parents[1] / "memory_program.py"
-SHAPES = (
-    "npy",
-    "parquet",
-    "csv",
-    "sparse",
-    "pairs",
-    "texts",
-    "group",
-    "classes",
-    "estimator",
-    "mpi",
-)
+SHAPES = ("npy", "parquet", "csv", "sparse", "pairs", "texts", "group", "classes")
+SHAPES += ("estimator", "mpi")
 TABLES = ("parquet", "csv", "texts", "group")
 METHODS = (
     ("--factor", "anchors"),
@@ -65,16 +56,8 @@ def _from_files(shape: str, choose: random.Random, folder: Path) -> tuple[int, i
     # The linear factor of thousands of columns is thousands wide, and takes hours.
     method = choose.choice([one for one in METHODS if shape != "sparse" or "linear" not in one])
     landmarks = [] if "linear" in method else ["-k", str(choose.choice([20, 100, 400]))]
-    words += [
-        *method,
-        *landmarks,
-        "-o",
-        "out",
-        "--overwrite",
-        "-q",
-        "--threads",
-        str(choose.choice([1, 2])),
-    ]
+    threads = str(choose.choice([1, 2]))
+    words += [*method, *landmarks, "-o", "out", "--overwrite", "-q", "--threads", threads]
     command = [sys.executable, "-c", MAIN, "fit", *words, "--memory"]
     _, _, said = watched([*command, "20MB"], folder)
     least = re.search(r"--memory (\d+)MB", said)
@@ -109,13 +92,10 @@ def watched(command: list[str], folder: Path) -> tuple[int, int, str]:
 def _program(shape: str, choose: random.Random) -> list[str]:
     """The estimator with arrays, or with ranks that share a machine."""
     rows, features = choose.randrange(20_000, 200_000), choose.choice([5, 40, 120])
-    method = choose.choice(
-        [
-            {"n_landmarks": choose.choice([50, 300])},
-            {"factor": "anchors", "n_landmarks": choose.choice([50, 300])},
-            {"factor": "nystrom", "landmarks": "random", "n_landmarks": 40},
-        ]
-    )
+    k = choose.choice([50, 300])
+    anchors = {"factor": "anchors", "n_landmarks": k}
+    nystrom = {"factor": "nystrom", "landmarks": "random", "n_landmarks": 40}
+    method = choose.choice([{"n_landmarks": k}, anchors, nystrom])
     engine = "threads" if shape == "estimator" else "mpi"
     launcher = [str(MPIEXEC), "-n", "2"] if engine == "mpi" else []
     words = [engine, str(rows), str(features), json.dumps(method)]
@@ -158,9 +138,7 @@ def _files(shape: str, choose: random.Random, folder: Path) -> list[str]:
     return ["rows.parquet", "--label-column", "y"]
 
 
-def _labels(
-    rng: np.random.Generator, folder: Path, rows: int, classes: int, labelled: int
-) -> list[str]:
+def _labels(rng: Any, folder: Path, rows: int, classes: int, labelled: int) -> list[str]:
     y = np.full(rows, -1)
     chosen = rng.choice(rows, min(labelled, rows // 2), replace=False)
     y[chosen] = np.arange(len(chosen)) % classes

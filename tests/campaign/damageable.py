@@ -7,6 +7,7 @@ import gzip
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,17 +16,8 @@ import array_files
 import cli_tools
 import row_files
 
-TABLES = (
-    "csv",
-    "csv.gz",
-    "tsv",
-    "parquet",
-    "feather",
-    "arrow-lz4",
-    "jsonl",
-    "libsvm",
-    "libsvm.bz2",
-)
+TABLES = ("csv", "csv.gz", "tsv", "parquet", "feather", "arrow-lz4", "jsonl", "libsvm")
+TABLES += ("libsvm.bz2",)
 ARRAYS = ("npy", "npy-fortran", "npz", "npz-sparse", "hdf5", "zarr")
 LABELS = ("labels.npy", "labels.csv", "pairs.csv", "labels.txt", "labels.json", "pairs.parquet")
 MIXED = ("mixed.csv", "mixed.parquet", "mixed.jsonl", "mixed.feather", "metadata.csv", "ids.csv")
@@ -87,9 +79,10 @@ def _write_table(kind: str, values: np.ndarray, shown: np.ndarray) -> tuple[str,
     return "rows.feather", "--label-column", "y"
 
 
-def _write_arrays(
-    kind: str, values: np.ndarray, rng: np.random.Generator
-) -> tuple[list[str], list[Path]]:
+Written = tuple[list[str], list[Path]]
+
+
+def _write_arrays(kind: str, values: np.ndarray, rng: np.random.Generator) -> Written:
     from scipy import sparse
 
     if kind == "npy-fortran":
@@ -118,20 +111,14 @@ def _write_labels(kind: str, shown: np.ndarray) -> str:
     elif kind == "labels.txt":
         Path(kind).write_text("".join(f"{label}\n" for label in shown))
     elif kind == "labels.json":
-        tasks = [
-            {
-                "data": {"row": int(i)},
-                "annotations": [{"result": [{"value": {"choices": [str(shown[i])]}}]}],
-            }
-            for i in known
-        ]
+        said = [{"result": [{"value": {"choices": [str(label)]}}]} for label in shown[known]]
+        rows = [{"row": int(row)} for row in known]
+        tasks = [{"data": a, "annotations": [b]} for a, b in zip(rows, said, strict=True)]
         Path(kind).write_text(json.dumps(tasks))
     return kind
 
 
-def _write_mixed(
-    kind: str, values: np.ndarray, shown: np.ndarray, rng: np.random.Generator
-) -> tuple[list[str], list[Path]]:
+def _write_mixed(kind: str, values: np.ndarray, shown: np.ndarray, rng: Any) -> Written:
     n = len(values)
     table = pd.DataFrame(values, columns=[*"abcd"])
     table["word"] = rng.choice(["red", "green", "", "1", "nan", "é"], n)
@@ -164,7 +151,7 @@ def _write_mixed(
     return ["fit", kind, *named, "--weight-column", "w", *options], [Path(kind)]
 
 
-def _write_later(kind: str, values: np.ndarray, shown: np.ndarray) -> tuple[list[str], list[Path]]:
+def _write_later(kind: str, values: np.ndarray, shown: np.ndarray) -> Written:
     row_files.write("csv", values, shown)
     if kind == "inspected.csv":
         Path("rows.csv").rename(kind)

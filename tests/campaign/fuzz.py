@@ -73,34 +73,28 @@ def _model_header(data: bytes) -> None:
     Model.load(FOLDER / "model.biglp")
 
 
+HEADER = {
+    "format": FORMAT,
+    "version": VERSION,
+    "classes": {"dtype": "<i8", "values": [0, 1]},
+    "factor": "glnp",
+    "decision": "spreading",
+    "n_rows": 6,
+    "scaling": "none",
+    "dtype": "<f8",
+    "n_features": 2,
+    "arrays": ["factor.P", "factor.offsets", "decision.coefficients"],
+    "report": {},
+}
+TASK = b'[{"data": {"row": 1}, "annotations": [{"result": [{"value": {"choices": ["a"]}}]}]}]'
 TARGETS: dict[str, tuple[Callable[[bytes], None], bytes]] = {
     "csv": (_rows("csv"), b'a,b,c\n1,"x, y",2020-01-01\n2,"z\n""q""",\n3,,nan\n'),
     "libsvm": (_rows("libsvm"), b"1 1:0.5 3:2 # note\n-1 2:1e3\n0\n"),
     "jsonl": (_rows("jsonl"), b'{"a": 1, "b": "x"}\n{"a": null, "b": "y"}\n'),
     "labels.csv": (_labels("labels.csv"), b"row,label\n0,a\n3,b\n5,\n"),
     "labels.txt": (_labels("labels.txt"), b'a\nb\n-1\n"c"\n\na\n'),
-    "labels.json": (
-        _labels("labels.json"),
-        b'[{"data": {"row": 1}, "annotations": [{"result": [{"value": {"choices": ["a"]}}]}]}]',
-    ),
-    "model": (
-        _model_header,
-        json.dumps(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "classes": {"dtype": "<i8", "values": [0, 1]},
-                "factor": "glnp",
-                "decision": "spreading",
-                "n_rows": 6,
-                "scaling": "none",
-                "dtype": "<f8",
-                "n_features": 2,
-                "arrays": ["factor.P", "factor.offsets", "decision.coefficients"],
-                "report": {},
-            }
-        ).encode(),
-    ),
+    "labels.json": (_labels("labels.json"), TASK),
+    "model": (_model_header, json.dumps(HEADER).encode()),
 }
 """Readers by name, and a file to begin with."""
 

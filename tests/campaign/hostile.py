@@ -23,6 +23,9 @@ MOST_BYTES = 900 << 20
 SECONDS = 60
 
 
+Way = Callable[[Path, Path], list[str]]
+
+
 class Harm:
     """Runs code when it is unpickled."""
 
@@ -94,56 +97,31 @@ def _gzip_bomb(folder: Path, mark: Path) -> list[str]:
     return ["fit", "x.csv.gz", "--label-column", "y"]
 
 
-def _deep_json(folder: Path, mark: Path) -> list[str]:
-    (folder / "x.jsonl").write_text('{"a":' + "[" * 100_000 + "]" * 100_000 + "}\n")
-    return ["fit", "x.jsonl", "--label-column", "a"]
-
-
-def _deep_labels(folder: Path, mark: Path) -> list[str]:
-    (folder / "l.json").write_text("[" * 100_000 + "]" * 100_000)
-    return ["fit", "good.npy", "--labels", "l.json"]
-
-
 def _pipe(folder: Path, mark: Path) -> list[str]:
     os.mkfifo(folder / "m.biglp")
     return ["predict", "m.biglp", "good.npy"]
 
 
-def _endless_model(folder: Path, mark: Path) -> list[str]:
-    (folder / "m.biglp").symlink_to("/dev/zero")
-    return ["predict", "m.biglp", "good.npy"]
+def _link(name: str, target: str, *command: str) -> Way:
+    def _endless(folder: Path, mark: Path) -> list[str]:
+        (folder / name).symlink_to(target)
+        return [*command]
+
+    return _endless
 
 
-def _endless_rows(folder: Path, mark: Path) -> list[str]:
-    (folder / "x.npy").symlink_to("/dev/zero")
-    return ["fit", "x.npy"]
+def _table(text: str, name: str, *command: str) -> Way:
+    def _written(folder: Path, mark: Path) -> list[str]:
+        (folder / name).write_text(text)
+        return [*command]
+
+    return _written
 
 
-def _loop(folder: Path, mark: Path) -> list[str]:
-    (folder / "x.parquet").symlink_to("x.parquet")
-    return ["fit", "x.parquet", "--label-column", "y"]
-
-
-def _escapes(folder: Path, mark: Path) -> list[str]:
-    lines = [f"{i},{i % 7},\x1b]0;owned\x07\x1b[2J{i % 2}" for i in range(60)]
-    (folder / "x.csv").write_text("\x1b[31ma,b,y\n" + "\n".join(lines))
-    return ["inspect", "x.csv", "--label-column", "y"]
-
-
-def _formula(folder: Path, mark: Path) -> list[str]:
-    lines = [f"{i % 9 + i % 2 * 9},{i % 7},{['=cmd()', '+1+1'][i % 2]}" for i in range(60)]
-    (folder / "x.csv").write_text("a,b,y\n" + "\n".join(lines))
-    return ["fit", "x.csv", "--label-column", "y"]
-
-
-def _libsvm_index(folder: Path, mark: Path) -> list[str]:
-    (folder / "x.libsvm").write_text("1 1:2 2147483646:1\n0 1:3\n" * 20)
-    return ["fit", "x.libsvm"]
-
-
-def _columns(folder: Path, mark: Path) -> list[str]:
-    (folder / "x.csv").write_text(",".join(f"c{i}" for i in range(200_000)) + ",y\n")
-    return ["fit", "x.csv", "--label-column", "y"]
+TABLE = ("x.csv", "--label-column", "y")
+ESCAPES = [f"{i},{i % 7},\x1b]0;owned\x07\x1b[2J{i % 2}" for i in range(60)]
+FORMULAS = [f"{i % 9 + i % 2 * 9},{i % 7},{['=cmd()', '+1+1'][i % 2]}" for i in range(60)]
+DEEP = "[" * 100_000 + "]" * 100_000
 
 
 def _odd_shape(folder: Path, mark: Path) -> list[str]:
@@ -154,10 +132,18 @@ def _odd_shape(folder: Path, mark: Path) -> list[str]:
     return ["fit", "x.npy"]
 
 
-WAYS: tuple[Callable[[Path, Path], list[str]], ...] = (
+WAYS: tuple[Way, ...] = (
     _pickled_npy, _pickled_npz, _pickled_model, _pickled_part, _bomb_model, _bomb_npz, _huge_npy,
-    _gzip_bomb, _deep_json, _deep_labels, _pipe, _endless_model, _endless_rows, _loop, _escapes,
-    _formula, _libsvm_index, _columns, _odd_shape,
+    _gzip_bomb, _pipe, _odd_shape,
+    _table(f'{{"a":{DEEP}}}\n', "x.jsonl", "fit", "x.jsonl", "--label-column", "a"),
+    _table(DEEP, "l.json", "fit", "good.npy", "--labels", "l.json"),
+    _link("m.biglp", "/dev/zero", "predict", "m.biglp", "good.npy"),
+    _link("x.npy", "/dev/zero", "fit", "x.npy"),
+    _link("x.parquet", "x.parquet", "fit", "x.parquet", "--label-column", "y"),
+    _table("\x1b[31ma,b,y\n" + "\n".join(ESCAPES), "x.csv", "inspect", *TABLE),
+    _table("a,b,y\n" + "\n".join(FORMULAS), "x.csv", "fit", *TABLE),
+    _table("1 1:2 2147483646:1\n0 1:3\n" * 20, "x.libsvm", "fit", "x.libsvm"),
+    _table(",".join(f"c{i}" for i in range(200_000)) + ",y\n", "x.csv", "fit", *TABLE),
 )  # fmt: skip
 
 
@@ -174,14 +160,14 @@ def files(seed: int, folder: Path) -> int:
     if command[0] != "inspect":
         command += ["-o", "out", "-q"]
     code, said = run(folder, *command, seconds=SECONDS)
-    assert code in ENDINGS, f"{way.__name__}: {code} {said[-1500:]}"
+    assert code in ENDINGS, f"{way.__name__} {seed % len(WAYS)}: {code} {said[-1500:]}"
     assert "Traceback" not in said
-    assert not mark.exists(), f"{way.__name__}: code was run"
+    assert not mark.exists(), f"{way.__name__} {seed % len(WAYS)}: code was run"
     assert not {"\x1b", "\x07"} & {*said}, "escape sequences reach the terminal"
     assert [path.name for path in folder.parent.iterdir()] == ["work"], "left its folder"
     if not QUICK and random.Random(seed).random() < 0.5:
         words = [sys.executable, "-c", "from biglp.cli import main; main()", *command]
         last = "--overwrite" if "-o" in command else "--json"
         _, peak, _ = watched([*words, last], folder)
-        assert peak < MOST_BYTES, f"{way.__name__}: {peak >> 20} MB"
+        assert peak < MOST_BYTES, f"{way.__name__} {seed % len(WAYS)}: {peak >> 20} MB"
     return 1

@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from campaign.problems import write_problem
 from campaign.processes import NAME_TIMES, Forked, run, same_results
@@ -35,9 +36,9 @@ class Attacked:
         else:
             self.whole = folder / "whole"
 
-    def start(self, *options: object, **more: object) -> Forked:
+    def start(self, *options: object, **more: Any) -> Forked:
         """Start it, or go on with it."""
-        return Forked(self.folder, *self.command, "-o", "out", *options, **more)  # type: ignore[arg-type]
+        return Forked(self.folder, *self.command, "-o", "out", *options, **more)
 
     def check_state(self) -> None:
         """Results that have a summary are whole, whatever happened."""
@@ -57,9 +58,7 @@ class Attacked:
 def killed(seed: int, folder: Path) -> int:
     """Kill it again and again, at a moment or at a call to the file system."""
     run_ = Attacked(seed, folder)
-    attacks = 0
-    for _ in range(MOST_ATTACKS):
-        attacks += 1
+    for attacks in range(1, MOST_ATTACKS + 1):  # noqa: B007  returned
         if run_.choose.random() < 0.5:
             process = run_.start("--resume", dies_at=run_.choose.randrange(1, 40))
             code = process.wait(120)
@@ -76,21 +75,10 @@ def killed(seed: int, folder: Path) -> int:
     return attacks
 
 
-def terminated(seed: int, folder: Path) -> int:
+def terminated(seed: int, folder: Path, number: int = signal.SIGTERM, expected: int = 143) -> int:
     """Ask it to end."""
-    return _asked(seed, folder, signal.SIGTERM, 143)
-
-
-def interrupted(seed: int, folder: Path) -> int:
-    """Press Ctrl-C."""
-    return _asked(seed, folder, signal.SIGINT, 130)
-
-
-def _asked(seed: int, folder: Path, number: int, expected: int) -> int:
     run_ = Attacked(seed, folder)
-    attacks = 0
-    for _ in range(MOST_ATTACKS):
-        attacks += 1
+    for attacks in range(1, MOST_ATTACKS + 1):  # noqa: B007  returned
         process = run_.start("--resume")
         # Before the command has begun, the process is this one's copy and has its handlers.
         process.wait(0.05 + run_.choose.uniform(0, 0.8 * run_.seconds))
@@ -103,13 +91,16 @@ def _asked(seed: int, folder: Path, number: int, expected: int) -> int:
     return attacks
 
 
+def interrupted(seed: int, folder: Path) -> int:
+    """Press Ctrl-C."""
+    return terminated(seed, folder, signal.SIGINT, 130)
+
+
 def disk_full(seed: int, folder: Path) -> int:
     """Let no file grow beyond a size; then make room."""
     run_ = Attacked(seed, folder)
     largest = max(path.stat().st_size for path in [*run_.whole.iterdir(), *folder.glob("rows.*")])
-    attacks = 0
-    for _ in range(3):
-        attacks += 1
+    for attacks in range(1, 4):  # noqa: B007  returned
         process = run_.start("--resume", file_size=int(run_.choose.uniform(0.01, 1.3) * largest))
         code = process.wait(120)
         assert code in (0, 4), f"{code} {process.stderr}"

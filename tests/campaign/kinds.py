@@ -13,32 +13,20 @@ Case = Callable[[int, Path], int]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of attack.
-
-    Attributes
-    ----------
-    name : str
-    where : str
-        Module and function.
-    share : float
-        Share of the campaign's time.
-    seconds : int
-        After which a case counts as hanging.
-    counted : str
-        What is counted.
-    quick : int
-        Cases that CI runs, with fewer attempts each.
-    asked : int
-        What a campaign of an hour must have tried; kinds that are behind go first.
-    """
+    """One kind of attack."""
 
     name: str
     where: str
+    """Module and function."""
     share: float
+    """Of the campaign's time."""
     seconds: int
+    """After which a case counts as hanging."""
     counted: str
     quick: int = 0
+    """Cases that CI runs, with fewer attempts each."""
     asked: int = 0
+    """What a campaign of an hour must have tried; kinds that are behind go first."""
 
     def load(self) -> Case:
         """Return the function that runs a case."""
@@ -47,24 +35,20 @@ class Kind:
         return case
 
 
-KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            "kill", "kills:killed", 8, 400, "kills -9, at a moment or a call to the system", 1, 100
-        ),
-        Kind("term", "kills:terminated", 4, 400, "SIGTERM", 1, 40),
-        Kind("int", "kills:interrupted", 5, 400, "SIGINT", 0, 40),
-        Kind("disk", "kills:disk_full", 2, 400, "full disks", 1),
-        Kind("changed", "kills:changed_input", 2, 400, "inputs changed between kill and resume"),
-        Kind("ranks", "lost:ranks", 11, 400, "MPI ranks killed or told to end", 0, 40),
-        Kind("workers", "lost:workers", 8, 500, "Dask workers killed", 0, 40),
-        Kind("files", "mutated:files", 20, 300, "mutated files, of every format", 31, 20_000),
-        Kind("models", "mutated:models", 3, 300, "mutated model files", 1),
-        Kind("arrays", "arrays:problems", 24, 600, "arrays and parameters", 2, 50_000),
-        Kind("hostile", "hostile:files", 1, 300, "hostile files", 19),
-        Kind("budgets", "budgets:kept", 14, 500, "memory budgets", 0, 60),
-        Kind("sharing", "sharing:at_once", 2, 400, "processes that share a cache or an output", 1),
-    )
-}
+_ALL = (
+    Kind("kill", "kills:killed", 8, 400, "kills -9, at a moment or a call to the system", 1, 100),
+    Kind("term", "kills:terminated", 4, 400, "SIGTERM", 1, 40),
+    Kind("int", "kills:interrupted", 5, 400, "SIGINT", 0, 40),
+    Kind("disk", "kills:disk_full", 2, 400, "full disks", 1),
+    Kind("changed", "kills:changed_input", 2, 400, "inputs changed between kill and resume"),
+    Kind("ranks", "lost:ranks", 11, 400, "MPI ranks killed or told to end", 0, 40),
+    Kind("workers", "lost:workers", 8, 500, "Dask workers killed", 0, 40),
+    Kind("files", "mutated:files", 20, 300, "mutated files, of every format", 31, 20_000),
+    Kind("models", "mutated:models", 3, 300, "mutated model files", 1),
+    Kind("arrays", "arrays:problems", 24, 600, "arrays and parameters", 2, 50_000),
+    Kind("hostile", "hostile:files", 1, 300, "hostile files", 19),
+    Kind("budgets", "budgets:kept", 14, 500, "memory budgets", 0, 60),
+    Kind("sharing", "sharing:at_once", 2, 400, "processes that share a cache or an output", 1),
+)
+KINDS = {kind.name: kind for kind in _ALL}
 HOUR = 3600.0

@@ -30,9 +30,7 @@ def ranks(seed: int, folder: Path) -> int:
     code, said = run(folder, *command, "-o", "whole")
     assert code == 0, said
     seconds = 3.0
-    attacks = 0
-    for _ in range(ATTACKS):
-        attacks += 1
+    for attacks in range(1, ATTACKS + 1):  # noqa: B007  returned
         began = time.monotonic()
         job = _launch(folder, choose.choice([2, 3]), command)
         ended = _attack(job, choose, choose.uniform(0, 1.2 * seconds))

@@ -25,21 +25,7 @@ QUICK = bool(os.environ.get("BIGLP_CAMPAIGN_QUICK"))
 
 
 class Forked:
-    """A command in a process that was forked from this one.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it runs; its messages go to ``stderr.txt`` there.
-    *args
-        The command.
-    patches, file_size
-        As in :class:`cli_tools.Process`.
-    dies_at : int, optional
-        Call to the file system at which it kills itself.
-    memory : int, optional
-        Bytes of addresses that it may take.
-    """
+    """A command in a process that was forked from this one."""
 
     def __init__(
         self,

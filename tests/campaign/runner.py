@@ -12,57 +12,36 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from campaign.kinds import HOUR, KINDS, Kind
 
-LOADED = (
-    "biglp.cli",
-    "biglp._jobs.fit",
-    "biglp._jobs.predict",
-    "biglp._output.table",
-    "biglp._tables.delimited",
-    "biglp._learn.committee.method",
-    "biglp.cli.running",
-    "biglp.estimators",
-    "scipy.sparse",
-    "pyarrow.parquet",
-)
+LOADED = ("biglp.cli", "biglp._jobs.fit", "biglp._jobs.predict", "biglp._output.table")
+LOADED += ("biglp._tables.delimited", "biglp._learn.committee.method", "biglp.cli.running")
+LOADED += ("biglp.estimators", "scipy.sparse", "pyarrow.parquet")
 """Loaded once, before the first case: a case then pays for its work alone."""
 RESERVE = 1.15
 """Kinds go on with what they must try until they have this much more."""
 
 
-@dataclass
-class Running:
+class Running(NamedTuple):
     kind: Kind
     seed: int
     folder: Path
     began: float
 
 
-@dataclass
 class Campaign:
-    """Cases of several kinds, in turns that follow their shares of the time.
+    """Cases of several kinds, in turns that follow their shares of the time."""
 
-    Attributes
-    ----------
-    tried : Counter
-        Things that were tried, by kind.
-    failures : list of dict
-        Kind, seed and what happened.
-    """
-
-    kinds: list[Kind]
-    seed: int
-    output: Path
-    tried: Counter[str] = field(default_factory=Counter)
-    cases: Counter[str] = field(default_factory=Counter)
-    failures: list[dict[str, object]] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
-    seconds: float = HOUR
+    def __init__(self, kinds: list[Kind], seed: int, output: Path) -> None:
+        self.kinds, self.seed, self.output = kinds, seed, output
+        self.tried: Counter[str] = Counter()
+        self.cases: Counter[str] = Counter()
+        self.failures: list[dict[str, Any]] = []
+        self.began, self.seconds = time.monotonic(), HOUR
 
     def run(self, jobs: int, seconds: float, cases: dict[str, int] | None = None) -> None:
         """Run until the time is over, or so many cases of each kind are done."""
@@ -85,26 +64,25 @@ class Campaign:
         used: Counter[str] = Counter()
         started: Counter[str] = Counter()
         while True:
-            waiting = [
-                kind
-                for kind in self.kinds
-                if cases is None or started[kind.name] < cases[kind.name]
-            ]
-            over = cases is None and time.monotonic() - self.began > seconds
+            waiting = [k for k in self.kinds if cases is None or started[k.name] < cases[k.name]]
+            now = time.monotonic()
+            over = cases is None and now - self.began > seconds
             if waiting and not over and len(running) < jobs:
-                now = time.monotonic()
                 busy = Counter(used)
                 for one in running.values():
                     busy[one.kind.name] += now - one.began
-                kind = self._next(waiting, busy)
+                # Kinds that have tried what they must leave their time to those that have not.
+                done = [kind for kind in waiting if kind.asked and self.reached(kind)]
+                if any(kind.asked and kind not in done for kind in waiting):
+                    waiting = [kind for kind in waiting if kind not in done]
+                kind = min(waiting, key=lambda each: busy[each.name] / each.share)
                 pid, one = _start(kind, self.seed + started[kind.name])
                 started[kind.name] += 1
                 running[pid] = one
                 continue
             if not running:
                 return
-            for pid in list(running):
-                one = running[pid]
+            for pid, one in list(running.items()):
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 hangs = time.monotonic() - one.began > one.kind.seconds
                 if ended or hangs:
@@ -113,63 +91,64 @@ class Campaign:
                     self._ended(pid, one, None if not ended else status)
             time.sleep(0.02)
 
-    def _next(self, waiting: list[Kind], busy: Counter[str]) -> Kind:
-        """Choose the kind that has had least of its share of the time.
-
-        Those that have tried what they must leave their time to the others that have not.
-        """
-        done = [each for each in waiting if each.asked and self.reached(each, RESERVE)]
-        short = [each for each in waiting if each.asked and each not in done]
-        if short:
-            waiting = [each for each in waiting if each not in done]
-        return min(waiting, key=lambda each: busy[each.name] / each.share)
-
-    def reached(self, kind: Kind, reserve: float = 1.0) -> bool:
-        """Whether a kind has tried what it must in a campaign of this length."""
-        return self.tried[kind.name] >= reserve * kind.asked * min(self.seconds / HOUR, 1.0)
+    def reached(self, kind: Kind) -> bool:
+        """Whether a kind has tried what it must in a campaign of this length, and some more."""
+        return self.tried[kind.name] >= RESERVE * kind.asked * min(self.seconds / HOUR, 1.0)
 
     def _ended(self, pid: int, one: Running, status: int | None) -> None:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)  # what it has started, and itself where it hangs
         if status is None:
             os.waitpid(pid, 0)
-        found = _result(one, status)
-        self.cases[one.kind.name] += 1
-        self.tried[one.kind.name] += found["tried"]
-        if found["problem"]:
-            self._keep(one, found["problem"])
+        try:
+            found = json.loads((one.folder / "result.json").read_text())
+        except (OSError, ValueError):
+            how = "hangs" if status is None else f"ended with status {status} and said nothing"
+            found = {"tried": 1, "problem": f"the case {how}"}
+        name = one.kind.name
+        self.cases[name] += 1
+        self.tried[name] += found["tried"]
+        if problem := found["problem"]:
+            kept = self.output / "failures" / f"{name}-{one.seed}"
+            shutil.rmtree(kept, ignore_errors=True)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(one.folder, kept, symlinks=True, ignore=_not_plain)
+            (kept / "problem.txt").write_text(problem)
+            self.failures.append({"kind": name, "seed": one.seed, "problem": problem})
+            last = problem.strip().splitlines()[-1:]
+            print(f"FAILED {name}:{one.seed}  {last}"[:300], file=sys.stderr, flush=True)
         shutil.rmtree(one.folder, ignore_errors=True)
-
-    def _keep(self, one: Running, problem: str) -> None:
-        name = f"{one.kind.name}-{one.seed}"
-        kept = self.output / "failures" / name
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(one.folder, kept, symlinks=True, ignore=_not_plain)
-        (kept / "problem.txt").write_text(problem)
-        self.failures.append({"kind": one.kind.name, "seed": one.seed, "problem": problem})
-        last = problem.strip().splitlines()[-1] if problem.strip() else ""
-        print(f"FAILED {one.kind.name}:{one.seed}  {last[:300]}", file=sys.stderr, flush=True)
 
     def report(self) -> str:
         """Write tried and survived, by kind."""
         lines = [f"{'kind':<9} {'cases':>6} {'tried':>7} {'failed cases':>13} {'asked':>7}  what"]
-        failed = Counter(str(each["kind"]) for each in self.failures)
+        failed = Counter(each["kind"] for each in self.failures)
+        short = []
         for kind in self.kinds:
             name = kind.name
             numbers = f"{self.cases[name]:>6,} {self.tried[name]:>7,} {failed[name]:>13,}"
             asked = f"{kind.asked:>7,}" if kind.asked else " " * 7
             lines.append(f"{name:<9} {numbers} {asked}  {kind.counted}")
-        short = [
-            f"{kind.name} {self.tried[kind.name]:,} of {kind.asked:,}"
-            for kind in self.kinds
-            if self.tried[kind.name] < kind.asked
-        ]
+            if self.tried[name] < kind.asked:
+                short.append(f"{name} {self.tried[name]:,} of {kind.asked:,}")
         lines.append(f"asked for, not reached: {', '.join(short) or 'nothing'}")
         lines.append(f"{(time.monotonic() - self.began) / 60:.1f} minutes, seed {self.seed}")
-        for each in self.failures:
-            lines.append(f"replay with: --replay {each['kind']}:{each['seed']}")
+        lines += [f"replay with: --replay {each['kind']}:{each['seed']}" for each in self.failures]
         return "\n".join(lines)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Any:
+    """What a killed process leaves goes with the case."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
+    try:
+        yield
+    finally:
+        tempfile.tempdir = None
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
 
 
 def replay(case: str, output: Path) -> int:
@@ -178,56 +157,34 @@ def replay(case: str, output: Path) -> int:
     folder = (output / f"replay-{name}-{seed}").absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    before = os.environ.get("TMPDIR")
-    os.environ["TMPDIR"] = str(folder)
-    tempfile.tempdir = None
-    try:
+    with _temporary_files_in(folder):
         tried = KINDS[name].load()(int(seed), folder)
-    finally:
-        tempfile.tempdir = None
-        del os.environ["TMPDIR"]
-        if before is not None:
-            os.environ["TMPDIR"] = before
     print(f"survived: {tried} tried; files are in {folder}")
     return 0
 
 
 def _start(kind: Kind, seed: int) -> tuple[int, Running]:
+    """Run a case in a process of its own, which writes down how it ended."""
     folder = Path(tempfile.mkdtemp(prefix=f"campaign-{kind.name}-{seed}-"))
     one = Running(kind, seed, folder, time.monotonic())
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
-    if pid == 0:
-        _child(kind, seed, folder)
-    return pid, one
-
-
-def _child(kind: Kind, seed: int, folder: Path) -> None:
-    """Run a case, write down how it ended, and leave without a word."""
+    if pid:
+        return pid, one
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ["TMPDIR"] = str(folder)  # what a killed process leaves goes with the case
-    tempfile.tempdir = None
     with open(folder / "output.txt", "ab") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     result: dict[str, object] = {"tried": 0, "problem": ""}
     try:
-        result["tried"] = kind.load()(seed, folder)
+        with _temporary_files_in(folder):
+            result["tried"] = kind.load()(seed, folder)
     except BaseException as error:
         result = {"tried": getattr(error, "tried", 1), "problem": traceback.format_exc()}
     (folder / "result.json").write_text(json.dumps(result))
     os._exit(0)
-
-
-def _result(one: Running, status: int | None) -> dict[str, object]:
-    try:
-        found: dict[str, object] = json.loads((one.folder / "result.json").read_text())
-    except (OSError, ValueError):
-        how = "hangs" if status is None else f"ended with status {status} and said nothing"
-        return {"tried": 1, "problem": f"the case {how}"}
-    return found
 
 
 def _not_plain(folder: str, names: list[str]) -> list[str]:

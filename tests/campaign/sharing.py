@@ -56,21 +56,18 @@ def _cache(choose: random.Random, folder: Path, command: list[str]) -> int:
 
 def _overwrite(choose: random.Random, folder: Path, command: list[str]) -> int:
     """Fits with --overwrite into one folder: one is first, the others may be refused."""
-    return _into_one(choose, folder, command, "--overwrite", {0, 5})
+    return _into_one(choose, folder, [*command, "--overwrite"], {0, 5})
 
 
 def _first(choose: random.Random, folder: Path, command: list[str]) -> int:
     """The same without --overwrite: the others find results, or a run at work."""
-    return _into_one(choose, folder, command, "--threads", {0, 2, 5})
+    return _into_one(choose, folder, command, {0, 2, 5})
 
 
-def _into_one(
-    choose: random.Random, folder: Path, command: list[str], option: str, allowed: set[int]
-) -> int:
+def _into_one(choose: random.Random, folder: Path, command: list[str], allowed: set[int]) -> int:
     (folder / "out").mkdir()
-    options = [option] if option == "--overwrite" else [option, "1"]
     running = [
-        _start(choose, folder, str(number), *command, "-o", folder / "out", *options)
+        _start(choose, folder, str(number), *command, "-o", folder / "out")
         for number in range(choose.choice([2, 3, 4]))
     ]
     codes = [_ended(process) for process in running]

@@ -13,72 +13,52 @@ import pytest
 
 import biglp
 
-OTHERS = {
-    "biglp.cli",  # commands: tests/doors runs those of their page
-    "biglp.estimators",  # the same names as biglp, below
+# Commands: tests/doors runs those of their page. Estimators: the same names as biglp.
+OTHERS = {"biglp.cli", "biglp.estimators"}
+FOUND = {
+    f"biglp.{path.stem}"
+    for path in Path(biglp.__file__).parent.iterdir()
+    if path.suffix in ("", ".py") and not path.stem.startswith("_")
 }
-PUBLIC = [
-    "biglp",
-    *sorted(
-        f"biglp.{path.stem}"
-        for path in Path(biglp.__file__).parent.iterdir()
-        if path.suffix in ("", ".py") and not path.stem.startswith("_")
-        if f"biglp.{path.stem}" not in OTHERS
-    ),
-]
+PUBLIC = ["biglp", *sorted(FOUND - OTHERS)]
 NAMES = [
     (module, name)
     for module in PUBLIC
     for name in import_module(module).__all__
     if not name.startswith("__")
 ]
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def test_no_public_package_is_forgotten():
-    """Neither here nor in the reference, and estimators have one public place."""
+def is_own(name: str, value: object) -> bool:
+    return not name.startswith("_") and getattr(value, "__module__", "").startswith("biglp")
+
+
+def methods(public: object) -> dict[str, object]:
+    """Public methods of a class that are biglp's own; none of a function."""
+    every = inspect.getmembers(public, callable) if inspect.isclass(public) else ()
+    return {name: method for name, method in every if is_own(name, method)}
+
+
+def test_no_public_package_or_name_is_forgotten():
+    """Neither here nor in the reference; what has no underscore is in ``__all__``."""
     there = Path(__file__).parents[2] / "docs" / "_ext" / "reference.py"
     assert sorted(runpy.run_path(str(there))["PACKAGES"]) == PUBLIC
     assert {*import_module("biglp.estimators").__all__, "__version__"} == set(biglp.__all__)
-
-
-@pytest.mark.parametrize("module", PUBLIC)
-def test_what_a_package_shows_is_public(module):
-    """A name without an underscore is in ``__all__``, or is a part of the package."""
-    package = import_module(module)
-    shown = {
-        name
-        for name, value in vars(package).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("biglp")
-    }
-    assert shown <= set(package.__all__)
-
-
-def methods(public: type) -> dict[str, object]:
-    """Public methods of a class that are biglp's own."""
-    every = inspect.getmembers(public, callable)
-    return {
-        name: method
-        for name, method in every
-        if not name.startswith("_") and getattr(method, "__module__", "").startswith("biglp")
-    }
-
-
-def examples(public: object) -> str:
-    """Docstrings that may hold examples of a public name: its own, and those of its methods."""
-    own = inspect.getdoc(public) or ""
-    parts = methods(public).values() if inspect.isclass(public) else ()
-    return "\n".join([own, *(inspect.getdoc(part) or "" for part in parts)])
+    for module in PUBLIC:
+        package = import_module(module)
+        shown = {name for name, value in vars(package).items() if is_own(name, value)}
+        assert shown <= set(package.__all__)
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_a_public_name_has_an_example(module, name):
     public = getattr(import_module(module), name)
-    assert ">>>" in (inspect.getdoc(public) or ""), f"{module}.{name} has no example"
-    if inspect.isclass(public) and module != "biglp.plot":  # plots are made by their constructor
-        code = "\n".join(re.findall(r"(?:>>>|\.\.\.) (.*)", examples(public)))
-        unused = [method for method in methods(public) if f".{method}(" not in code]
-        assert unused == [], f"no example of {name} or of its methods calls these"
+    own = inspect.getdoc(public) or ""
+    assert ">>>" in own, f"{module}.{name} has no example"
+    if module != "biglp.plot":  # plots are made by their constructor
+        texts = [own, *(inspect.getdoc(part) or "" for part in methods(public).values())]
+        code = "\n".join(re.findall(r"(?:>>>|\.\.\.) (.*)", "\n".join(texts)))
+        assert [method for method in methods(public) if f".{method}(" not in code] == []
 
 
 def documented() -> list[doctest.DocTest]:
@@ -86,8 +66,7 @@ def documented() -> list[doctest.DocTest]:
     finder, found = doctest.DocTestFinder(recurse=False), {}
     for module, name in NAMES:
         public = getattr(import_module(module), name)
-        parts = [public, *(methods(public).values() if inspect.isclass(public) else ())]
-        for part in parts:
+        for part in [public, *methods(public).values()]:
             part = inspect.unwrap(getattr(part, "__func__", part))
             for test in finder.find(part, f"{module}.{part.__qualname__}"):
                 if test.examples:
@@ -100,5 +79,5 @@ def documented() -> list[doctest.DocTest]:
 def test_the_example_runs(test):
     assert not [each for each in test.examples if each.options.get(doctest.SKIP)]
     told: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert not runner.run(test, out=told.append).failed, "".join(told)

@@ -1,4 +1,4 @@
-"""An empty folder to run in, rows for it, and digits for estimators."""
+"""Rows for an empty folder to run in, and digits for estimators."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ import pytest
 from sklearn.datasets import load_digits
 
 from row_files import FEATURES, ROWS
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture(scope="module")

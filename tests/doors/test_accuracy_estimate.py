@@ -9,8 +9,6 @@ from sklearn.datasets import load_digits
 
 from biglp import LowRankLabelPropagation
 from biglp._core import LabelRegionWarning
-from biglp._engines import SerialEngine
-from biglp._learn.committee.method import graph_helped
 from helpers import blobs, rows_in_a_block
 
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
@@ -35,133 +33,80 @@ def right(model, truth, labels):
     return (model.transduction_ == truth)[labels < 0].mean()
 
 
-class TestEstimate:
-    @pytest.mark.parametrize("n", [60, 300])
-    def test_the_interval_holds_the_accuracy(self, digits, n):
-        rows, truth = digits
-        labels = shown(truth, np.random.default_rng(n).choice(len(truth), n, replace=False))
-        model = fitted(rows, labels)
-        found = model.report_["estimated_accuracy"]
-        low, high = found["interval"]
-        assert low - 0.02 < right(model, truth, labels) < high + 0.02  # nine of ten, of one draw
-        assert found["base_rate"] < 0.2
-        assert list(found["recall"]) == [str(name) for name in range(10)]
-        assert model.report_["trustworthy"] == (high - low <= 0.2)
-        json.dumps(model.report_, allow_nan=False)
-
-    def test_suggested_labels(self, digits):
-        rows, truth = digits
-        labels = shown(truth, np.random.default_rng(1).choice(len(truth), 20, replace=False))
-        model = fitted(rows, labels)
-        for _ in range(4):
-            chosen = model.suggest(15)
-            labels[chosen] = truth[chosen]
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", LabelRegionWarning)
-                model.update_labels(chosen, truth[chosen])
-        low, high = model.report_["estimated_accuracy"]["interval"]
-        accuracy = right(model, truth, labels)
-        assert low < accuracy < high
-        assert model.report_["held_out_accuracy"] < accuracy - 0.1  # what it would say otherwise
-
-    def test_update_labels_says_what_fit_says(self, digits):
-        rows, truth = digits
-        labels = shown(truth, np.arange(80))
-        model = fitted(rows, shown(truth, np.arange(50)))
-        before = model.report_["estimated_accuracy"]
-        model.update_labels(np.arange(50, 80), truth[50:80])
-        found = model.report_["estimated_accuracy"]
-        assert found != before
-        assert found == fitted(rows, labels).report_["estimated_accuracy"]
-
-    def test_any_cut_into_blocks_gives_the_same(self):
-        rows, labels, _ = blobs(n=600, labelled=60)
-        reports = []
-        for rows_each in (600, 97):
-            with rows_in_a_block(rows_each):
-                reports.append(fitted(rows, labels).report_)
-        keys = ("estimated_accuracy", "unseen_share", "labels_cover_rows", "trustworthy")
-        assert [reports[0][key] for key in keys] == [reports[1][key] for key in keys]
-
-    def test_threads_give_the_same(self):
-        rows, labels, _ = blobs(n=600, labelled=60)
-        several = LowRankLabelPropagation(engine="threads", random_state=0).fit(rows, labels)
-        alone = LowRankLabelPropagation(engine=SerialEngine(), random_state=0).fit(rows, labels)
-        assert several.report_["estimated_accuracy"] == alone.report_["estimated_accuracy"]
-
-    def test_one_label_a_class(self):
-        rows, labels, _ = blobs(n=300, labelled=3)
-        report = fitted(rows, labels).report_
-        assert report["estimated_accuracy"] is None
-        assert not report["trustworthy"]
-
-    def test_a_class_with_one_label(self):
-        rows, labels, _ = blobs(n=300, labelled=40)
-        labels[(labels == 2) & (np.cumsum(labels == 2) > 1)] = -1
-        found = fitted(rows, labels).report_["estimated_accuracy"]
-        json.dumps(found, allow_nan=False)
-        assert set(found["recall"]) == {"0", "1", "2"}
-
-    def test_no_row_is_left(self):
-        rows, _, truth = blobs(n=150)
-        report = fitted(rows, truth).report_
-        assert report["estimated_accuracy"] is None
-        assert report["trustworthy"]
-
-    def test_weights_and_distributions(self):
-        rows, labels, _ = blobs(n=400, labelled=60, classes=2)
-        plain = fitted(rows, labels).report_["estimated_accuracy"]
-        weighted = fitted(rows, labels, sample_weight=np.full(400, 3.0)).report_
-        shares = np.where((labels < 0)[:, None], 0.0, 0.1 + 0.8 * np.eye(2)[labels])
-        soft = fitted(rows, shares).report_["estimated_accuracy"]
-        assert weighted["estimated_accuracy"]["accuracy"] == pytest.approx(
-            plain["accuracy"], abs=0.1
-        )
-        assert soft["accuracy"] < plain["accuracy"] + 0.02
-        json.dumps(soft, allow_nan=False)
-
-    def test_names_of_classes(self):
-        rows, labels, _ = blobs(n=400, labelled=60, classes=2)
-        names = np.array(["", "no", "yes"])[labels + 1]
-        found = fitted(rows, names).report_["estimated_accuracy"]
-        assert set(found["recall"]) == {"no", "yes"}
-        assert found["largest_class"] in ("no", "yes")
+@pytest.mark.parametrize("n", [60, 300])
+def test_the_interval_holds_the_accuracy(digits, n):
+    rows, truth = digits
+    labels = shown(truth, np.random.default_rng(n).choice(len(truth), n, replace=False))
+    model = fitted(rows, labels)
+    found = model.report_["estimated_accuracy"]
+    low, high = found["interval"]
+    assert low - 0.02 < right(model, truth, labels) < high + 0.02  # nine of ten, of one draw
+    assert found["base_rate"] < 0.2
+    assert list(found["recall"]) == [str(name) for name in range(10)]
+    assert model.report_["trustworthy"] == (high - low <= 0.2)
+    json.dumps(model.report_, allow_nan=False)
 
 
-class TestOneRegion:
-    def test_labels_of_one_corner(self, digits):
-        rows, truth = digits
-        first = (rows - rows.mean(axis=0)) @ np.linalg.svd(rows - rows.mean(axis=0))[2][0]
-        corner = np.flatnonzero(first > np.quantile(first, 0.8))[:60]
-        with pytest.warns(LabelRegionWarning, match=r"one region: \d\d% of all rows"):
-            model = fitted(rows, shown(truth, corner))
-        assert model.report_["labels_cover_rows"] is False
-        assert not model.report_["trustworthy"]
-        others = np.random.default_rng(0).choice(len(truth), 200, replace=False)
-        model.update_labels(others, truth[others])
-        assert model.report_["labels_cover_rows"]
+def test_suggested_labels(digits):
+    rows, truth = digits
+    labels = shown(truth, np.random.default_rng(1).choice(len(truth), 20, replace=False))
+    model = fitted(rows, labels)
+    for _ in range(4):
+        chosen = model.suggest(15)
+        labels[chosen] = truth[chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LabelRegionWarning)
+            model.update_labels(chosen, truth[chosen])
+    low, high = model.report_["estimated_accuracy"]["interval"]
+    accuracy = right(model, truth, labels)
+    assert low < accuracy < high
+    assert model.report_["held_out_accuracy"] < accuracy - 0.1  # what it would say otherwise
 
 
-class TestGraphHelped:
-    truth = np.eye(2)[np.arange(100) % 2]
+def test_any_cut_and_threads_give_the_same():
+    rows, labels, _ = blobs(n=600, labelled=60)
+    reports = []
+    for rows_each, engine in ((600, "serial"), (97, "serial"), (97, "threads")):
+        with rows_in_a_block(rows_each):
+            model = LowRankLabelPropagation(engine=engine, random_state=0).fit(rows, labels)
+        reports.append(model.report_)
+    keys = ("estimated_accuracy", "unseen_share", "labels_cover_rows", "trustworthy")
+    first, *others = ([report[key] for key in keys] for report in reports)
+    assert others == [first, first]
 
-    def said(self, n_right):
-        """Opinions of which the first are right."""
-        wrong = np.arange(100) >= n_right
-        return np.where(wrong[:, None], 1.0 - self.truth, self.truth)
 
-    def test_equal_accuracy_is_no_difference(self):
-        assert graph_helped(self.said(100), self.said(100), self.truth) is None
-        assert graph_helped(self.said(80), self.said(80), self.truth) is None
+def test_labels_that_tell_little():
+    rows, labels, truth = blobs(n=300, labelled=3)  # one of each class
+    report = fitted(rows, labels).report_
+    assert (report["estimated_accuracy"], report["trustworthy"]) == (None, False)
+    report = fitted(rows, truth).report_  # no row is left
+    assert (report["estimated_accuracy"], report["trustworthy"]) == (None, True)
+    rows, labels, _ = blobs(n=300, labelled=40)
+    labels[(labels == 2) & (np.cumsum(labels == 2) > 1)] = -1  # a class with one label
+    found = fitted(rows, labels).report_["estimated_accuracy"]
+    json.dumps(found, allow_nan=False)
+    assert set(found["recall"]) == {"0", "1", "2"}
 
-    def test_one_label_is_no_difference(self):
-        assert graph_helped(self.said(81), self.said(80), self.truth) is None
 
-    def test_many_labels_are(self):
-        assert graph_helped(self.said(90), self.said(80), self.truth) is True
-        assert graph_helped(self.said(80), self.said(90), self.truth) is False
+def test_weights_and_distributions():
+    rows, labels, _ = blobs(n=400, labelled=60, classes=2)
+    plain = fitted(rows, labels).report_["estimated_accuracy"]["accuracy"]
+    weighted = fitted(rows, labels, sample_weight=np.full(400, 3.0)).report_
+    shares = np.where((labels < 0)[:, None], 0.0, 0.1 + 0.8 * np.eye(2)[labels])
+    soft = fitted(rows, shares).report_["estimated_accuracy"]
+    assert weighted["estimated_accuracy"]["accuracy"] == pytest.approx(plain, abs=0.1)
+    assert soft["accuracy"] < plain + 0.02
+    json.dumps(soft, allow_nan=False)
 
-    def test_unknown_rows_do_not_count(self):
-        unknown = self.said(90)
-        unknown[80:90] = np.nan
-        assert graph_helped(unknown, self.said(80), self.truth) is None
+
+def test_labels_of_one_corner(digits):
+    rows, truth = digits
+    first = (rows - rows.mean(axis=0)) @ np.linalg.svd(rows - rows.mean(axis=0))[2][0]
+    corner = np.flatnonzero(first > np.quantile(first, 0.8))[:60]
+    with pytest.warns(LabelRegionWarning, match=r"one region: \d\d% of all rows"):
+        model = fitted(rows, shown(truth, corner))
+    assert model.report_["labels_cover_rows"] is False
+    assert not model.report_["trustworthy"]
+    others = np.random.default_rng(0).choice(len(truth), 200, replace=False)
+    model.update_labels(others, truth[others])
+    assert model.report_["labels_cover_rows"]

@@ -1,5 +1,7 @@
-"""Which labels are doubtful: planted ones are found, in every way that labels can be held out."""
+"""Doubtful labels: planted ones are found, however labels are held out; and ``biglp check``."""
 
+import csv
+import json
 import pickle
 
 import numpy as np
@@ -8,14 +10,12 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import kneighbors_graph
 
 from biglp import LowRankLabelPropagation
-from biglp._algebra import systems
 from biglp._core import ParameterError
-from biglp._fit import check_labels as check
-from biglp._fit.update import with_only
-from biglp._labels import Labels
+from cli_tools import done, failed
 from helpers import fitted_blobs, soft_problem
 
 ROWS, TRUTH = load_digits(return_X_y=True)
+NAMED = ("rows.npy", "--labels", "labels.csv")
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 
@@ -34,24 +34,25 @@ def average_precision(found, wrong):
     return ((hits.cumsum() / np.arange(1, len(hits) + 1))[hits]).sum() / len(wrong)
 
 
+def fitted(labels, **more):
+    return LowRankLabelPropagation(engine="serial").fit(ROWS, labels, **more)
+
+
 @pytest.fixture(scope="module")
 def digits():
     """A model of digits, some of whose labels are wrong, and the rows of those."""
     labels, wrong = planted()
-    return LowRankLabelPropagation(engine="serial").fit(ROWS, labels), wrong
+    return fitted(labels), wrong
 
 
 def test_planted_labels_are_found(digits):
     model, wrong = digits
-    found = model.doubtful_labels()
+    found, named = model.doubtful_labels(), model.doubtful_labels(least=0.5)
     assert average_precision(found, wrong) > 0.9
-    named = model.doubtful_labels(least=0.5)
     assert model.report_["probably_wrong_labels"] == found.n_probably_wrong == len(named)
     assert 20 <= len(named) <= 40
-    right = named.suggested_labels == TRUTH[named.rows]
-    assert right.mean() > 0.85
-    again = model.doubtful_labels()
-    np.testing.assert_array_equal(again.rows, found.rows)
+    assert (named.suggested_labels == TRUTH[named.rows]).mean() > 0.85
+    np.testing.assert_array_equal(model.doubtful_labels().rows, found.rows)
 
 
 def test_the_same_list_for_any_engine_and_cut(engine):
@@ -64,43 +65,41 @@ def test_the_same_list_for_any_engine_and_cut(engine):
 
 def test_corrected_labels_are_doubtful_no_more():
     labels, _ = planted(seed=1)
-    model = LowRankLabelPropagation(engine="serial").fit(ROWS, labels)
+    model = fitted(labels)
     named = model.doubtful_labels(least=0.5)
     model.update_labels(named.rows, TRUTH[named.rows])
     after = model.doubtful_labels(least=0.5)
     assert len(after) < 0.5 * len(named)
     assert after.n_checked == 300
-    fresh = np.where(np.isin(np.arange(len(TRUTH)), named.rows), TRUTH, labels)
-    again = LowRankLabelPropagation(engine="serial").fit(ROWS, fresh).doubtful_labels()
+    labels[named.rows] = TRUTH[named.rows]
+    again = fitted(labels).doubtful_labels()
     np.testing.assert_array_equal(model.doubtful_labels().rows, again.rows)
 
 
 @pytest.mark.parametrize("factor", ["nystrom", "glnp", "linear"])
 def test_other_methods_hold_out_in_folds(factor):
     found, _, y, _ = fitted_blobs(factor)
-    assert found._held_out is None
     every = found.doubtful_labels(least=0.0)
     np.testing.assert_array_equal(np.sort(every.rows), np.flatnonzero(y >= 0))
 
 
 def test_labels_beyond_the_part_that_was_held_out(monkeypatch):
     labels, wrong = planted()
-    for kind in (systems.DenseSystem, systems.Spectrum, systems.SparseSystem):
-        monkeypatch.setattr(kind, "most_labelled", 120)
-    model = LowRankLabelPropagation(engine="serial").fit(ROWS, labels)
-    assert len(model._held_out.rows) == 120
+    for kind in ("DenseSystem", "Spectrum", "SparseSystem"):
+        monkeypatch.setattr(f"biglp._algebra.systems.{kind}.most_labelled", 120)
+    model = fitted(labels)
     found = model.doubtful_labels(least=0.0)
     assert found.n_checked == 300
     assert average_precision(found, wrong) > 0.85
-    monkeypatch.setattr(check, "MOST_LEARNT", 100)  # more labels than are learnt from
+    # More labels than are learnt from.
+    monkeypatch.setattr("biglp._fit.check_labels.MOST_LEARNT", 100)
     assert average_precision(model.doubtful_labels(), wrong) > 0.7
 
 
 def test_a_class_of_one_label_is_not_judged():
     labels, _ = planted(n_wrong=0)
     labels[7] = 55
-    model = LowRankLabelPropagation(engine="serial").fit(ROWS, labels)
-    found = model.doubtful_labels(least=0.0)
+    found = fitted(labels).doubtful_labels(least=0.0)
     assert (found.n_labels, found.n_checked) == (300, 299)
     assert 7 not in found.rows
     paper = LowRankLabelPropagation.paper(k=40).fit(ROWS, labels).doubtful_labels(least=0.0)
@@ -111,16 +110,22 @@ def test_weights_and_distributions():
     labels, wrong = planted()
     weights = np.ones(len(labels))
     weights[wrong[:10]] = 4.0
-    model = LowRankLabelPropagation(engine="serial").fit(ROWS, labels, sample_weight=weights)
-    found = model.doubtful_labels(least=0.0)
+    found = fitted(labels, sample_weight=weights).doubtful_labels(least=0.0)
     doubt = dict(zip(found.rows, found.wrong, strict=True))
     assert np.mean([doubt[row] for row in wrong[:10]]) < np.mean([doubt[row] for row in wrong[10:]])
     X, _, Y, *_ = soft_problem()
     soft = LowRankLabelPropagation(engine="serial").fit(X, Y, classes=["a", "b", "c"])
     every = soft.doubtful_labels(least=0.0)
-    assert set(every.labels) | set(every.suggested_labels) <= {"a", "b", "c"}
+    assert set(every.suggested_labels) <= {"a", "b", "c"}
     given = np.array(["a", "b", "c"])[Y[every.rows].argmax(axis=1)]
     np.testing.assert_array_equal(every.labels, given)
+
+
+def test_labels_on_a_graph_of_ones_own():
+    labels, wrong = planted()
+    model = LowRankLabelPropagation(factor="precomputed")
+    found = model.fit(kneighbors_graph(ROWS[:900], 10), labels[:900]).doubtful_labels(0.0)
+    assert np.isin(found.rows[: len(wrong)], wrong).mean() > 0.75
 
 
 def test_what_is_refused(digits, tmp_path):
@@ -135,52 +140,74 @@ def test_what_is_refused(digits, tmp_path):
             gone.doubtful_labels()
 
 
-def labels_of(codes):
-    """Labels of as many rows."""
-    codes = np.asarray(codes)
-    return Labels(np.arange(codes.max() + 1), np.arange(len(codes)), codes, len(codes))
+# ``biglp check``: from a file with wrong labels to a list of them, and back ----------------------
 
 
-class TestFolds:
-    def test_every_label_once_and_classes_in_equal_parts(self):
-        labels = labels_of(np.arange(1000) % 5)
-        found = check.folds(labels, np.arange(1000), seed=0)
-        assert [len(fold) for fold in found] == [200] * 5
-        np.testing.assert_array_equal(np.sort(np.concatenate(found)), np.arange(1000))
-        for fold in found:
-            np.testing.assert_array_equal(np.bincount(labels.codes[fold]), [40] * 5)
-
-    def test_labels_of_a_class_are_never_withheld_together(self):
-        labels = labels_of([0] * 50 + [1] * 2 + [2])
-        for fold in check.folds(labels, np.arange(50, 53), seed=0):
-            kept, asked = check.split(labels, fold, seed=0)
-            assert (labels.take(kept).counts > 0).all()
-            assert 52 not in asked
-            assert not set(kept) & set(asked)
-
-    def test_many_labels_are_learnt_from_in_part(self, monkeypatch):
-        monkeypatch.setattr(check, "MOST_LEARNT", 30)
-        labels = labels_of([0] * 150 + [1] * 147 + [2] * 3)
-        found = check.folds(labels, np.arange(300), seed=0)
-        assert len(found) == 2
-        for fold in found:
-            kept, asked = check.split(labels, fold, seed=0)
-            assert 30 <= len(kept) <= 33
-            assert (labels.take(kept).counts > 0).all()
-            np.testing.assert_array_equal(asked, fold)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with digits, labels of which some are wrong, and the rows of those."""
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", ROWS.astype(np.float32))
+    rng = np.random.default_rng(0)
+    known = np.sort(rng.choice(len(TRUTH), 200, replace=False))
+    labels = TRUTH[known].copy()
+    wrong = rng.choice(200, 20, replace=False)
+    labels[wrong] = (labels[wrong] + 1) % 10
+    write_labels(known, labels)
+    return known, labels, known[wrong]
 
 
-def test_labels_on_a_graph_of_ones_own():
-    graph = kneighbors_graph(ROWS[:900], 10)
-    labels, wrong = planted()
-    labels = labels[:900]
-    model = LowRankLabelPropagation(factor="precomputed").fit(graph, labels)
-    found, problem = model.doubtful_labels(0.0), model._problem
-    # Withheld in folds and added up anew: the sums of a fit without these labels, bit by bit.
-    kept = np.setdiff1d(np.arange(300), np.arange(0, 300, 5))
-    fewer = np.where(np.isin(np.arange(len(labels)), kept), labels, -1)
-    again = LowRankLabelPropagation(factor="precomputed").fit(graph, fewer)._problem
-    some = with_only(problem, problem.labels.take(kept))
-    np.testing.assert_array_equal(some.sums.targets, again.sums.targets)
-    listed = found.rows[: len(wrong)]
-    assert np.isin(listed, wrong).mean() > 0.75
+def write_labels(rows, labels):
+    lines = ["row,label", *(f"{row},{label}" for row, label in zip(rows, labels, strict=True))]
+    with open("labels.csv", "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def listed(*command):
+    return json.loads(done("check", *command, "--json", "-q").stdout)
+
+
+def test_round_trip(folder, tmp_path):
+    known, labels, wrong = folder
+    options = ("-k", "80", "--seed", "3", "--class-balance", "mass")
+    said = done("fit", *NAMED, "-o", "out", *options).stdout
+    assert "Probably wrong: " in said
+    assert "biglp check out" in said
+    assert "labels.csv" in done("check", "out", "-o", "doubtful.csv").stdout
+    with open("doubtful.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    beside = ["suggested_label", "probability", "suggested_probability", "wrong"]
+    assert [*table[0]] == ["row", "label", *beside]
+    found = [int(line["row"]) for line in table]
+    assert np.isin(found[:15], wrong).mean() > 0.8
+    given = dict(zip(known, labels, strict=True))
+    assert all(int(line["label"]) == given[int(line["row"])] for line in table)
+    # The same as the estimator's.
+    y = np.full(1797, -1)
+    y[known] = labels
+    model = LowRankLabelPropagation(n_landmarks=80, random_state=3, class_balance="mass")
+    expected = model.fit(np.load("rows.npy"), y).doubtful_labels(least=0.2)
+    shown = listed("out", "--least", "0.2")["doubtful"]
+    assert [line["row"] for line in shown] == expected.rows.tolist()
+    np.testing.assert_allclose([line["wrong"] for line in shown], expected.wrong, atol=1e-4)
+    write_labels(known, np.where(np.isin(known, found), TRUTH[known], labels))
+    after = listed("out")  # the corrected file
+    assert after["probably_wrong_labels"] < 10
+    assert after["checked_labels"] == after["labelled_rows"] == 200
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"doubtful.csv", "labels.csv", "out", "rows.npy"}
+
+
+def test_what_the_command_refuses(folder, tmp_path):
+    known, labels, _ = folder
+    assert "--labels" in failed(2, "check", "rows.npy")
+    (tmp_path / "empty").mkdir()
+    assert "finished biglp fit" in failed(2, "check", "empty")
+    (tmp_path / "list.csv").write_text("mine")
+    assert "--overwrite" in failed(2, "check", *NAMED, "-o", "list.csv")
+    assert (tmp_path / "list.csv").read_text() == "mine"
+    write_labels(known, np.where(known == known[5], 99, labels))
+    assert "Not looked at: 1," in done("check", *NAMED, "-o", "list.csv", "--overwrite").stdout
+    done("fit", *NAMED, "-o", "out", "-q")
+    np.save("rows.npy", np.zeros((10, 64), dtype=np.float32))
+    assert "changed" in failed(2, "check", "out")

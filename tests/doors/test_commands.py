@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import io
 import json
 import logging
@@ -23,49 +22,45 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from biglp._core import BadRowsError, Progress
-from biglp._core.parameters import (
-    LABELS,
-    METHOD,
-    PARAMETERS,
-    READING,
-    column_names,
-    named_values,
-)
-from biglp._core.progress import Bar, Lines, bar_of
 from biglp._graph import FACTORS
 from biglp.cli import app, console, main
-from biglp.cli.fit import fit
-from cli_tools import done, failed, run
+from cli_tools import done, failed, run, run_python
+
+QUIETLY = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
 
 
-def test_help_is_quick_and_lists_exit_codes():
+def test_help_lists_exit_codes():
     for command in ([], ["fit"], ["predict"], ["simulate"], ["inspect"], ["demo"]):
-        text = done(*command, "--help").stdout
-        assert "Exit codes" in text
-    check = (
-        "import sys, biglp.cli; "
-        "heavy = {'numpy', 'scipy', 'sklearn', 'pyarrow', 'pandas'} & set(sys.modules); "
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True)
+        assert "Exit codes" in done(*command, "--help").stdout
+
+
+FIT = "numpy as np; X = np.random.default_rng(0).normal(size=(60, 2)); "
+FIT += "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X)"
+
+
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("import biglp.cli", "numpy scipy sklearn pyarrow pandas"),
+        ("import biglp.__main__ as m; sys.argv = ['biglp', '--version']; m.main()", "typer numpy"),
+        (f"import biglp.plot, {FIT}", "torch dask distributed mpi4py matplotlib starlette"),
+        ("from biglp.cli import app; app(['fit', 'sim:2Kx5', '-o', OUT, '--factor', 'anchors'])",
+         "sklearn pandas matplotlib torch dask"),
+        ("from biglp.cli import app; app(['inspect', 'sim:2Kx5'])", "pandas sklearn torch dask"),
+    ],
+)  # fmt: skip
+def test_no_library_is_loaded_for_nothing(tmp_path, program, heavy):
+    """scikit-learn and pandas take seconds to load and 70 MB, torch ten times that."""
+    code = f"import sys; OUT = {str(tmp_path / 'out')!r}\ntry: exec({program!r})\n"
+    code += "except SystemExit as end: assert not end.code\n"
+    found = run_python(code + f"print([x for x in {heavy.split()} if x in sys.modules])")
+    assert found.stdout.endswith("[]\n"), found.stdout
 
 
 def test_quiet_and_versions(here):
     result = done("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--quiet")
     assert result.output == ""
     assert done("--version").stdout.startswith("biglp ")
-
-
-def test_the_version_is_told_before_anything_is_loaded():
-    code = """if True:
-        import sys
-        sys.argv = ["biglp", "--version"]
-        from biglp.__main__ import main
-        main()
-        assert not {"typer", "numpy", "rich"} & set(sys.modules)
-    """
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout.startswith("biglp ")
 
 
 def test_letters_that_an_encoding_does_not_have_are_escaped(monkeypatch):
@@ -79,66 +74,32 @@ def test_letters_that_an_encoding_does_not_have_are_escaped(monkeypatch):
     assert printed.getvalue().split()[2:] == [b"\xe9", rb"\u2192", b"ok"]
 
 
-COMMANDS = ([], ["fit"], ["predict"], ["suggest"], ["label"], ["inspect"])
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_first_hour_11_switches_have_no_type(command):
-    shown = done(*command, "--help").stdout
-    assert "--help" in shown
-    assert "bool" not in shown.lower()
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"], ["inspect", "sim:200x3"]])
-def test_first_hour_5_a_reader_that_leaves_early_is_no_failure(arguments):
+@pytest.mark.parametrize("arguments", [["--help"], ["inspect", "sim:200x3"]])
+def test_a_reader_that_leaves_early_is_no_failure(arguments):
     reading, writing = os.pipe()
     os.close(reading)  # as head does when it has its lines
     try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "biglp", *arguments],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=120,
-        )
+        command = [sys.executable, "-m", "biglp", *arguments]
+        ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=120)
     finally:
         os.close(writing)
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("command", ["predict", "report"])
-def test_first_hour_11_arguments_have_no_type(command):
-    shown = done(command, "--help").stdout
-    assert "<Any>" not in shown
-    assert "<list" not in shown
-
-
-def completed(*words):
-    """What a shell offers after some words, the last of which is not finished."""
-    asked = {
-        "_BIGLP_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(("biglp", *words)),
-        "COMP_CWORD": str(len(words)),
-    }
-    return CliRunner().invoke(app, [], prog_name="biglp", env=asked).stdout.split()
-
-
-def test_first_hour_11_a_shell_completes_values():
-    assert completed("fit", "--factor", "") == ["auto", *FACTORS]
-    assert completed("fit", "--factor", "gl") == ["glnp", "glnp-mu"]
-    assert completed("fit", "--class-balance", "") == ["auto", "mass", "share", "centre", "none"]
-    assert completed("suggest", "--format", "l") == ["label-studio"]
-    assert completed("predict", "--engine", "m") == ["mpi"]
-    assert completed("fit", "--alpha", "") == []
-
-
-def test_defaults_are_those_of_the_table():
-    taken = inspect.signature(fit).parameters
-    shared = set(taken) & set(PARAMETERS)
-    assert set(LABELS) | set(READING) | set(METHOD) - {"max_iter", "tol"} <= shared
-    assert {name: taken[name].default for name in shared} == {
-        name: PARAMETERS[name].default for name in shared
-    }
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("fit --factor ", ["auto", *FACTORS]),
+        ("fit --factor gl", ["glnp", "glnp-mu"]),
+        ("fit --class-balance ", ["auto", "mass", "share", "centre", "none"]),
+        ("suggest --format l", ["label-studio"]),
+        ("predict --engine m", ["mpi"]),
+        ("fit --alpha ", []),
+    ],
+)
+def test_a_shell_completes_values(words, offered):
+    asked = {"_BIGLP_COMPLETE": "complete_bash", "COMP_WORDS": f"biglp {words}", "COMP_CWORD": "3"}
+    assert CliRunner().invoke(app, [], prog_name="biglp", env=asked).stdout.split() == offered
 
 
 def options(command):
@@ -148,27 +109,14 @@ def options(command):
 
 
 def test_docs_name_options_that_there_are():
-    known = {flag for option in options(typer.main.get_command(app)) for flag in option.opts}
+    found = [*options(typer.main.get_command(app))]
+    known = {flag for option in found for flag in option.opts}
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
     assert len(named) > 40
     assert named - known == {"--help"}
-
-
-def test_options_have_names_in_small_letters():
-    """typer 0.27 took the metavar for the name of an option where both are the same word."""
-    found = [*options(typer.main.get_command(app))]
-    assert len(found) > 100
+    # typer 0.27 took the metavar for the name of an option where both are the same word.
     assert [option.opts for option in found if option.opts[0] != option.opts[0].lower()] == []
-
-
-def test_a_list_of_columns_may_hold_a_name_with_a_comma():
-    assert column_names('a, b,"c, d"') == ("a", "b", "c, d")
-
-
-def test_settings_of_a_factor_are_numbers_switches_or_words():
-    found = named_values("max_iter=2000, tol=1e-4,shift=false,start=uniform")
-    assert found == {"max_iter": 2000, "tol": 1e-4, "shift": False, "start": "uniform"}
 
 
 @pytest.mark.parametrize(
@@ -187,13 +135,6 @@ def test_values_that_cannot_be_read(here, option, value, message):
     assert message in " ".join(result.output.replace("│", " ").split())
 
 
-def test_probabilities_of_all_classes_or_of_the_likeliest(here):
-    assert run("fit", "sim:1Kx3", "-o", "out", "--probabilities", "--top", "1").exit_code == 2
-    done("fit", "sim:1Kx3", "-o", "out", "--top", "1", "--confidence", "-q")
-    names = {"labels", "confidence", "top_classes", "top_probabilities"}
-    assert {path.stem for path in Path("out").glob("*.npy")} == names
-
-
 @pytest.fixture
 def terminal(monkeypatch):
     """A terminal on standard error; what it shows is in its file."""
@@ -208,117 +149,53 @@ def terminal(monkeypatch):
     return made
 
 
-def test_messages_and_steps_that_have_ended_stand_above_the_bar(terminal):
+@pytest.mark.parametrize("notebook", [False, True])
+def test_one_bar_for_the_whole_run_with_messages_above_it(terminal, monkeypatch, notebook):
+    if notebook:  # a line a step
+        monkeypatch.setenv("JPY_PARENT_PID", "1")
+        monkeypatch.setattr("biglp._core.progress.LineTask.SECONDS_BETWEEN_LINES", 0.0)
     with console.progress_bars() as progress:
-        assert isinstance(progress, Bar)
-        with progress.task("Gram", 2000) as task:
-            task.advance(1000)
-            progress._live.refresh()
-            task.advance(1000)
-        progress.start_bytes("fetching x.gz", 10).finish()
-        with progress.task("learning"):
-            pass
-        progress.say("a message [with brackets]")
-        logging.getLogger("biglp").info("a line of the log")
-    shown = terminal.file.getvalue()
-    for words in (
-        "Gram sums",
-        "50%",
-        " rows/s",
-        "Gram: 2,000 rows in ",
-        "fetching x.gz: 10 bytes in ",
-    ):
-        assert words in shown
-    assert re.search(r"learning: \d+\.\d\d s", shown)
-    for words in ("a message [with brackets]", "a line of the log"):
-        assert words in shown
-    assert logging.getLogger("biglp").handlers == []
-
-
-def test_first_hour_9_one_bar_for_the_whole_run(terminal):
-    with console.progress_bars() as progress:
-        with progress.task("converting rows.csv", 10):
-            assert drawn(progress).split() == ["converting", "rows.csv", "0%"]
         progress.expect({"report": 1.0})
         progress.expect({"k-means": 1.0, "Gram": 1.0, "learning": 1.0})
         for step in range(3):
-            with progress.task(f"k-means {step}", 10) as task:
-                task.advance(10)
-                assert drawn(progress).startswith(f"k-means {step}")
-        with progress.task("Gram", 10) as task:
-            task.advance(10)
-        with progress.task("learning"):
-            assert re.search(r"\d+% of the run .*left", drawn(progress))
-        assert 0 < progress.course.share() < 1  # the report is still to come
-    assert progress.course.share() == 1
-    assert "k-means: 10 rows, 3 times, in " in terminal.file.getvalue()
-
-
-def test_a_step_whose_sweeps_nobody_counts_has_no_share(terminal):
-    with console.progress_bars() as progress:
-        for step in range(2):
-            progress.start(f"k-means {step}", 10).finish()
-        assert "%" not in drawn(progress)
-
-
-def test_an_estimate_of_the_rows_is_corrected_at_the_end(terminal):
-    with console.progress_bars() as progress:
-        task = progress.start("reading", 1000)
-        task.advance(70)
-        task.finish()
-    assert "reading: 70 rows in " in terminal.file.getvalue()
-
-
-def drawn(progress):
-    """What the bar says now, without the bar itself."""
-    screen = Console(file=io.StringIO(), width=100, color_system=None)
-    screen.print(bar_of(progress))
-    return re.sub("[━╸╺ ]+", " ", screen.file.getvalue()).strip()
-
-
-def test_nothing_is_drawn_quietly_or_without_a_terminal(terminal):
-    with console.progress_bars(quiet=True) as progress:
-        assert type(progress) is Progress
-    terminal.file.isatty = lambda: False  # though FORCE_COLOR may have made it a terminal for rich
-    assert terminal.is_terminal
-    with console.progress_bars() as progress:
-        assert type(progress) is Progress
-
-
-def test_first_hour_9_a_notebook_gets_one_line_a_step(terminal, monkeypatch):
-    monkeypatch.setenv("JPY_PARENT_PID", "1")
-    monkeypatch.setattr("biglp._core.progress.LineTask.SECONDS_BETWEEN_LINES", 0.0)
-    with console.progress_bars() as progress:
-        assert isinstance(progress, Lines)
-        for step in range(60):
             with progress.task(f"k-means {step}", 2000) as task:
-                for _ in range(20):
-                    task.advance(100)
+                task.advance(2000)
         with progress.task("Gram", 2000) as task:
             task.advance(1000)
+            if not notebook:
+                progress._live.refresh()
             task.advance(1000)
-        with progress.task("labels", 10) as task:
-            task.advance(10)
-        progress.start_bytes("kddcup99", 10).finish()
+        progress.start_bytes("fetching x.gz", 10).finish()
+        task = progress.start("reading", 1000)  # an estimate of the rows
+        task.advance(70)
+        task.finish()
+        with progress.step("learning"):
+            pass
         progress.say("a message [with brackets]")
-    first, second, _, fetched, last = terminal.file.getvalue().splitlines()
-    assert re.fullmatch(r"k-means: 2,000 rows, 60 times, in \d+\.\d\d s", first)
-    assert re.fullmatch(r"Gram: 2,000 rows in \d+\.\d\d s", second)
-    assert fetched.startswith("kddcup99: 10 bytes in ")
-    assert last == "a message [with brackets]"
+        logging.getLogger("biglp").info("a line of the log")
+        assert 0 < progress.course.share() < 1  # the report is still to come
+    assert progress.course.share() == 1
+    shown = terminal.file.getvalue()
+    every = ["k-means: 2,000 rows, 3 times, in ", "Gram: 2,000 rows in ", "reading: 70 rows in "]
+    every += ["fetching x.gz: 10 bytes in ", "a message [with brackets]"]
+    if not notebook:
+        every += ["Gram sums", " rows/s", "% of the run", "learning: 0.", "a line of the log"]
+    assert [words for words in every if words not in shown] == []
+    assert logging.getLogger("biglp").handlers == []
 
 
-def test_first_hour_9_no_progress_is_apart_from_quiet(here, terminal):
-    common = ("--factor", "linear", "--overwrite")
-    drawn = done("fit", "sim:2Kx5", "-o", "out", *common)
+def test_nothing_is_drawn_quietly_or_without_a_terminal(here, terminal):
+    with console.progress_bars(quiet=True) as progress:
+        assert type(progress) is Progress
+    common = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--overwrite")
+    assert "2,000 rows labelled" in done(*common).stdout
     assert "Gram: 2,000 rows in " in terminal.file.getvalue()
     terminal.file.truncate(0)
-    plain = done("fit", "sim:2Kx5", "-o", "out", "--no-progress", *common)
+    assert "2,000 rows labelled" in done(*common, "--no-progress").stdout
     assert terminal.file.getvalue() == ""
-    assert "2,000 rows labelled" in plain.stdout
-    assert "2,000 rows labelled" in drawn.stdout
-    for command in ("predict", "suggest", "check", "inspect", "simulate"):
-        assert "--no-progress" in done(command, "--help").stdout
+    terminal.file.isatty = lambda: False  # though FORCE_COLOR may have made it a terminal for rich
+    with console.progress_bars() as progress:
+        assert type(progress) is Progress
 
 
 ROWS = 240
@@ -365,7 +242,7 @@ HOW_TO_READ = ("--encoding", "cp1252", "--delimiter", "tab", "--drop", '"the not
 KNOWN = ("--label-column", "kind", "--id-column", "key")
 
 
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+@QUIETLY
 @pytest.mark.parametrize(
     "given",
     [
@@ -384,14 +261,12 @@ def test_after_the_first_suggestions(truth, given):
         writer.writerows({**line, "label": truth[int(line["row"])]} for line in table)
     fit, suggest = printed(shown)
     assert fit.count("--drop") <= 1
-    told = done(*fit).stdout
-    assert re.search(r"cat +\d+", told)
-    labels = next(Path("out").glob("labels.*"))
-    assert labels.exists()
+    assert re.search(r"cat +\d+", done(*fit).stdout)
+    assert next(Path("out").glob("labels.*")).exists()
     assert printed(done(*suggest).stdout) == []
 
 
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+@QUIETLY
 def test_standard_input(truth):
     rows = Path("rows.tsv").read_text(encoding="cp1252").encode()
     shown = CliRunner().invoke(app, ["suggest", "-", "--label-column", "kind"], input=rows)
@@ -402,22 +277,20 @@ def test_standard_input(truth):
     assert [*of_report()] == ["predict"]  # the other commands would need the rows again
 
 
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+@QUIETLY
 @pytest.mark.parametrize(
     "given",
     [
         ("sim:1Kx8",),
         ("sim:1Kx8", "--labels", "more.csv"),
-        ("parts/*.tsv", *HOW_TO_READ, *KNOWN),
         ("rows.tsv", *HOW_TO_READ, *KNOWN, "--weight-column", "weight"),
         (*(f"parts/rows-{part}.tsv" for part in range(5)), *HOW_TO_READ, *KNOWN),
         ("rows.npy", "--metadata", "rows.tsv", *KNOWN, "--unlabelled", "?", "--unlabelled", "-"),
     ],
 )
 def test_the_report_names_commands_that_run(truth, given, monkeypatch):
-    session = pytest.importorskip("biglp._labelling.session")
-    if "more.csv" in given:
-        Path("more.csv").write_text("row,label\n0,0\n1,1\n")
+    Session = import_module("biglp._labelling").Session
+    Path("more.csv").write_text("row,label\n0,0\n1,1\n")
     done("fit", *given, "-o", "out")
     commands = of_report()
     assert set(commands) >= {"suggest", "label", "predict"}
@@ -426,9 +299,8 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
     opened = []
 
     def serve(wanted, *_):
-        labelling = session.Session(wanted)
-        source = labelling.source
-        opened.append((source.n_rows, source.n_features))
+        labelling = Session(wanted)
+        opened.append((labelling.source.n_rows, labelling.source.n_features))
         labelling.close()
         return 0
 
@@ -442,31 +314,25 @@ def test_the_report_names_commands_that_run(truth, given, monkeypatch):
     assert of_report()["label"] == commands["label"]
 
 
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+@QUIETLY
 @pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (("fit", "-", "--label-column", "kind", "-o", "new"), "standard input is gone"),
-        (("predict", "out/model.biglp", "-", "-o", "new.csv"), "standard input is gone"),
-        (("predict", "out/model.biglp", "rows.tsv", "--encoding", "cp1252", "-o", "-"), None),
-    ],
+    "given", ["fit - --label-column kind -o new", "predict MODEL - -o new.csv"]
 )
-def test_no_resuming_of_streams(truth, monkeypatch, given, told):
+def test_no_resuming_of_streams(truth, monkeypatch, given):
     done("fit", "rows.tsv", "--encoding", "cp1252", *KNOWN, "-o", "out", "--no-report")
 
     def refuse(*args, **options):
         raise BadRowsError("bad rows")
 
-    monkeypatch.setattr("sys.argv", ["biglp", *given])
-    monkeypatch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
+    words = given.replace("MODEL", "out/model.biglp").split()
+    monkeypatch.setattr("sys.argv", ["biglp", *words])
+    monkeypatch.setattr("biglp._fit.pipeline.Pipeline.prepare", refuse)
     monkeypatch.setattr("biglp._fit.model.Model.graph", refuse)
     rows = Path("rows.tsv").read_text(encoding="cp1252").encode()
-    message = CliRunner().invoke(app, given, input=rows).stderr
-    assert "bad rows" in message
+    message = CliRunner().invoke(app, words, input=rows).stderr
+    for said in ("bad rows", "standard input is gone", "start afresh with --overwrite"):
+        assert said in message
     assert "--resume" not in message
-    assert (told or "bad rows") in message
-    assert told or "Kept" not in message
-    assert not told or "start afresh with --overwrite" in message
 
 
 def test_simulate(here):
@@ -485,8 +351,7 @@ def test_simulate(here):
 
 
 def test_demo(here):
-    result = done("demo")
-    assert "scikit-learn LabelSpreading" in result.stdout
+    assert "scikit-learn LabelSpreading" in done("demo").stdout
     facts = json.loads(done("demo", "--json").stdout)
     assert facts["methods"][0]["accuracy"] > 0.9
     assert Path("demo-out/result/labels.parquet").exists()

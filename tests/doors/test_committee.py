@@ -11,46 +11,50 @@ from biglp._learn.committee import MEMBERS
 pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.UnlikeLabelsWarning")
 
 
-class TestDoNoHarm:
-    def test_trees_are_asked_and_heard_where_thresholds_decide(self, tmp_path):
-        rng = np.random.default_rng(1)
-        rows = rng.random((3000, 12)).astype(np.float32)
-        truth = ((rows[:, 3] > 0.35) ^ (rows[:, 7] > 0.6)).astype(int)
-        labels = np.where(rng.random(3000) < 0.1, truth, -1)
-        model = LowRankLabelPropagation().fit(rows, labels)
-        weights = {item["member"]: item["weight"] for item in model.report_["members"]}
-        assert weights["forest"] > weights["logistic"]
-        hidden = labels < 0
-        assert (model.transduction_ == truth)[hidden].mean() > 0.9
-        assert model.report_["unlabelled_rows_helped"] is not True  # there is no cluster
-        model.save(tmp_path / "model.biglp")
-        loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
-        np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+def loads_the_same(model, rows, folder):
+    model.save(folder / "model.biglp")
+    loaded = LowRankLabelPropagation.load(folder / "model.biglp")
+    np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
 
-    def test_the_graph_is_said_to_help_where_rows_cluster(self):
-        rows, truth = load_digits(return_X_y=True)
-        known = np.random.default_rng(0).random(len(truth)) < 0.05
-        labels = np.where(known, truth, -1)
-        report = LowRankLabelPropagation().fit(rows, labels).report_
-        assert report["unlabelled_rows_helped"]
-        assert report["held_out_accuracy"] > report["supervised_accuracy"]
-        assert report["trustworthy"]
 
-    def test_trees_are_not_asked_about_principal_components(self):
-        rng = np.random.default_rng(0)
-        hidden = rng.normal(size=(600, 5))
-        rows = (hidden @ rng.normal(size=(5, 220))).astype(np.float32)
-        labels = np.where(np.arange(600) < 60, hidden[:, 0] > 0, -1)
-        model = LowRankLabelPropagation().fit(rows, labels)
-        assert model.report_["directions"] == 40
-        assert "forest" not in {item["member"] for item in model.report_["members"]}
+def test_trees_are_asked_and_heard_where_thresholds_decide(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = rng.random((3000, 12)).astype(np.float32)
+    truth = ((rows[:, 3] > 0.35) ^ (rows[:, 7] > 0.6)).astype(int)
+    labels = np.where(rng.random(3000) < 0.1, truth, -1)
+    model = LowRankLabelPropagation().fit(rows, labels)
+    weights = {item["member"]: item["weight"] for item in model.report_["members"]}
+    assert weights["forest"] > weights["logistic"]
+    assert (model.transduction_ == truth)[labels < 0].mean() > 0.9
+    assert model.report_["unlabelled_rows_helped"] is not True  # there is no cluster
+    loads_the_same(model, rows, tmp_path)
 
-    def test_few_labels_are_not_trusted(self):
-        rows, truth = make_classification(500, random_state=0)
-        labels = np.where(np.arange(500) < 8, truth, -1)
-        report = LowRankLabelPropagation().fit(rows, labels).report_
-        assert not report["trustworthy"]
-        assert report["unlabelled_rows_helped"] is None
+
+def test_the_graph_is_said_to_help_where_rows_cluster():
+    rows, truth = load_digits(return_X_y=True)
+    labels = np.where(np.random.default_rng(0).random(len(truth)) < 0.05, truth, -1)
+    report = LowRankLabelPropagation().fit(rows, labels).report_
+    assert report["unlabelled_rows_helped"]
+    assert report["held_out_accuracy"] > report["supervised_accuracy"]
+    assert report["trustworthy"]
+
+
+def test_trees_are_not_asked_about_principal_components():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(600, 5))
+    rows = (hidden @ rng.normal(size=(5, 220))).astype(np.float32)
+    labels = np.where(np.arange(600) < 60, hidden[:, 0] > 0, -1)
+    model = LowRankLabelPropagation().fit(rows, labels)
+    assert model.report_["directions"] == 40
+    assert "forest" not in {item["member"] for item in model.report_["members"]}
+
+
+def test_few_labels_are_not_trusted():
+    rows, truth = make_classification(500, random_state=0)
+    labels = np.where(np.arange(500) < 8, truth, -1)
+    report = LowRankLabelPropagation().fit(rows, labels).report_
+    assert not report["trustworthy"]
+    assert report["unlabelled_rows_helped"] is None
 
 
 @pytest.mark.parametrize("names", [("logistic", "forest"), ("forest",), ("spread",)], ids="-".join)
@@ -64,6 +68,4 @@ def test_a_committee_may_be_of_any_members(monkeypatch, names, tmp_path):
     assert (model.transduction_ == truth)[150:].mean() > 0.75
     assert model.report_["graph_share"] == float(names == ("spread",))
     assert model.report_["unreached_rows"] == 0
-    model.save(tmp_path / "model.biglp")
-    loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
-    np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+    loads_the_same(model, rows, tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import warnings
@@ -10,48 +9,25 @@ from copy import copy, deepcopy
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import make_moons
 
 from biglp import LowRankLabelPropagation, LowRankLabelPropagationRegressor
-from biglp._core import ModelFileError, ParameterError, StoppedShortWarning, UnreachedRowsWarning
-from biglp._core.parameters import PARAMETERS
+from biglp._core import (
+    PARAMETERS,
+    ModelFileError,
+    ParameterError,
+    StoppedShortWarning,
+    UnreachedRowsWarning,
+)
 from biglp._graph import FACTORS
 from biglp._jobs import PredictJob
 from biglp._transforms import SCALINGS
 from biglp.estimators.classifier import PAPER_METHODS
-from cli_tools import run_python
 from helpers import blobs, measured_problem, model, regressor, rows_in_a_block
 
 KINDS = ("anchors", "nystrom", "linear", "glnp")
-
-
-class TestScikitLearn:
-    @pytest.mark.parametrize("factor", KINDS)
-    def test_a_pickle_predicts_the_same(self, factor, digits):
-        X, y, _ = digits
-        fitted = LowRankLabelPropagation(factor=factor, n_landmarks=30, engine="serial")
-        fitted.fit(np.abs(X[:400]), y[:400])
-        again = pickle.loads(pickle.dumps(fitted))
-        np.testing.assert_array_equal(again.predict_proba(X[400:]), fitted.predict_proba(X[400:]))
-        np.testing.assert_array_equal(again.transduction_, fitted.transduction_)
-
-    def test_a_data_frame_and_its_column_names(self):
-        X, y, _ = blobs(features=3)
-        frame = pd.DataFrame(X, columns=["a", "b", "c"])
-        fitted = model().fit(frame, y)
-        assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
-        np.testing.assert_array_equal(fitted.transduction_, model().fit(X, y).transduction_)
-        with pytest.raises(ValueError, match="feature names"):
-            fitted.predict(frame[["c", "a", "b"]])
-
-    def test_score_is_the_accuracy(self):
-        X, y, truth = blobs()
-        fitted = model().fit(X, y)
-        assert fitted.score(X, truth) == (fitted.predict(X) == truth).mean()
 
 
 @pytest.mark.parametrize(
@@ -77,211 +53,117 @@ def test_labels_of_any_type(names, unknown):
     np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[expected.predict(X)])
 
 
-def test_booleans_have_no_way_to_say_unknown():
-    X, _, truth = blobs(classes=2)
-    fitted = model().fit(X, truth == 1)
-    assert fitted.classes_.tolist() == [False, True]
-    assert fitted.report_["labelled_rows"] == 200
+@pytest.mark.parametrize("method", PAPER_METHODS)
+def test_presets_have_the_settings_of_the_paper_and_fit(method):
+    X, y, truth = blobs(n=300, classes=2, labelled=40)
+    preset = LowRankLabelPropagation.paper(method, k=12, random_state=4)
+    params = preset.get_params()
+    expected = {"alpha": 0.01, "class_balance": "share", "scaling": "none", "n_landmarks": 12}
+    assert params | expected == params
+    assert params["factor"] in method
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoppedShortWarning)
+        fitted = preset.fit(X, y)
+    assert (fitted.transduction_ == truth).mean() > 0.75
+    assert np.isfinite(fitted.label_distributions_).all()
 
 
-class TestPaper:
-    @pytest.mark.parametrize("method", PAPER_METHODS)
-    def test_presets_have_the_settings_of_the_paper(self, method):
-        estimator = LowRankLabelPropagation.paper(method, k=12, random_state=4)
-        params = estimator.get_params()
-        assert params["alpha"] == 0.01
-        assert params["class_balance"] == "share"
-        assert params["scaling"] == "none"
-        assert params["n_landmarks"] == 12
-        assert params["random_state"] == 4
-        assert params["factor"] == {"glnp-apgd": "glnp"}.get(method, params["factor"])
-        assert params["factor"] in method
-
-    @pytest.mark.parametrize("method", PAPER_METHODS)
-    def test_presets_fit(self, method):
-        X, y, truth = blobs(n=300, classes=2, labelled=40)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StoppedShortWarning)
-            fitted = LowRankLabelPropagation.paper(method, k=12).fit(X, y)
-        assert (fitted.transduction_ == truth).mean() > 0.75
-        assert np.isfinite(fitted.label_distributions_).all()
-
-    def test_defaults_and_unknown_methods(self):
-        default = LowRankLabelPropagation.paper()
-        assert (default.factor, default.landmarks, default.n_landmarks) == (
-            "nystrom",
-            "kmeans",
-            100,
-        )
-        with pytest.raises(ParameterError, match=r"method='svm' .* nystrom-random, nystrom-kmeans"):
-            LowRankLabelPropagation.paper("svm")
+def test_the_default_preset_and_unknown_ones():
+    default = LowRankLabelPropagation.paper()
+    found = (default.factor, default.landmarks, default.n_landmarks)
+    assert found == ("nystrom", "kmeans", 100)
+    with pytest.raises(ParameterError, match=r"method='svm' .* nystrom-random, nystrom-kmeans"):
+        LowRankLabelPropagation.paper("svm")
 
 
-class TestAnswers:
-    def test_digits_with_a_hundred_labels(self, digits):
-        X, y, truth = digits
-        fitted = LowRankLabelPropagation().fit(X, y)
-        unlabelled = y == -1
-        assert (fitted.transduction_ == truth)[unlabelled].mean() > 0.93
-        assert fitted.classes_.tolist() == list(range(10))
-        assert fitted.label_distributions_.shape == (1797, 10)
-        assert fitted.n_features_in_ == 64
-        assert fitted.n_iter_ == 1
+def test_digits_with_a_hundred_labels(digits):
+    X, y, truth = digits
+    fitted = LowRankLabelPropagation().fit(X, y)
+    unlabelled = y == -1
+    assert (fitted.transduction_ == truth)[unlabelled].mean() > 0.93
+    assert fitted.classes_.tolist() == list(range(10))
+    assert fitted.label_distributions_.shape == (1797, 10)
+    assert fitted.n_features_in_ == 64
+    assert fitted.n_iter_ == 1
 
-    def test_two_moons_with_one_label_each(self):
-        X, truth = make_moons(400, noise=0.05, random_state=0)
-        y = np.full(400, -1)
-        y[[np.flatnonzero(truth == 0)[0], np.flatnonzero(truth == 1)[0]]] = [0, 1]
-        fitted = LowRankLabelPropagation().fit(X, y)
-        assert (fitted.transduction_ == truth).mean() > 0.97
 
-    @pytest.mark.parametrize("factor", KINDS)
-    def test_prediction_of_training_rows_is_the_transduction(self, factor):
-        X, y, _ = blobs(n=400)
-        X = np.abs(X)  # so that GLNP need not shift
-        params = {"max_iter": 500, "tol": 1e-6} if factor == "glnp" else None
-        fitted = model(factor=factor, n_landmarks=8, factor_params=params)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StoppedShortWarning)
-            fitted.fit(X, y)
-        unlabelled = y == -1
-        agree = fitted.predict(X)[unlabelled] == fitted.transduction_[unlabelled]
-        if factor == "glnp":  # the iterate is close to, not at, the minimum of each row
-            assert agree.mean() > 0.9
-            return
-        assert agree.all()
-        np.testing.assert_allclose(
-            fitted.predict_proba(X)[unlabelled],
-            fitted.label_distributions_[unlabelled],
-            atol=1e-9,
-        )
+@pytest.mark.parametrize("factor", KINDS)
+def test_prediction_of_training_rows_is_the_transduction(factor):
+    X, y, _ = blobs(n=400)
+    X = np.abs(X)  # so that GLNP need not shift
+    params = {"max_iter": 500, "tol": 1e-6} if factor == "glnp" else None
+    fitted = model(factor=factor, n_landmarks=8, factor_params=params)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoppedShortWarning)
+        fitted.fit(X, y)
+    found, expected = (each[y == -1] for each in (fitted.predict(X), fitted.transduction_))
+    # GLNP's iterate is close to, not at, the minimum of each row.
+    assert (found == expected).mean() > (0.9 if factor == "glnp" else 1 - 1e-9)
+    if factor != "glnp":
+        found, expected = fitted.predict_proba(X), fitted.label_distributions_
+        np.testing.assert_allclose(found[y == -1], expected[y == -1], atol=1e-9)
 
-    @pytest.mark.parametrize("factor", KINDS)
-    def test_csr_rows_give_what_dense_rows_give(self, factor):
-        X, y, _ = blobs(n=300)
-        X = np.where(X > 0.5, X, 0.0)
-        X[:, 0] += 0.1  # no row is empty
-        dense = model(factor=factor, n_landmarks=10).fit(X, y)
-        from_csr = model(factor=factor, n_landmarks=10).fit(sparse.csr_matrix(X), y)
-        np.testing.assert_allclose(
-            from_csr.label_distributions_, dense.label_distributions_, atol=1e-6
-        )
-        np.testing.assert_allclose(
-            from_csr.predict_proba(sparse.csr_array(X)), dense.predict_proba(X), atol=1e-6
-        )
 
-    @pytest.mark.parametrize("layout", ["csc_matrix", "coo_array", "csr_array"])
-    def test_other_sparse_layouts(self, layout):
-        X, y, _ = blobs()
-        expected = model().fit(sparse.csr_matrix(X), y).label_distributions_
-        found = model().fit(getattr(sparse, layout)(X), y).label_distributions_
-        np.testing.assert_array_equal(found, expected)
-
-    @pytest.mark.parametrize("factor", KINDS)
-    @pytest.mark.parametrize("solver", ["closed_form", "iterative"])
-    def test_probabilities_add_up_to_one(self, factor, solver):
-        X, y, _ = blobs(dtype="float32")
-        fitted = model(factor=factor, n_landmarks=10, solver=solver).fit(X, y)
-        for probabilities in (fitted.label_distributions_, fitted.predict_proba(X + 3)):
-            assert np.isfinite(probabilities).all()
-            assert probabilities.min() >= 0
-            np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-6)
-
-    def test_both_solvers_agree_and_the_iterative_one_counts(self):
-        X, y, _ = blobs()
-        exact = model().fit(X, y)
-        iterated = model(solver="iterative", tol=1e-10).fit(X, y)
-        np.testing.assert_allclose(
-            iterated.label_distributions_, exact.label_distributions_, atol=1e-8
-        )
-        assert iterated.n_iter_ > 10
-        with pytest.warns(StoppedShortWarning, match="max_iter=3") as caught:
-            short = model(solver="iterative", max_iter=3).fit(X, y)
-        assert short.n_iter_ == 3
-        assert len(caught) == 1
-
-    @pytest.mark.parametrize("alpha", [0.5, 0.99])
-    @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    @pytest.mark.parametrize("factor", ["anchors", "nystrom"])
-    def test_unreached_rows_get_the_prior_and_are_counted(self, factor, dtype, alpha):
-        # Two islands of 30 rows without a label: rounding must not look like labels there.
-        X, y, _ = blobs(n=300, classes=2)
-        X[240:] += 200.0
-        X[270:, 1] += 300.0
-        y[240:] = -1
-        prior = [0.3, 0.7]
-        estimator = model(
-            factor=factor, alpha=alpha, bandwidth=1.0, class_balance=prior, n_landmarks=50
-        )
-        with pytest.warns(
-            UnreachedRowsWarning, match=r"60 of 300 rows .* got the class prior\. Label"
-        ):
-            fitted = estimator.fit(X.astype(dtype), y)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("factor", ["anchors", "nystrom"])
+def test_unreached_rows_get_the_prior_and_are_counted(factor, dtype):
+    # Two islands of 30 rows without a label: rounding must not look like labels there.
+    X, y, _ = blobs(n=300, classes=2)
+    X[240:] += 200.0
+    X[270:, 1] += 300.0
+    y[240:] = -1
+    prior = [0.3, 0.7]
+    for alpha in (0.5, 0.99):
+        chosen = {"factor": factor, "alpha": alpha, "bandwidth": 1.0, "n_landmarks": 50}
+        with pytest.warns(UnreachedRowsWarning, match=r"60 of 300 rows .* got the class prior\."):
+            fitted = model(**chosen, class_balance=prior).fit(X.astype(dtype), y)
         assert fitted.report_["unreached_rows"] == 60
         np.testing.assert_allclose(fitted.label_distributions_[240:], [prior] * 60, rtol=1e-6)
         np.testing.assert_allclose(fitted.predict_proba(X[240:]), [prior] * 60, rtol=1e-6)
-        assert (np.abs(fitted.label_distributions_[:240] - prior).max(axis=1) > 1e-3).mean() > 0.9
+        moved = np.abs(fitted.label_distributions_[:240] - prior).max(axis=1) > 1e-3
+        assert moved.mean() > 0.9
 
-    def test_new_rows_that_nothing_reaches_get_the_prior(self):
-        X, y, _ = blobs(classes=2)
-        fitted = model(factor="nystrom", class_balance=[0.3, 0.7]).fit(X, y)
-        np.testing.assert_allclose(fitted.predict_proba([[-1e5] * 5]), [[0.3, 0.7]])
 
-    def test_a_label_reaches_the_end_of_a_long_chain(self):
-        # Each landmark further on has a thousandth of the score: small, but no rounding error.
-        X = np.repeat(np.arange(9.0), 20)[:, None]
-        y = np.full(180, -1)
-        y[[0, 1, 160]] = [0, 0, 1]
-        landmarks = np.arange(9.0)[:, None]
-        fitted = model(landmarks=landmarks, bandwidth=0.35, alpha=0.3, class_balance="none")
-        fitted.fit(X, y)
-        assert fitted.report_["unreached_rows"] == 0
-        assert fitted.transduction_[:80].tolist() == [0] * 80
-        assert fitted.transduction_[100:].tolist() == [1] * 80
+def test_a_label_reaches_the_end_of_a_long_chain():
+    # Each landmark further on has a thousandth of the score: small, but no rounding error.
+    X = np.repeat(np.arange(9.0), 20)[:, None]
+    y = np.full(180, -1)
+    y[[0, 1, 160]] = [0, 0, 1]
+    landmarks = np.arange(9.0)[:, None]
+    fitted = model(landmarks=landmarks, bandwidth=0.35, alpha=0.3, class_balance="none")
+    fitted.fit(X, y)
+    assert fitted.report_["unreached_rows"] == 0
+    assert fitted.transduction_[:80].tolist() == [0] * 80
+    assert fitted.transduction_[100:].tolist() == [1] * 80
 
-    def test_class_balance_saves_the_minority(self):
-        """scikit-learn issues #7276 and #21783: everything becomes the majority class."""
-        rng = np.random.default_rng(0)
-        truth = (np.arange(1000) % 20 == 0).astype(int)
-        X = rng.normal(size=(1000, 4)) + 2.5 * truth[:, None]
-        y = np.where(rng.random(1000) < 0.3, truth, -1)
-        unlabelled = y == -1
 
-        def minority_recall(balance):
-            fitted = model(alpha=0.99, class_balance=balance).fit(X, y)
-            return (fitted.transduction_ == 1)[unlabelled & (truth == 1)].mean()
+def test_class_balance_saves_the_minority():
+    """scikit-learn issues #7276 and #21783: everything becomes the majority class."""
+    rng = np.random.default_rng(0)
+    truth = (np.arange(1000) % 20 == 0).astype(int)
+    X = rng.normal(size=(1000, 4)) + 2.5 * truth[:, None]
+    y = np.where(rng.random(1000) < 0.3, truth, -1)
+    for balance, low, high in (("none", 0, 0.3), ("mass", 0.9, 1)):
+        found = model(alpha=0.99, class_balance=balance).fit(X, y).transduction_
+        assert low <= (found == 1)[(y == -1) & (truth == 1)].mean() <= high
 
-        assert minority_recall("none") < 0.3
-        assert minority_recall("mass") > 0.9
 
-    def test_automatic_choices_are_reported(self, digits):
-        X, y, _ = digits
-        report = LowRankLabelPropagation(factor="anchors").fit(X, y).report_
-        assert 0 < report["alpha"] < 1
-        assert report["bandwidth"] > 0
-        assert 0.8 < report["leave_one_out_accuracy"] <= 1
-        best = max(candidate["accuracy"] for candidate in report["candidates"])
-        assert report["leave_one_out_accuracy"] == best
-        assert (report["rows"], report["labelled_rows"]) == (1797, 100)
-        json.dumps(report)  # it is stored in the model file
+def test_the_seed_alone_decides():
+    X, y, _ = blobs(n=300)
 
-    def test_the_seed_alone_decides(self):
-        X, y, _ = blobs(n=300)
-        one = model(random_state=1).fit(X, y).label_distributions_
-        np.testing.assert_array_equal(model(random_state=1).fit(X, y).label_distributions_, one)
-        assert not np.array_equal(model(random_state=2).fit(X, y).label_distributions_, one)
-        for same in (None, 0):
-            np.testing.assert_array_equal(
-                model(random_state=same).fit(X, y).label_distributions_,
-                model().fit(X, y).label_distributions_,
-            )
-        for generator in (np.random.RandomState(3), np.random.default_rng(3)):
-            model(random_state=generator).fit(X, y)
+    def fitted(seed):
+        return model(random_state=seed).fit(X, y).label_distributions_
+
+    np.testing.assert_array_equal(fitted(1), fitted(1))
+    assert not np.array_equal(fitted(2), fitted(1))
+    np.testing.assert_array_equal(fitted(None), fitted(0))
+    for generator in (np.random.RandomState(3), np.random.default_rng(3)):
+        assert np.isfinite(fitted(generator)).all()
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_first_hour_11_log_probabilities_and_decisions_agree_with_predict(classes, dtype):
+def test_log_probabilities_and_decisions_agree_with_predict(classes, dtype):
     X, y, _ = blobs(n=200, labelled=12, classes=classes, dtype=dtype)
     fitted = model().fit(X, y)
     shares, logs = fitted.predict_proba(X), fitted.predict_log_proba(X)
@@ -294,17 +176,7 @@ def test_first_hour_11_log_probabilities_and_decisions_agree_with_predict(classe
     assert (fitted.classes_[codes] == fitted.predict(X)).all()
 
 
-def test_first_hour_11_a_probability_of_zero_is_finite_as_a_decision():
-    X, y, _ = blobs(n=60, labelled=10, classes=2)
-    fitted = model().fit(X, y)
-    fitted.predict_proba = lambda _: np.array([[0.0, 1.0], [1.0, 0.0]], dtype=np.float32)
-    assert fitted.predict_log_proba(X[:2]).tolist() == [[-np.inf, 0.0], [0.0, -np.inf]]
-    first, second = fitted.decision_function(X[:2])
-    assert 0 < first < np.inf
-    assert second == -first
-
-
-def test_first_hour_11_the_likeliest_classes():
+def test_the_likeliest_classes():
     X, y, _ = blobs(n=200, labelled=12)
     names = np.where(y < 0, "", np.char.add("class ", y.astype(str)))
     fitted = model().fit(X, names)
@@ -339,7 +211,7 @@ def with_answers(y):
 
 
 @pytest.mark.parametrize("duplicate", [copy, deepcopy])
-def test_first_hour_6_copies_take_labels_and_leave_the_original_alone(fitted, duplicate):
+def test_copies_take_labels_and_leave_the_original_alone(fitted, duplicate):
     first, X, y = fitted
     before = first.transduction_.copy()
     second = duplicate(first)
@@ -354,15 +226,7 @@ def test_first_hour_6_copies_take_labels_and_leave_the_original_alone(fitted, du
     assert second.doubtful_labels(0).rows.tolist() != first.doubtful_labels(0).rows.tolist()
 
 
-def test_first_hour_6_a_deep_copy_has_its_own_answers_and_no_second_set_of_rows(fitted):
-    first, *_ = fitted
-    second = deepcopy(first)
-    assert second.transduction_ is not first.transduction_
-    assert second._model is not first._model
-    assert second._problem is first._problem  # rows are read, never changed
-
-
-def test_first_hour_6_unpickled_and_loaded_models_take_labels_with_the_rows(fitted, tmp_path):
+def test_unpickled_and_loaded_models_take_labels_with_the_rows(fitted, tmp_path):
     first, X, y = fitted
     first.save(tmp_path / "model.biglp")
     loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
@@ -380,41 +244,25 @@ def test_first_hour_6_unpickled_and_loaded_models_take_labels_with_the_rows(fitt
         assert again.report_["labelled_rows"] == 14
 
 
-@pytest.mark.parametrize("kind", ["array", "float32", "csr", "file", "blocks", "threads", "torch"])
+@pytest.mark.parametrize("kind", ["csr", "file", "blocks", "torch"])
 def test_predicting_training_rows_gives_their_transduction(kind, tmp_path):
     X, y, _, _, _ = measured_problem()
     rows, changes = X, {}
-    if kind == "float32":
-        rows = X.astype("float32")
     if kind == "csr":
         rows = sparse.csr_matrix(np.where(X > 0, X, 0.0))
     if kind == "file":
         rows = tmp_path / "rows.npy"
         np.save(rows, X)
-    if kind == "threads":
-        changes = {"engine": "threads"}
     if kind == "torch":
         pytest.importorskip("torch")
         changes = {"device": "torch:cpu"}
+    common = {"factor": "auto", "n_landmarks": 15, "alpha": "auto"}
     with rows_in_a_block(17 if kind == "blocks" else 1000):
-        fitted = regressor(factor="auto", n_landmarks=15, alpha="auto", **changes).fit(rows, y)
-    np.testing.assert_allclose(
-        fitted.predict(rows), fitted.transduction_, rtol=1e-5 if kind == "float32" else 1e-9
-    )
-    assert fitted.transduction_.shape == y.shape
-    if kind in ("file", "blocks", "threads", "torch"):
-        plain = regressor(factor="auto", n_landmarks=15, alpha="auto").fit(X, y)
+        fitted = regressor(**common, **changes).fit(rows, y)
+    np.testing.assert_allclose(fitted.predict(rows), fitted.transduction_, rtol=1e-9)
+    if kind != "csr":
+        plain = regressor(**common).fit(X, y)
         np.testing.assert_allclose(fitted.transduction_, plain.transduction_, rtol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
-@pytest.mark.parametrize("factor", ["glnp", "linear"])
-def test_other_factors_give_finite_values(factor):
-    X, y, truth, _, _ = measured_problem()
-    few = {"max_iter": 20} if factor == "glnp" else None
-    fitted = regressor(factor=factor, n_landmarks=8, factor_params=few).fit(np.abs(X), y)
-    assert np.isfinite(fitted.transduction_).all()
-    assert np.abs(fitted.transduction_ - truth).mean() < np.std(truth)
 
 
 def test_several_targets_are_those_of_each_alone():
@@ -439,14 +287,13 @@ def test_labels_without_weight_are_unknown_and_weights_count():
     assert np.abs(one.transduction_ - plain.transduction_).max() > 1e-3
 
 
-@pytest.mark.parametrize("labelled", [1, 2, 3])
-def test_a_handful_of_labels_and_labels_that_are_all_the_same(labelled):
-    X, y, truth, _, _ = measured_problem(labelled=labelled)
-    found = LowRankLabelPropagationRegressor(n_landmarks=15, engine="serial").fit(X, y)
-    assert np.isfinite(found.transduction_).all()
-    assert np.abs(found.transduction_ - truth).max() < 100
-    same = np.where(np.isnan(y), np.nan, 7.0)
-    np.testing.assert_allclose(regressor(n_landmarks=15).fit(X, same).transduction_, 7.0)
+def test_a_handful_of_labels_and_labels_that_are_all_the_same():
+    for labelled in (1, 2, 3):
+        X, y, truth, _, _ = measured_problem(labelled=labelled)
+        found = LowRankLabelPropagationRegressor(n_landmarks=15, engine="serial").fit(X, y)
+        assert np.abs(found.transduction_ - truth).max() < 100
+        same = np.where(np.isnan(y), np.nan, 7.0)
+        np.testing.assert_allclose(regressor(n_landmarks=15).fit(X, same).transduction_, 7.0)
 
 
 def test_saved_models_say_the_same_and_the_other_kind_is_refused(tmp_path):
@@ -470,73 +317,39 @@ def test_saved_models_say_the_same_and_the_other_kind_is_refused(tmp_path):
         job.run()
 
 
-def test_importing_biglp_loads_no_heavy_library():
-    heavy = ("torch", "dask", "distributed", "mpi4py", "matplotlib", "starlette")
-    code = (
-        "import sys, biglp.plot, numpy as np; X = np.random.default_rng(0).normal(size=(60, 2));"
-        "biglp.LowRankLabelPropagation().fit(X, np.arange(60) % 3 - 1).predict(X);"
-        f"print([name for name in {heavy} if name in sys.modules])"
-    )
-    assert run_python(code).stdout.strip() == "[]"
-
-
 @pytest.mark.parametrize("estimator", [LowRankLabelPropagation, LowRankLabelPropagationRegressor])
-def test_factors_and_scalings(estimator):
-    assert [name for name in (*FACTORS, *SCALINGS) if f'"{name}"' not in estimator.__doc__] == []
+def test_the_docstring_names_all_words(estimator):
+    known = [f'"{name}"' for name in (*FACTORS, *SCALINGS)]
+    if estimator is LowRankLabelPropagation:
+        names = ("class_balance", "filter")
+        known += [f'"{word}"' for name in names for word in PARAMETERS[name].words]
+        known += [f"``{name}``" for factor in FACTORS for name in FACTORS[factor].params]
+    assert [name for name in known if name not in estimator.__doc__] == []
 
 
-def test_first_hour_docs_class_balances_and_filters():
-    known = [word for name in ("class_balance", "filter") for word in PARAMETERS[name].words]
-    assert [name for name in known if f'"{name}"' not in LowRankLabelPropagation.__doc__] == []
-
-
-def test_finer_settings_of_the_factors():
-    known = {name for factor in FACTORS for name in FACTORS[factor].params}
-    assert [name for name in known if f"``{name}``" not in LowRankLabelPropagation.__doc__] == []
-
-
-DRAWS = 5
-LABELS = 16
-
-
-@pytest.fixture(scope="module")
-def seven_or_nine():
-    """Pixels of all sevens and nines, and which is which."""
-    folder = os.environ.get("BIGLP_DATA")
-    if not folder:
-        pytest.skip("BIGLP_DATA is not set; give the folder that holds mnist.npz")
-    path = Path(folder) / "mnist.npz"
-    if not path.exists():
-        pytest.skip(f"there is no {path}")
-    with np.load(path) as data:
-        digits = data["y"]
-        keep = (digits == 7) | (digits == 9)
-        return data["X"][keep], digits[keep].astype(int)
-
-
-def draw_labels(truth, draw):
-    """Labels of a few random rows, -1 for the others."""
-    rows = np.random.default_rng(draw).choice(len(truth), LABELS, replace=False)
-    y = np.full(len(truth), -1)
-    y[rows] = truth[rows]
-    return y
-
-
-def accuracy(estimator, X, truth, draw):
-    """Share of the unlabelled rows that are labelled rightly."""
-    y = draw_labels(truth, draw)
-    answers = estimator.fit(X, y).transduction_
-    return (answers == truth)[y == -1].mean()
+DRAWS, LABELS = 5, 16
 
 
 @pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
-def test_the_presets_of_the_paper(seven_or_nine):
-    preset = LowRankLabelPropagation.paper("nystrom-kmeans", k=100)
-    accuracies = [accuracy(preset, *seven_or_nine, draw) for draw in range(DRAWS)]
-    assert np.mean(accuracies) >= 0.72
-
-
-def test_the_defaults(seven_or_nine):
-    defaults = LowRankLabelPropagation()
-    accuracies = [accuracy(defaults, *seven_or_nine, draw) for draw in range(DRAWS)]
-    assert np.mean(accuracies) >= 0.93
+@pytest.mark.parametrize(
+    ("estimator", "least"),
+    [
+        (LowRankLabelPropagation.paper("nystrom-kmeans", k=100), 0.72),
+        (LowRankLabelPropagation(), 0.93),
+    ],
+    ids=["paper", "default"],
+)
+def test_sevens_and_nines_of_mnist(estimator, least):
+    path = Path(os.environ.get("BIGLP_DATA", "")) / "mnist.npz"
+    if not path.exists():
+        pytest.skip("BIGLP_DATA does not name a folder with mnist.npz")
+    with np.load(path) as data:
+        keep = np.isin(data["y"], [7, 9])
+        X, truth = data["X"][keep], data["y"][keep].astype(int)
+    found = []
+    for draw in range(DRAWS):
+        rows = np.random.default_rng(draw).choice(len(truth), LABELS, replace=False)
+        y = np.full(len(truth), -1)
+        y[rows] = truth[rows]
+        found.append((estimator.fit(X, y).transduction_ == truth)[y == -1].mean())
+    assert np.mean(found) >= least

@@ -6,7 +6,6 @@ from scipy import sparse
 
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
-from biglp._fit.check_labels import known_doubts
 from biglp._fit.evidence import (
     EACH,
     ENTRIES,
@@ -18,6 +17,7 @@ from biglp._fit.evidence import (
     largest_entries,
 )
 from biglp._fit.pipeline import Pipeline
+from biglp._fit.update import known_doubts
 from biglp._labels import encode_labels
 from biglp._learn.accuracy import reliability
 from biglp._learn.base import HeldOut
@@ -33,7 +33,7 @@ def looked(X, y, engine="serial", rows=70, **parameters):
         labels = encode_labels(y, X.shape[0])
         fitted = Pipeline(made, Settings.of(parameters)).fit(as_source(X), labels, NoSink())
         doubts = known_doubts(labels, fitted.held_out)
-        return EvidenceMaker.of(fitted, doubts).evidence(), fitted
+        return fitted.look(doubts).evidence(), fitted
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -54,17 +53,12 @@ def test_results_carry_ids(truth, monkeypatch):
 def test_suggestions_go_straight_back(truth):
     done("fit", "rows.parquet", *OPTIONS, "-o", "out")
     done("suggest", "out", "-n", "5", "-o", "next.csv", "--show", "note", "-q")
-    with open("next.csv", newline="") as file:
-        table = list(csv.DictReader(file))
-    assert [*table[0]][:3] == ["key", "row", "label"]
-    for line in table:
-        assert line["key"] == f"K{line['row']}"
-        assert line["note"] == f"note {line['row']}"
-        line["label"] = truth[int(line["row"])]
-    with open("next.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, table[0])
-        writer.writeheader()
-        writer.writerows(reversed(table))
+    table = pd.read_csv("next.csv")
+    assert [*table.columns][:3] == ["key", "row", "label"]
+    assert table["key"].tolist() == [f"K{row}" for row in table["row"]]
+    assert table["note"].tolist() == [f"note {row}" for row in table["row"]]
+    table["label"] = truth[table["row"]]
+    table[::-1].to_csv("next.csv", index=False)
     told = done("fit", "rows.parquet", *OPTIONS[:-1], "--labels", "next.csv", "-o", "more").stdout
     assert "next.csv: 5 labelled rows, none of them labelled before." in told
     summary = json.loads(Path("more/summary.json").read_text())
@@ -73,39 +67,30 @@ def test_suggestions_go_straight_back(truth):
     # The folder remembers column and file.
     fit = FinishedFit.in_folder(Path("more"), instead="", changed="")
     assert (fit.label_column, fit.id_column, len(fit.labels)) == ("kind", "key", 1)
-    rows = {int(line["row"]) for line in table}
+    rows = {*table["row"]}
     again = done("suggest", "more", "-n", "9").stdout.splitlines()[4:]
     assert not rows & {int(line.split()[0]) for line in again}
     done("check", "more", "-q")
 
 
-def test_first_suggestions_have_ids(truth):
+def test_first_suggestions_and_errors_name_ids(truth):
     options = ("--id-column", "key", "--label-column", "kind", "--drop", "note")
     shown = done("suggest", "rows.parquet", *options, "-n", "6", "-o", "first.csv").stdout
     assert "--id-column key" in shown
-    with open("first.csv", newline="") as file:
-        table = list(csv.DictReader(file))
-    assert [*table[0]] == ["key", "row", "label"]
-    assert all(line["key"] == f"K{line['row']}" for line in table)
-
-
-def test_errors_name_ids(truth):
+    table = pd.read_csv("first.csv")
+    assert [*table.columns] == ["key", "row", "label"]
+    assert table["key"].tolist() == [f"K{row}" for row in table["row"]]
     frame = pd.read_parquet("rows.parquet")
     frame.loc[[17, 500], "x1"] = np.nan
     frame.to_parquet("rows.parquet")
     message = failed(3, "fit", "rows.parquet", *OPTIONS, "--missing", "error", "-o", "out")
     assert "In column 'key' these rows are 'K17', 'K500'." in message
-    assert "'nix'" in failed(
-        2, "fit", "rows.parquet", "--id-column", "nix", *OPTIONS[2:], "-o", "o"
-    )
+    named = ("--id-column", "nix", *OPTIONS[2:], "-o", "o")
+    assert "'nix'" in failed(2, "fit", "rows.parquet", *named)
     np.save("rows.npy", np.eye(3))
     np.save("y.npy", np.array([0, 1, -1]))
     named = ("rows.npy", "--labels", "y.npy", "--id-column", "key", "-o", "out")
     assert "--id-column 'key' means nothing" in failed(2, "fit", *named)
-
-
-def test_too_few_classes_because_of_ids_that_no_row_has(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text("id,x\n" + "".join(f"P{i},{i % 7}\n" for i in range(60)))
     Path("labels.csv").write_text("id,label\nP1,a\nQ2,b\nQ3,b\n")
     message = failed(3, "fit", "rows.csv", "--id-column", "id", "--labels", "labels.csv", "-o", "o")

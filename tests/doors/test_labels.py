@@ -23,6 +23,7 @@ from helpers import blobs, model
 
 NAN = float("nan")
 LARGE = (1 << 53) + 1  # a floating-point number cannot hold it
+DATES = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -34,50 +35,47 @@ LARGE = (1 << 53) + 1  # a floating-point number cannot hold it
         ([1.0, NAN, 0.0, -1.0], [0.0, 1.0], [0, 2], [1, 0]),
         ([1, None, 0], [0, 1], [0, 2], [1, 0]),
         ([True, None, False], [False, True], [0, 2], [1, 0]),
-        (np.array([True, False]), [False, True], [0, 1], [1, 0]),
-        (["b", "", "a"], ["a", "b"], [0, 2], [1, 0]),
-        (["b", None, "a", NAN, -1, ""], ["a", "b"], [0, 2], [1, 0]),
+        (["b", None, "a", NAN, -1, "", "-1"], ["a", "b"], [0, 2], [1, 0]),
         (("b", "", "a"), ["a", "b"], [0, 2], [1, 0]),
         (["b", NAN, "a"], ["a", "b"], [0, 2], [1, 0]),
-        (["b", -1, "a"], ["a", "b"], [0, 2], [1, 0]),
-        (np.array(["b", "", "a"]), ["a", "b"], [0, 2], [1, 0]),
+        (np.array(["b", "", "a", "-1"]), ["a", "b"], [0, 2], [1, 0]),
         (np.array([b"b", b"", b"a"]), [b"a", b"b"], [0, 2], [1, 0]),
         (np.array([np.int64(3), None, np.int64(1)], dtype=object), [1, 3], [0, 2], [1, 0]),
+        (np.array(["x", 2, None, "x"], dtype=object), [2, "x"], [0, 1, 3], [1, 0, 1]),
+        (np.array([DATES[1], "NaT", DATES[0]], dtype="M8[D]"), DATES, [0, 2], [1, 0]),
         (pd.Series(["b", None, "a"]), ["a", "b"], [0, 2], [1, 0]),
         (pd.Series(["b", None, "a"], dtype="category"), ["a", "b"], [0, 2], [1, 0]),
         (pd.Series(["b", pd.NA, "a"], dtype="string"), ["a", "b"], [0, 2], [1, 0]),
         (pd.Series([1, pd.NA, 0], dtype="Int64"), [0, 1], [0, 2], [1, 0]),
         (pd.Series([True, pd.NA, False], dtype="boolean"), [False, True], [0, 2], [1, 0]),
+        (np.ma.array([4, 0, 7], mask=[0, 1, 0]), [4, 7], [0, 2], [0, 1]),
+        (np.ma.array(["b", "c", "a"], mask=[0, 1, 0]), ["a", "b"], [0, 2], [1, 0]),
+        (np.ma.array([True, True, False], mask=[0, 1, 0]), [False, True], [0, 2], [1, 0]),
     ],
 )
 def test_classes_and_labelled_rows(y, classes, rows, codes):
     labels = encode_labels(y, len(y))
     assert labels.classes.tolist() == classes
-    assert labels.classes.dtype != object
     assert labels.rows.tolist() == rows
     assert labels.codes.tolist() == codes
-    assert labels.n_rows == len(y)
-    assert labels.n_classes == len(classes)
+    assert (labels.n_rows, labels.n_classes) == (len(y), len(classes))
 
 
-def test_types_that_cannot_be_sorted_together_are_kept_apart():
-    labels = encode_labels(np.array(["x", 2, None, "x"], dtype=object), 4)
-    assert labels.classes.tolist() == [2, "x"]
-    assert labels.codes.tolist() == [1, 0, 1]
+def test_which_entries_mean_unlabelled():
+    values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
+    labels = encode_labels(np.array(values, dtype=object), len(values))
+    assert labels.rows.tolist() == [7, 8, 9, 10]
+    with pytest.raises(LabelError, match="-1 counts as unlabelled"):
+        encode_labels(["1", "-1", "1"], 3)
 
 
-def test_dates_are_labels_too():
-    first, second = datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)
-    y = np.array([second, "NaT", first], dtype="datetime64[D]")
-    labels = encode_labels(y, 3)
-    assert labels.classes.tolist() == [first, second]
-    assert labels.rows.tolist() == [0, 2]
-
-
-def test_a_single_column_is_accepted_with_a_warning():
+def test_a_single_column():
     with pytest.warns(DataConversionWarning, match=r"column-vector y .* ravel"):
         labels = encode_labels(np.array([[0], [1], [-1]]), 3)
     assert labels.rows.tolist() == [0, 1]
+    for library in (pd, pytest.importorskip("polars")):
+        frame = library.DataFrame({"y": ["a", "b", "", "a"]})
+        assert label_array(frame).ravel().tolist() == ["a", "b", "", "a"]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +84,6 @@ def test_a_single_column_is_accepted_with_a_warning():
         (None, r"requires y to be passed.* one label a row"),
         ([0, 1, -1], r"y has 3 entries but X has 4 rows; give one label a row"),
         ([-1] * 4, r"none of the 4 rows has a label .* two classes"),
-        ([""] * 4, r"none of the 4 rows has a label"),
-        ([None] * 4, r"none of the 4 rows has a label"),
         ([NAN] * 4, r"none of the 4 rows has a label"),
         ([5, 5, -1, -1], r"only one class, 5, .* 2 labelled rows.* -1 counts as unlabelled"),
         (["a", "a", "", ""], r"only one class, 'a', is among the 2 labelled rows"),
@@ -103,25 +99,6 @@ def test_labels_that_cannot_be_used_are_refused(y, message):
         encode_labels(y, 4)
 
 
-def test_which_entries_mean_unlabelled():
-    values = [None, NAN, -1, "", -1.0, "-1", pd.NA, 0, False, True, np.bool_(True)]
-    labels = encode_labels(np.array(values, dtype=object), len(values))
-    assert labels.rows.tolist() == [7, 8, 9, 10]
-
-
-def test_names_of_the_columns():
-    Y = np.array([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0]])
-    labels = encode_labels(Y, 3, classes=["no", "yes"])
-    assert labels.classes.tolist() == ["no", "yes"]
-    assert labels.rows.tolist() == [0, 1]
-    assert labels.codes.tolist() == [0, 1]
-    for bad in (["a"], ["a", "a"], ["a", "b", "c"]):
-        with pytest.raises(ParameterError, match="2 different names, one for each column"):
-            encode_labels(Y, 3, classes=bad)
-    with pytest.raises(ParameterError, match="leave classes out"):
-        encode_labels([0, 1, -1], 3, classes=[0, 1])
-
-
 @pytest.mark.parametrize(
     ("y", "weights", "message"),
     [
@@ -135,17 +112,45 @@ def test_names_of_the_columns():
         ([0, 1], [1.0, -1.0], r"label of row 1 has weight -1\.0; give finite weights"),
         ([0, 1], [np.nan, 1.0], r"label of row 0 has weight nan"),
         ([0, 1], [1.0], r"sample_weight has shape \(1,\), but must be 1D with 2 numbers"),
-        ([0, 1], [[1.0, 1.0]], r"must be 1D with 2 numbers"),
         ([0, 1], ["a", "b"], r"must be 1D with 2 numbers"),
         ([0, 1], [0, 0], r"none of the 2 rows has a label .* weight zero"),
         ([0, 1], [0, 1], r"only one class, 1,"),
         ([[1, 0], [0, 1]], [0, 1], r"class 0 no share"),
-        ([[1, 0], [0, 1]], [0, 0], r"none of the 2 rows has a label"),
     ],
 )
 def test_distributions_and_weights_that_cannot_be_used_are_refused(y, weights, message):
     with pytest.raises(LabelError, match=message):
         encode_labels(y, 2, weights)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed"),
+        ([1.0, 2.0], r"y has 2 rows but X has 3 rows"),
+        ([np.nan] * 3, r"none of the 3 rows has a target"),
+        ([1.0, np.inf, 2.0], r"infinity, or NaN beside a number, in row 1"),
+        ([[1.0, np.nan], [1, 1], [1, 1]], r"NaN beside a number, in row 0"),
+        (["a", "b", "c"], r"no numbers .* For classes use LowRankLabelPropagation"),
+        ([1j, 0, 1], "Complex data not supported"),
+        (np.zeros((3, 1, 1)), r"got shape \(3, 1, 1\)"),
+    ],
+)
+def test_targets_that_cannot_be_used_are_refused(y, message):
+    with pytest.raises(LabelError, match=message):
+        encode_targets(y, 3)
+
+
+def test_names_of_the_columns_of_distributions():
+    Y = np.array([[0.9, 0.1], [0.2, 0.8], [0.0, 0.0]])
+    labels = encode_labels(Y, 3, classes=["no", "yes"])
+    assert labels.classes.tolist() == ["no", "yes"]
+    assert (labels.rows.tolist(), labels.codes.tolist()) == ([0, 1], [0, 1])
+    for bad in (["a"], ["a", "a"], ["a", "b", "c"]):
+        with pytest.raises(ParameterError, match="2 different names, one for each column"):
+            encode_labels(Y, 3, classes=bad)
+    with pytest.raises(ParameterError, match="leave classes out"):
+        encode_labels([0, 1, -1], 3, classes=[0, 1])
 
 
 def test_huge_tables_keep_only_their_labelled_rows():
@@ -169,126 +174,61 @@ def test_rows_that_occur_several_times_make_distributions():
     np.testing.assert_allclose(hard.counts, [3, 1])
 
 
-# Labels keep their type on the way through the estimator.
+# Labels keep their type on the way through the estimator ------------------------------------------
 
 
-def with_gaps(kind: str, values: list):
-    if kind == "list":
-        return values
-    if kind == "objects":
-        return np.array(values, dtype=object)
-    if kind == "arrow":
-        return pa.array(values)
-    if kind == "chunks":
-        return pa.chunked_array([values[:2], values[2:]])
-    if kind == "polars":
-        return pytest.importorskip("polars").Series(values)
-    return pd.Series(values, dtype=kind)
+KINDS = {
+    "list": list,
+    "objects": lambda values: np.array(values, dtype=object),
+    "arrow": pa.array,
+    "chunks": lambda values: pa.chunked_array([values[:2], values[2:]]),
+    "polars": lambda values: pytest.importorskip("polars").Series(values),
+    "Int64": lambda values: pd.Series(values, dtype="Int64"),
+    "int64[pyarrow]": lambda values: pd.Series(values, dtype="int64[pyarrow]"),
+}
 
 
-@pytest.mark.parametrize(
-    "kind", ["list", "objects", "arrow", "chunks", "polars", "Int64", "UInt64", "int64[pyarrow]"]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_integers_stay_integers_where_some_are_missing(kind):
-    found = label_array(with_gaps(kind, [3, None, LARGE, 3]))
+    made = KINDS[kind]
+    found = label_array(made([3, None, LARGE, 3]))
     assert [value for value in found.tolist() if value not in (None, -1)] == [3, LARGE, 3]
     X, _, _ = blobs()
-    values = [0, LARGE] * 20 + [None] * (len(X) - 40)
-    fitted = model().fit(X, with_gaps(kind, values))
+    fitted = model().fit(X, made([0, LARGE] * 20 + [None] * (len(X) - 40)))
     assert fitted.classes_.dtype.kind == "i"
     assert fitted.classes_.tolist() == [0, LARGE]
     assert fitted.transduction_.dtype == fitted.predict(X[:3]).dtype == fitted.classes_.dtype
 
 
-@pytest.mark.parametrize("kind", ["floats", "objects", "list", "pandas", "category", "polars"])
-def test_whole_numbers_with_nan_are_integers(kind):
-    values = {
-        "floats": np.array([1.0, np.nan, 2.0]),
-        "objects": np.array([1.0, None, 2.0], dtype=object),
-        "list": [1.0, float("nan"), 2.0],
-        "pandas": pd.Series([1, None, 2]),
-        "category": pd.Series([1, None, 2], dtype="category"),
-    }
-    given = values.get(kind)
-    if kind == "polars":
-        given = pytest.importorskip("polars").Series([1.0, None, 2.0])
-    found = label_array(given)
-    assert found.dtype == np.int64
-    assert found.tolist() == [1, -1, 2]
-
-
-def test_what_is_not_whole_or_has_no_gap_stays_as_it_is():
-    assert label_array(np.array([0.5, np.nan])).dtype == np.float64
-    assert label_array(np.array([1.0, 2.0])).dtype == np.float64
-    assert label_array(np.array([np.inf, np.nan])).dtype == np.float64
+def test_whole_numbers_with_nan_are_integers():
+    for given in (
+        np.array([1.0, np.nan, 2.0]),
+        np.array([1.0, None, 2.0], dtype=object),
+        [1.0, NAN, 2.0],
+        pd.Series([1, None, 2]),
+        pd.Series([1, None, 2], dtype="category"),
+        KINDS["polars"]([1.0, None, 2.0]),
+    ):
+        found = label_array(given)
+        assert (found.dtype, found.tolist()) == (np.int64, [1, -1, 2])
+    for given in ([0.5, np.nan], [1.0, 2.0], [np.inf, np.nan]):
+        assert label_array(np.array(given)).dtype == np.float64
     assert label_array(np.array([1, 2], dtype=np.int8)).dtype == np.int8
 
 
-@pytest.mark.parametrize(
-    ("labels", "kind"),
-    [
-        (["no", "yes"], "U"),
-        ([False, True], "b"),
-        ([4, 7], "i"),
-    ],
-)
-def test_text_and_truth_values_and_model_files(labels, kind, tmp_path):
-    X, _, _ = blobs()
-    y = np.array(labels * 20 + [None] * (len(X) - 40), dtype=object)
-    fitted = model().fit(X, y)
-    assert (fitted.classes_.dtype.kind, fitted.classes_.tolist()) == (kind, labels)
-    fitted.save(tmp_path / "model.biglp")
-    loaded = LowRankLabelPropagation.load(tmp_path / "model.biglp")
-    assert loaded.classes_.dtype == fitted.classes_.dtype
-    assert loaded.predict(X[:5]).dtype == fitted.transduction_.dtype
+# Classes that look as if they meant "no label" are asked about; ordinary ones are not -------------
 
 
-def test_later_labels_keep_the_type():
-    X, y, truth = blobs()
-    fitted = model().fit(X, y)
-    kind = fitted.classes_.dtype
-    later = pd.Series(truth[:3]).astype("Int64")
-    later[1] = pd.NA
-    assert fitted.update_labels([0, 1, 2], later).classes_.dtype == kind
-
-
-@pytest.mark.parametrize(
-    "values", [[4, 0, 7], ["a", "", "b"], [0.0, 1.0, 2.0], [True, True, False]]
-)
-def test_masked_labels_are_missing(values):
-    labels = encode_labels(np.ma.array(values, mask=[False, True, False]), 3)
-    assert labels.rows.tolist() == [0, 2]
-    assert labels.classes[labels.codes].tolist() == [values[0], values[2]]
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_frame_of_one_column_is_that_column(library):
-    frame = pytest.importorskip(library).DataFrame({"y": ["a", "b", "", "a"]})
-    assert label_array(frame).ravel().tolist() == ["a", "b", "", "a"]
-
-
-# Classes that look as if they meant "no label" are asked about; ordinary ones are not.
-
-
-@pytest.mark.parametrize("name", ["unknown", "N/A", "?", " None ", "<NA>", "no_label"])
-def test_names_that_usually_mean_no_label(name):
-    (warning,) = suspicions(encode_labels(["cat", name], 2))
-    assert f"1 of 2 rows have the label {name!r}" in str(warning)
-    assert not suspicions(encode_labels(["cat", name], 2), names=False)
-
-
-@pytest.mark.parametrize("name", ["no", "other", "nonesuch", "0", 0, -2, True, "Nan A."])
-def test_names_that_do_not(name):
-    assert not suspicions(encode_labels(np.array(["cat", name], dtype=object), 2))
-
-
-def test_minus_one_among_texts_is_no_label():
-    for y in (["a", "-1", "b", "-1"], np.array(["a", "-1", "b", ""]), ["a", -1, "b", None]):
-        labels = encode_labels(y, 4)
-        assert labels.rows.tolist() == [0, 2]
-        assert labels.classes.tolist() == ["a", "b"]
-    with pytest.raises(LabelError, match="-1 counts as unlabelled"):
-        encode_labels(["1", "-1", "1"], 3)
+def test_names_that_usually_mean_no_label():
+    for name in ("unknown", "N/A", "?", " None ", "<NA>", "no_label"):
+        (warning,) = suspicions(encode_labels(["cat", name], 2))
+        assert f"1 of 2 rows have the label {name!r}" in str(warning)
+        assert not suspicions(encode_labels(["cat", name], 2), names=False)
+    for name in ("no", "other", "nonesuch", "0", 0, -2, True, "Nan A."):
+        assert not suspicions(encode_labels(np.array(["cat", name], dtype=object), 2))
+    (found,) = suspicions(encode_labels(["Code", "code", "No  answer", "no answer", "other"], 5))
+    assert "'Code', 'code'; 'No  answer', 'no answer'" in str(found)
+    assert not suspicions(encode_labels(["a", "b", "A b"], 3))
 
 
 def test_a_class_of_nearly_all_rows_is_suspected():
@@ -301,12 +241,6 @@ def test_a_class_of_nearly_all_rows_is_suspected():
     assert not suspicions(encode_labels(y[-30:], 30))
 
 
-def test_classes_that_differ_in_case_only():
-    (found,) = suspicions(encode_labels(["Code", "code", "No  answer", "no answer", "other"], 5))
-    assert "'Code', 'code'; 'No  answer', 'no answer'" in str(found)
-    assert not suspicions(encode_labels(["a", "b", "A b"], 3))
-
-
 def test_the_estimator_asks():
     X, y, _ = blobs(n=200)
     names = np.where(y < 0, "unknown", np.array(["a", "b", "c"])[y])
@@ -316,21 +250,3 @@ def test_the_estimator_asks():
     with warnings.catch_warnings():
         warnings.simplefilter("error", LabelWarning)
         model.fit(X, np.where(y < 0, "", names))
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (None, "requires y to be passed"),
-        ([1.0, 2.0], r"y has 2 rows but X has 3 rows"),
-        ([np.nan] * 3, r"none of the 3 rows has a target"),
-        ([1.0, np.inf, 2.0], r"infinity, or NaN beside a number, in row 1"),
-        ([[1.0, np.nan], [1, 1], [1, 1]], r"NaN beside a number, in row 0"),
-        (["a", "b", "c"], r"no numbers .* For classes use LowRankLabelPropagation"),
-        ([1j, 0, 1], "Complex data not supported"),
-        (np.zeros((3, 1, 1)), r"got shape \(3, 1, 1\)"),
-    ],
-)
-def test_targets_that_cannot_be_used_are_refused(y, message):
-    with pytest.raises(LabelError, match=message):
-        encode_targets(y, 3)

@@ -92,20 +92,14 @@ def smallest_budget(*arguments: object) -> int:
         ("few", "many anchors"),
         ("npy", "default"),
         ("parquet", "random"),
+        ("csv", "random"),
     ],
 )
 def test_memory_is_kept(data, tmp_path, kind, method):
     fit = ("fit", *named(data, kind), *METHODS[method], "-o", tmp_path / "out", "-q")
     budget = smallest_budget(*fit)
     assert peak_of(*fit, "--memory", f"{budget}MB") <= budget * MB
-    assert budget * MB < 300 * MB
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_text_is_converted_within_memory(data, tmp_path):
-    fit = ("fit", *named(data, "csv"), *METHODS["random"], "-o", tmp_path / "out", "-q")
-    budget = smallest_budget(*fit)
-    assert peak_of(*fit, "--memory", f"{budget}MB") <= budget * MB
+    assert kind == "csv" or budget < 300
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -146,34 +140,3 @@ def test_predict_keeps_memory_too(data, tmp_path):
     predict += ("-o", tmp_path / "new.npy", "--probabilities")
     budget = smallest_budget(*predict)
     assert peak_of(*predict, "--memory", f"{budget}MB") <= budget * MB
-
-
-def test_labels_in_a_table_count_pyarrow(data, tmp_path):
-    """The rows are .npy, but pyarrow is loaded all the same."""
-    labels = np.load(data / "rows.labels.npy")
-    known = np.flatnonzero(labels >= 0)
-    lines = [f"{row},{labels[row]}" for row in known]
-    (tmp_path / "labels.csv").write_text("\n".join(["row,label", *lines]))
-    rows, rest = data / "rows.npy", (*METHODS["random"], "-o", tmp_path / "out", "-q")
-    budgets = [
-        smallest_budget("fit", rows, "--labels", where, *rest)
-        for where in (data / "rows.labels.npy", tmp_path / "labels.csv")
-    ]
-    assert budgets[1] - budgets[0] >= 72
-
-
-def test_many_classes_count_where_the_graph_chooses():
-    """Leave-one-out holds ten arrays of labelled rows by classes; six used to be counted."""
-    from biglp import _learn as _answers
-    from biglp._algebra.systems import MOST_LABELLED
-    from biglp._core.settings import Settings
-    from biglp._core.size import Size
-    from biglp._graph import FACTORS
-    from helpers import model
-
-    size = Size(300_000, 5, 400, 8000, 5.0, np.dtype(np.float32), rank=20)
-    settings = Settings.of(model(n_landmarks=20).get_params(deep=False)).graph
-    counted = min(8000, MOST_LABELLED)
-    assert FACTORS["anchors"].cost(settings, size).fixed >= 10 * 8 * counted * 400
-    # Finding the weights of the members holds as many again: 442 MB were taken of 326.
-    assert _answers.METHODS["committee"].cost(size).fixed >= 10 * 8 * counted * 400

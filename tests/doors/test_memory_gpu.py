@@ -12,8 +12,8 @@ from biglp._core.device import Device, upload
 from biglp._core.settings import Settings
 from biglp._core.size import Cost, Size
 from biglp._engines import SerialEngine
+from biglp._fit import pipeline as preparing
 from biglp._fit import plan
-from biglp._fit import prepare as preparing
 from biglp._fit.pipeline import Pipeline
 from biglp._fit.plan import GPU_LIBRARY_BYTES, Machine, plan_fit, plan_gpu
 from biglp._rows import prepared

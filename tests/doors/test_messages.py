@@ -19,137 +19,121 @@ from biglp._core import (
     UnreachedRowsWarning,
 )
 from cli_tools import run_python
-from helpers import blobs, model, rows_in_a_block
+from helpers import blobs, model
 
 
-class TestTellingTheUser:
-    def test_verbose_logs_every_sweep(self, caplog):
-        X, y, _ = blobs()
-        with caplog.at_level(logging.INFO, logger="biglp"):
-            model(factor="nystrom", verbose=True).fit(X, y)
-        for sweep in ("k-means", "degrees", "Gram", "labels"):
-            assert any(line.startswith(sweep) and "200 rows" in line for line in caplog.messages)
-
-    def test_a_long_sweep_says_how_far_it_is(self, caplog, monkeypatch):
-        monkeypatch.setattr("biglp._core.progress.LineTask.SECONDS_BETWEEN_LINES", 0.0)
-        X, y, _ = blobs()
-        with rows_in_a_block(50), caplog.at_level(logging.INFO, logger="biglp"):
-            model(factor="nystrom", verbose=True).fit(X, y)
-        assert any("50 % (100 of 200 rows" in line and "s left" in line for line in caplog.messages)
-
-    def test_quiet_by_default(self, caplog, capfd):
-        X, y, _ = blobs()
-        with caplog.at_level(logging.INFO, logger="biglp"):
-            model().fit(X, y)
-        assert not caplog.messages
-        assert capfd.readouterr() == ("", "")
-
-    def test_first_hour_9_without_a_terminal_verbose_is_one_line_a_step(self):
-        code = (
-            "import numpy as np; from biglp import LowRankLabelPropagation;"
-            "from biglp._core.progress import LineTask; LineTask.SECONDS_BETWEEN_LINES = 0.0;"
-            "X = np.random.default_rng(0).normal(size=(20_000, 2)); y = np.arange(20_000) % 3 - 1;"
-            "model = LowRankLabelPropagation(factor='nystrom', verbose=True, memory='200MB');"
-            "model.fit(X, y)"
-        )
-        lines = run_python(code).stderr.splitlines()
-        steps = [line.split(": ")[1] for line in lines if line.startswith("biglp: ")]
-        assert steps == ["k-means", "degrees", "Gram", "learning", "labels"]
-
-    @pytest.mark.parametrize(
-        ("category", "settings"),
-        [
-            (LandmarkWarning, {"n_landmarks": 5000, "factor_params": {"n_nearest": 20}}),
-            (UnreachedRowsWarning, {"factor": "nystrom", "bandwidth": 1e-4}),
-            (StoppedShortWarning, {"solver": "iterative", "max_iter": 2}),
-        ],
-    )
-    def test_warnings_point_to_the_line_that_called_fit(self, category, settings):
-        X, y, _ = blobs()
-        with pytest.warns(category) as caught:
-            model(**settings).fit(X, y)
-        ours = [warning for warning in caught if warning.category is category]
-        assert {warning.filename for warning in ours} == {__file__}
-
-    def test_a_budget_that_is_too_small_names_what_is_needed(self):
-        X, y, _ = blobs()
-        with pytest.raises(MemoryBudgetError, match=r"memory=1 KB") as caught:
-            model(memory="1KB").fit(X, y)
-        needed = re.search(r"[Gg]ive at least ([\d.]+ [KMG]B)", str(caught.value)).group(1)
-        with pytest.raises(MemoryBudgetError, match=r"memory="):
-            model(memory="500KB").fit(X, y)
-        assert "200 rows × 5 features with factor='anchors' and 20 landmarks" in str(caught.value)
-        model(memory=needed).fit(X, y)
+def test_verbose_logs_every_sweep(caplog):
+    X, y, _ = blobs()
+    with caplog.at_level(logging.INFO, logger="biglp"):
+        model(factor="nystrom", verbose=True).fit(X, y)
+    for sweep in ("k-means", "degrees", "Gram", "labels"):
+        assert any(line.startswith(sweep) and "200 rows" in line for line in caplog.messages)
 
 
-class TestAdvice:
-    """What a warning advises exists, and helps."""
+def test_quiet_by_default(caplog, capfd):
+    X, y, _ = blobs()
+    with caplog.at_level(logging.INFO, logger="biglp"):
+        model().fit(X, y)
+    assert not caplog.messages
+    assert capfd.readouterr() == ("", "")
 
-    @pytest.fixture
-    def islands(self):
-        """Three groups far apart, the last without a label; labels and truth."""
-        X, truth = make_blobs(
-            600, centers=[[0, 0], [30, 0], [0, 300]], cluster_std=1.0, random_state=0
-        )
-        y = np.full(600, -1)
-        for j in range(2):
-            y[np.flatnonzero(truth == j)[:5]] = j
-        return X, y, truth
 
-    @pytest.mark.parametrize(
-        ("settings", "got"),
-        [
-            ({}, "members of the committee that learn from labelled rows alone answered"),
-            ({"factor": "anchors"}, "they got the class prior"),
-            ({"factor": "anchors", "filter": "poisson"}, "they got the class prior"),
-        ],
-    )
-    def test_rows_that_no_label_reaches(self, islands, settings, got):
-        X, y, truth = islands
-        estimator = LowRankLabelPropagation(**settings, random_state=0)
-        with pytest.warns(UnreachedRowsWarning, match=f"200 of 600 rows .*{got}") as caught:
-            estimator.fit(X, y)
-        (message,) = [str(one.message) for one in caught]
-        has_prior = np.ptp(estimator.label_distributions_[truth == 2], axis=0).max() < 1e-6
-        assert has_prior == ("class prior" in message)
-        # More landmarks and a larger alpha, which were advised before, change nothing.
-        assert "landmarks" not in message
-        assert "alpha" not in message
-        rows = [row for row in estimator.suggest(10) if truth[row] == 2]
-        assert rows
-        estimator.update_labels(rows[:1], [2])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert (estimator.transduction_ == truth).mean() > 0.99
-        assert estimator.report_["unreached_rows"] == 0
+def test_without_a_terminal_verbose_is_one_line_a_step():
+    code = "import numpy as np; from biglp import LowRankLabelPropagation as L;"
+    code += "X = np.random.default_rng(0).normal(size=(2000, 2));"
+    code += "L(factor='nystrom', verbose=True, n_landmarks=9).fit(X, np.arange(2000) % 3 - 1)"
+    lines = run_python(code).stderr.splitlines()
+    steps = [line.split(": ")[1] for line in lines if line.startswith("biglp: ")]
+    assert steps == ["k-means", "degrees", "Gram", "learning", "labels"]
 
-    @pytest.mark.parametrize("factor", ["glnp", "glnp-mu"])
-    def test_glnp_settles_by_default(self, factor):
-        X, y, _ = blobs(n=300)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", StoppedShortWarning)
-            fitted = LowRankLabelPropagation(factor=factor, n_landmarks=10).fit(np.abs(X), y)
-        assert fitted.report_["iterations"] < 1000
 
-    @pytest.mark.parametrize("params", [{"max_iter": 4}, {"max_iter": 20, "start": "uniform"}])
-    def test_glnp_that_stopped_short(self, params):
-        X, y, _ = blobs(n=300)
-        settings = {"factor": "glnp-mu", "n_landmarks": 10, "factor_params": params}
-        with pytest.warns(StoppedShortWarning) as caught:
-            LowRankLabelPropagation(**settings).fit(np.abs(X), y)
-        message = str(caught[0].message)
-        assert caught[0].filename == __file__
-        advised = [
-            {"factor_params": ast.literal_eval(found)}
-            for found in re.findall(r"factor_params=(\{.*?\})", message)
-        ]
-        advised += [{"factor": name} for name in re.findall(r"factor='(.*?)'", message)]
-        assert len(advised) == 2 + ("start" in params)
-        everything = {**settings, "factor_params": dict(params)}
-        for change in advised:  # all of it, several times over where it says so again
-            everything["factor"] = change.get("factor", everything["factor"])
-            everything["factor_params"] |= change.get("factor_params", {})
-        everything["factor_params"]["max_iter"] *= 10
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", StoppedShortWarning)
-            LowRankLabelPropagation(**everything).fit(np.abs(X), y)
+@pytest.mark.parametrize(
+    ("category", "settings"),
+    [
+        (LandmarkWarning, {"n_landmarks": 5000, "factor_params": {"n_nearest": 20}}),
+        (UnreachedRowsWarning, {"factor": "nystrom", "bandwidth": 1e-4}),
+        (StoppedShortWarning, {"solver": "iterative", "max_iter": 2}),
+    ],
+)
+def test_warnings_point_to_the_line_that_called_fit(category, settings):
+    X, y, _ = blobs()
+    with pytest.warns(category) as caught:
+        model(**settings).fit(X, y)
+    ours = [warning for warning in caught if warning.category is category]
+    assert {warning.filename for warning in ours} == {__file__}
+
+
+def test_a_budget_that_is_too_small_names_what_is_needed():
+    X, y, _ = blobs()
+    with pytest.raises(MemoryBudgetError, match=r"memory=1 KB") as caught:
+        model(memory="1KB").fit(X, y)
+    needed = re.search(r"[Gg]ive at least ([\d.]+ [KMG]B)", str(caught.value)).group(1)
+    with pytest.raises(MemoryBudgetError, match=r"memory="):
+        model(memory="500KB").fit(X, y)
+    assert "200 rows × 5 features with factor='anchors' and 20 landmarks" in str(caught.value)
+    model(memory=needed).fit(X, y)
+
+
+# What a warning advises exists, and helps --------------------------------------------------------
+
+
+@pytest.fixture
+def islands():
+    """Three groups far apart, the last without a label; labels and truth."""
+    X, truth = make_blobs(600, centers=[[0, 0], [30, 0], [0, 300]], cluster_std=1.0, random_state=0)
+    y = np.full(600, -1)
+    for j in range(2):
+        y[np.flatnonzero(truth == j)[:5]] = j
+    return X, y, truth
+
+
+@pytest.mark.parametrize(
+    ("settings", "got"),
+    [
+        ({}, "members of the committee that learn from labelled rows alone answered"),
+        ({"factor": "anchors"}, "they got the class prior"),
+        ({"factor": "anchors", "filter": "poisson"}, "they got the class prior"),
+    ],
+)
+def test_rows_that_no_label_reaches(islands, settings, got):
+    X, y, truth = islands
+    estimator = LowRankLabelPropagation(**settings, random_state=0)
+    with pytest.warns(UnreachedRowsWarning, match=f"200 of 600 rows .*{got}") as caught:
+        estimator.fit(X, y)
+    (message,) = [str(one.message) for one in caught]
+    has_prior = np.ptp(estimator.label_distributions_[truth == 2], axis=0).max() < 1e-6
+    assert has_prior == ("class prior" in message)
+    # More landmarks and a larger alpha, which were advised before, change nothing.
+    assert "landmarks" not in message
+    assert "alpha" not in message
+    rows = [row for row in estimator.suggest(10) if truth[row] == 2]
+    assert rows
+    estimator.update_labels(rows[:1], [2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (estimator.transduction_ == truth).mean() > 0.99
+    assert estimator.report_["unreached_rows"] == 0
+
+
+@pytest.mark.parametrize("params", [{"max_iter": 4}, {"max_iter": 20, "start": "uniform"}])
+def test_glnp_that_stopped_short(params):
+    X, y, _ = blobs(n=300)
+    settings = {"factor": "glnp-mu", "n_landmarks": 10, "factor_params": params}
+    with pytest.warns(StoppedShortWarning) as caught:
+        LowRankLabelPropagation(**settings).fit(np.abs(X), y)
+    message = str(caught[0].message)
+    assert caught[0].filename == __file__
+    advised = [
+        {"factor_params": ast.literal_eval(found)}
+        for found in re.findall(r"factor_params=(\{.*?\})", message)
+    ]
+    advised += [{"factor": name} for name in re.findall(r"factor='(.*?)'", message)]
+    assert len(advised) == 2 + ("start" in params)
+    everything = {**settings, "factor_params": dict(params)}
+    for change in advised:  # all of it, several times over where it says so again
+        everything["factor"] = change.get("factor", everything["factor"])
+        everything["factor_params"] |= change.get("factor_params", {})
+    everything["factor_params"]["max_iter"] *= 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StoppedShortWarning)
+        LowRankLabelPropagation(**everything).fit(np.abs(X), y)

@@ -23,6 +23,7 @@ from browser_tools import (
 pytestmark = pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser())
 
 TOPICS = ("the goal, the match and the team", "the market, the price and the bank")
+CLASSES = ("<i>sport</i>", '"money" & <script>window.hacked = 2</script>')
 
 
 @pytest.fixture(scope="module")  # its event loop must not run on under tests of other rooms
@@ -47,13 +48,13 @@ def visit(chromium):
     yield come
     for context, page, served, asked in visited:
         context.close()
-        outside = [url for url in asked if not url.startswith((served.origin, "data:", "blob:"))]
+        inside = (served.origin, "data:", "blob:")
         assert asked
-        assert not outside
+        assert not [url for url in asked if not url.startswith(inside)]
         assert not [line for line in page.said if "ERR_" not in line]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shapes():
     """Images of 8 × 8 pixels: bars, poles and rings, with noise.  (rows, names)"""
     rng = np.random.default_rng(5)
@@ -67,20 +68,21 @@ def shapes():
     return rows.astype(np.uint8), np.array(["bar", "pole", "ring"])[kinds]
 
 
-@pytest.fixture(scope="session")
-def images(shapes, tmp_path_factory):
-    """A page with images and no labels."""
-    yield from served(tmp_path_factory.mktemp("images"), shapes[0])
+def served(folder, rows):
+    np.save(folder / "shapes.npy", rows)
+    made = Served(folder, "shapes.npy")
+    yield made
+    made.stop()
 
 
 @pytest.fixture
-def fresh(shapes, tmp_path):
+def images(shapes, tmp_path):
     """A page with images and no labels, for one test."""
     yield from served(tmp_path, shapes[0])
 
 
-@pytest.fixture(scope="session")
-def known(shapes, tmp_path_factory):
+@pytest.fixture(scope="module")
+def labelled(shapes, tmp_path_factory):
     """A page with images and labels, one of them wrong."""
     folder = tmp_path_factory.mktemp("known")
     rows, names = shapes
@@ -90,39 +92,16 @@ def known(shapes, tmp_path_factory):
     yield from served(folder, rows)
 
 
-def served(folder, rows):
-    np.save(folder / "shapes.npy", rows)
-    made = Served(folder, "shapes.npy")
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="session")
-def topics():
-    """Number of the topic of each row of the table."""
-    return np.random.default_rng(6).integers(0, 2, size=160)
-
-
-@pytest.fixture(scope="session")
-def table(topics, tmp_path_factory):
-    """A page with texts, IDs and a column that all look like HTML, and no labels."""
-    folder = tmp_path_factory.mktemp("table")
-    rng = np.random.default_rng(7)
-    with (folder / "mails.csv").open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file)
-        out.writerow(["key", "body", "<b>size</b>"])
-        for row, topic in enumerate(topics):
-            words = rng.permutation(TOPICS[topic].split())
-            out.writerow([f"{row}{IMAGE}", f"{SCRIPT} {' '.join(words)}", rng.normal(topic, 1)])
-    made = Served(folder, "mails.csv", "--id-column", "key", "--text", "body")
-    yield made
-    made.stop()
-
-
-# A whole session on images, from no label to the files, by keyboard alone -------------------------
+@pytest.fixture
+def known(labelled):
+    """The same, running again at the end whatever happens."""
+    yield labelled
+    if labelled.process.wait(0) is not None:
+        labelled.start()
 
 
 def test_a_session_by_keyboard(images, shapes, visit):
+    """From no label to the files, by keyboard alone."""
     _, names = shapes
     page = visit(images)
     given = {}
@@ -130,6 +109,9 @@ def test_a_session_by_keyboard(images, shapes, visit):
     def answer(name=None):
         name = name or str(names[page.row])
         given[page.answer(name)] = name
+
+    def on_disk():
+        return images.answers() == {str(row): name for row, name in given.items()}
 
     # Nothing is known yet: the cursor waits where the first class is typed.
     page.has_focus("#other-name")
@@ -142,15 +124,13 @@ def test_a_session_by_keyboard(images, shapes, visit):
     # Images are enlarged by a whole factor.
     assert page.page.locator("#content img").get_attribute("width") == "320"
 
-    # Undo shows the row again, and the file forgets it.
+    # Undo shows the row again, and the file forgets it; skip goes on without a label.
     answer()
     last = list(given)[-1]
     page.press("Control+z")
     page.expect("#work-title").to_have_text(f"Row {last:,}")
     given.pop(last)
-    assert images.answers() == {str(row): name for row, name in given.items()}
-
-    # Skip goes on without a label.
+    assert on_disk()
     row = page.row
     page.press("Alt+s")
     page.expect("#saved").to_have_text(f"✓ Skipped row {row:,}")
@@ -167,15 +147,13 @@ def test_a_session_by_keyboard(images, shapes, visit):
     page.expect("#class-dialog").to_be_hidden()
     names = np.where(names == "ring", "frame", names)
     given = {row: "frame" if name == "ring" else name for row, name in given.items()}
-    assert images.answers() == {str(row): name for row, name in given.items()}
+    assert on_disk()
 
-    # One answer is wrong.
+    # One answer is wrong. The model has guesses soon: Enter takes one.
     wrong = page.row
     answer("pole" if names[wrong] != "pole" else "bar")
     for _ in range(8):
         answer()
-
-    # The model has guesses now: Enter takes one.
     page.page.reload()
     page.expect("#think .guess").to_be_visible()
     row, guess = page.row, page.text("#think .guess")
@@ -198,7 +176,7 @@ def test_a_session_by_keyboard(images, shapes, visit):
     page.press("Enter")
     page.expect("#saved").to_have_text(f"✓ Saved row {wrong} as {names[wrong]}")
     given[wrong] = str(names[wrong])
-    assert images.answers() == {str(row): name for row, name in given.items()}
+    assert on_disk()
 
     # The map by keyboard: the circle around the current row, all of it one class, one step back.
     page.press("Alt+m")
@@ -208,104 +186,95 @@ def test_a_session_by_keyboard(images, shapes, visit):
     n = int(page.text("#work-title").split(" ")[0])
     page.press(page.key("bar"))
     page.expect("#saved").to_have_text(f"✓ Saved {n} rows as bar")
-    page.expect("#classes button[title=bar] .count").not_to_be_empty()
     assert list(images.answers().values()).count("bar") >= n
     page.press("Control+z")
-    wait_for(lambda: images.answers() == {str(row): name for row, name in given.items()})
+    wait_for(on_disk)
 
     # Finish writes the classes of all rows.
     page.press("Alt+f", "Enter")
     page.expect("#finish-dialog").to_contain_text("Done.")
     assert "labels" in page.text("#finish-dialog .files")
     page.press("Escape")
-    assert images.answers() == {str(row): name for row, name in given.items()}
+    assert on_disk()
     (written,) = (images.folder / "answers-out").glob("labels*")
     found = np.load(written) if written.suffix == ".npy" else pq.read_table(written)["label"]
     assert (np.asarray(found).astype(str) == names).mean() > 0.95
 
 
-# Names of classes are typed as they are: no letter of them is a command --------------------------
-
-
 WORDS = """
-    sport, fish, cat, undo, skip, finish, category, rename, map, lasso, colour, doubts, next,
-    help, sports, catfish, dog, cow, u, s, n, r, m, l, c, d, f, z, U, Skip, FISH, mp3, h2o,
-    covid19, b2b, x86, utf-8, vitamin-b12, accept, answer, back, enter, escape, delete, quit,
-    yes, no, other, unsure, spam, ham, lion, tiger, crème brûlée, don't, a+b, c#, .net, #tag,
-    @home, (sic), /dev/null, null island, sea lion, new york, fish & chips
+    sport, fish, cat, undo, skip, category, next, sports, catfish, cow, u, s, n, l, c, f, z, U,
+    Skip, FISH, mp3, utf-8, vitamin-b12, enter, escape, lion, tiger, crème brûlée, don't, a+b, c#,
+    .net, #tag, @home, (sic), /dev/null, null island, sea lion, fish & chips
 """
-NAMES = [name.strip() for name in WORDS.split(",")]
 
 
-def test_names_are_what_was_typed(fresh, visit):
-    page = visit(fresh)
-    page.has_focus("#other-name")
+def test_names_are_what_was_typed(images, visit):
+    """Names of classes are typed as they are: no letter of them is a command."""
+    page = visit(images)
     given = {}
-    assert len(NAMES) >= 60
-    for name in NAMES:
-        row = page.row
-        page.page.keyboard.type(name)
-        page.has_focus("#other-name")
-        page.press("Enter")
-        page.expect("#saved").to_have_text(f"✓ Saved row {row:,} as {name}")
-        page.expect("#work-title").not_to_have_text(f"Row {row:,}")
-        given[str(row)] = name
-    assert fresh.answers() == given
-    assert page.page.locator("dialog[open]").count() == 0
-    buttons = page.page.locator("#classes button")
-    page.expect("#counts").to_contain_text(NAMES[-1])
-    found = buttons.evaluate_all("all => all.map((each) => each.title)")
-    assert sorted(found) == sorted(NAMES)
 
-    def saved(row, name):
+    def saved(name, *keys):
+        """Press keys, which give the row a class."""
+        row = page.row
+        page.press(*keys)
         page.expect("#saved").to_have_text(f"✓ Saved row {row:,} as {name}")
         page.expect("#work-title").not_to_have_text(f"Row {row:,}")
         given[str(row)] = name
+        return row
+
+    names = [name.strip() for name in WORDS.split(",")]
+    for name in names:
+        page.has_focus("#other-name")
+        page.page.keyboard.type(name)
+        saved(name, "Enter")
+    assert images.answers() == given
+    assert page.page.locator("dialog[open]").count() == 0
+    page.expect("#counts").to_contain_text(names[-1])
+    buttons = page.page.locator("#classes button")
+    found = buttons.evaluate_all("all => all.map((each) => each.title)")
+    assert sorted(found) == sorted(names)
 
     # A digit is a class where no name is being typed; one that begins a name comes after Alt-N.
-    row = page.row
-    page.press(page.key("sport"))
-    saved(row, "sport")
-    row = page.row
+    saved("sport", page.key("sport"))
     page.press("Alt+n")
     page.page.keyboard.type("3d")
-    page.press("Enter")
-    saved(row, "3d")
+    saved("3d", "Enter")
     # Tab completes a known name that alone begins so.
-    row = page.row
     page.page.keyboard.type("tig")
-    page.press("Tab", "Enter")
-    saved(row, "tiger")
-    assert fresh.answers() == given
+    row = saved("tiger", "Tab", "Enter")
+    assert images.answers() == given
 
     # Ctrl-Z takes back letters while there are some, and then the last answer.
     page.page.keyboard.type("lio")
     page.press("Control+z")
     page.has_focus("#other-name")
-    assert fresh.answers() == given
+    assert images.answers() == given
     page.page.locator("#other-name").fill("")
     page.press("Control+z")
     page.expect("#work-title").to_have_text(f"Row {row:,}")
     del given[str(row)]
-    wait_for(lambda: fresh.answers() == given)
+    wait_for(lambda: images.answers() == given)
 
     # Skipping leaves a begun name behind.
     page.page.keyboard.type("lio")
     page.press("Alt+s")
     page.expect("#saved").to_have_text(f"✓ Skipped row {row:,}")
     page.expect("#other-name").to_have_value("")
-    assert fresh.answers() == given
+    assert images.answers() == given
 
 
-# A table with text whose every string looks like HTML: labelled, and shown as it is ---------------
-
-
-CLASSES = ("<i>sport</i>", '"money" & <script>window.hacked = 2</script>')
-
-
-def test_a_session_on_text_that_looks_like_html(table, topics, visit):
+def test_a_session_on_text_that_looks_like_html(tmp_path, visit, request):
+    rng = np.random.default_rng(7)
+    topics = rng.integers(0, 2, size=160)
+    with (tmp_path / "mails.csv").open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["key", "body", "<b>size</b>"])
+        for row, topic in enumerate(topics):
+            words = rng.permutation(TOPICS[topic].split())
+            out.writerow([f"{row}{IMAGE}", f"{SCRIPT} {' '.join(words)}", rng.normal(topic, 1)])
+    table = Served(tmp_path, "mails.csv", "--id-column", "key", "--text", "body")
+    request.addfinalizer(table.stop)
     page = visit(table)
-    page.has_focus("#other-name")
     # The row's own text, ID and column names are text.
     assert page.text("#content .text").startswith(SCRIPT)
     assert page.text("#work-title").endswith(IMAGE)
@@ -314,7 +283,7 @@ def test_a_session_on_text_that_looks_like_html(table, topics, visit):
     given = {}
     for _ in range(8):
         name = CLASSES[topics[page.row]]
-        given[page.answer(name)] = name
+        given[f"{page.answer(name)}{IMAGE}"] = name
     page.page.reload()
     page.expect("#think .guess").to_be_visible()
     assert page.text("#think .guess") in CLASSES
@@ -326,8 +295,7 @@ def test_a_session_on_text_that_looks_like_html(table, topics, visit):
     )
     assert found == [None, 0, 0]
     assert not page.violations()
-    expected = {f"{row}{IMAGE}": name for row, name in given.items()}
-    assert table.answers() == expected
+    assert table.answers() == given
 
     # A lasso with the mouse around the whole map; the page shows how many, and Escape lets go.
     page.press("Alt+l")
@@ -343,35 +311,16 @@ def test_a_session_on_text_that_looks_like_html(table, topics, visit):
     assert int(page.text("#work-title").split(" ")[0]) > len(topics) / 2
     page.press("Escape")
     page.expect("#work-title").to_contain_text("Row ")
-    assert table.answers() == expected
+    assert table.answers() == given
 
 
-def test_two_windows_agree(known, shapes, visit):
-    first, second = visit(known), visit(known)
-    before = int(first.text("#counts .small").split(" ")[0])
-    row = first.answer(str(shapes[1][first.row]))
-    for page in (first, second):
-        page.expect("#counts .small").to_contain_text(f"{before + 1} labelled")
-        page.expect("#work-title").not_to_have_text(f"Row {row}")
-
-
-# The server is killed while somebody labels: nothing is lost, nothing is doubled ------------------
-
-
-@pytest.fixture
-def revived(known):
-    """The server, running again at the end whatever happens."""
-    yield known
-    if known.process.wait(0) is not None:
-        known.start()
-
-
-def test_answers_wait_for_a_server_that_is_gone(revived, visit):
-    page = visit(revived)
+def test_answers_wait_for_a_server_that_is_gone(known, visit):
+    """Nothing is lost, nothing is doubled."""
+    page = visit(known)
     name = "bar"
     key = page.key(name)
-    before = revived.answers()
-    revived.kill()
+    before = known.answers()
+    known.kill()
     page.expect("#banner").to_contain_text("The server is gone")
 
     # The next rows are here already: two more answers, kept but not called saved.
@@ -386,40 +335,37 @@ def test_answers_wait_for_a_server_that_is_gone(revived, visit):
     # The last one is taken back before it was ever sent.
     page.press("Control+z")
     page.expect("#banner").to_contain_text("1 answer ")
-    assert revived.answers() == before
+    assert known.answers() == before
 
-    # It is sent when the server is back, once.
-    revived.start()
+    # It is sent when the server is back, once, and labelling goes on.
+    known.start()
     page.expect("#banner").to_be_hidden()
-    wait_for(lambda: revived.answers() == {**before, rows[0]: name})
+    wait_for(lambda: known.answers() == {**before, rows[0]: name})
     page.expect("#saved").to_contain_text("✓ Saved")
-    lines = (revived.folder / "answers.csv").read_text().splitlines()
+    lines = (known.folder / "answers.csv").read_text().splitlines()
     assert sum(line.startswith(f"{rows[0]},") for line in lines) == 1
-    # And labelling goes on.
     page.page.reload()
     page.expect("#think").not_to_be_empty()
     row = page.answer(name)
-    assert revived.answers() == {**before, rows[0]: name, str(row): name}
+    assert known.answers() == {**before, rows[0]: name, str(row): name}
 
-
-def test_an_unsent_answer_outlives_a_reload(known, visit):
-    page = visit(known)
+    # An answer that was not sent outlives a reload.
     page.page.route("**/api/answer", lambda route: route.abort())
-    row = page.row
+    row = str(page.row)
     page.press(page.key("pole"))
     page.expect("#banner").to_contain_text("1 answer not saved yet")
-    assert str(row) not in known.answers()
+    assert row not in known.answers()
     page.page.unroute("**/api/answer")
     page.page.reload()
-    wait_for(lambda: known.answers().get(str(row)) == "pole")
+    wait_for(lambda: known.answers().get(row) == "pole")
     page.expect("#banner").to_be_hidden()
 
 
-# What axe-core finds, in light and dark, on a desktop and on a phone; and a page without WebGL ----
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(known, visit, scheme):
+@pytest.mark.parametrize(
+    ("scheme", "dialogs"),  # half of the dialogs in light, half in dark: they share their colours
+    [("light", {"?": "#help", "Alt+r": "#class-dialog"}), ("dark", {"Alt+f": "#finish-dialog"})],
+)
+def test_axe_finds_nothing_serious(known, visit, scheme, dialogs):
     page = visit(known, color_scheme=scheme, reduced_motion="reduce")
     page.expect("#doubt-rows li:first-child").to_be_visible()
     for size in (DESKTOP, PHONE):
@@ -427,9 +373,6 @@ def test_axe_finds_nothing_serious(known, visit, scheme):
         assert not page.violations()
         # Nothing is wider than the screen.
         assert page.page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    # Half of the dialogs in light, half in dark: they share their colours.
-    light = {"?": "#help", "Alt+r": "#class-dialog"}
-    dialogs = light if scheme == "light" else {"Alt+f": "#finish-dialog"}
     for key, place in dialogs.items():
         page.press(key)
         page.expect(place).to_be_visible()
@@ -447,7 +390,6 @@ def test_the_map_is_drawn_with_and_without_webgl(known, visit):
     page = visit(known)
     webgl = page.page.evaluate("!!document.createElement('canvas').getContext('webgl')")
     page.expect("#map").to_have_attribute("data-painter", "webgl" if webgl else "canvas")
-    page.expect("#map-text").to_contain_text("240 rows")
     page.page.add_init_script(without)
     page.page.reload()
     page.expect("#map").to_have_attribute("data-painter", "canvas")

@@ -1,6 +1,5 @@
 """The server as a process: killed at any moment, ended by Ctrl-C, refused where it must be."""
 
-import contextlib
 import os
 import random
 import signal
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 from biglp._labelling import LabelsFile
-from biglp.cli.label import default_labels
 from cli_tools import Process, failed
 from label_tools import made_rows, wait_for
 
@@ -27,7 +25,8 @@ def no_server_is_left():
     yield
     for server in STARTED:
         if server.process.wait(0) is None:
-            server.end(signal.SIGKILL)
+            server.process.signal(signal.SIGKILL)
+            server.client.close()
     STARTED.clear()
 
 
@@ -39,23 +38,21 @@ class Server:
         self.process = Process(folder, "label", "rows.npy", *options)
         STARTED.append(self)
         base = f"http://127.0.0.1:{port}"
-        self.client = httpx.Client(
-            base_url=base, headers={"origin": base, "x-biglp": "1"}, timeout=60
-        )
+        own = {"origin": base, "x-biglp": "1"}
+        self.client = httpx.Client(base_url=base, headers=own, timeout=60)
         wait_for(self._answers)
         token = (folder / ".answers.csv.token").read_text().strip()
         assert self.client.get(f"/?token={token}").status_code == 303
 
     def _answers(self):
         assert self.process.wait(0) is None, self.process.stderr
-        with contextlib.suppress(httpx.TransportError):
+        try:
             return self.client.get("/").status_code == 403
-        return False
+        except httpx.TransportError:
+            return False
 
-    def end(self, number):
-        code = self.process.signal(number)
-        self.client.close()
-        return code
+    def answer(self, what):
+        assert self.client.post("/api/answer", json=what).json()["saved"]
 
 
 @pytest.fixture
@@ -69,13 +66,20 @@ def test_killed_at_random_moments(folder):
     rng, confirmed, sent, row = random.Random(0), {}, {}, 0
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+
+    def on_disk():
+        lines = LabelsFile(folder / "answers.csv", "row", lambda rows: []).read()
+        found = {int(key): label for key, label in lines}
+        assert len(found) == len(lines)
+        return found
+
     for _ in range(2):
         server = Server(folder, port)
         state = server.client.get("/api/state").json()
         assert state["labelled"] in (len(confirmed), len(confirmed) + 1)
         # What had no answer is sent again, as the page does.
         for again in sent.values():
-            assert server.client.post("/api/answer", json=again).json()["saved"]
+            server.answer(again)
             confirmed[again["row"]] = again["label"]
         sent.clear()
         killed, pid = len(confirmed) + rng.randint(6, 12), server.process.pid
@@ -86,27 +90,22 @@ def test_killed_at_random_moments(folder):
             row += 1
             sent[what["answer"]] = what
             try:
-                assert server.client.post("/api/answer", json=what).json()["saved"]
+                server.answer(what)
             except httpx.TransportError:
                 if len(confirmed) >= killed:
                     break
                 # The server has closed a connection that a busy machine left unused.
-                assert server.client.post("/api/answer", json=what).json()["saved"]
+                server.answer(what)
             confirmed[what["row"]] = sent.pop(what["answer"])["label"]
         assert server.process.wait() == -signal.SIGKILL
         server.client.close()
-    lines = LabelsFile(folder / "answers.csv", "row", lambda rows: []).read()
-    found = [int(key) for key, _ in lines]
-    assert len(found) == len(set(found))
     assert len(confirmed) > 10
-    assert {int(key): label for key, label in lines}.items() >= confirmed.items()
+    assert on_disk().items() >= confirmed.items()
     server = Server(folder, port)
     for again in sent.values():
-        server.client.post("/api/answer", json=again)
+        server.answer(again)
         confirmed[again["row"]] = again["label"]
-    lines = LabelsFile(folder / "answers.csv", "row", lambda rows: []).read()
-    assert {int(key): label for key, label in lines} == confirmed
-    assert len(lines) == len(confirmed)
+    assert on_disk() == confirmed
     # Another server of the same file is refused; this one goes on until Ctrl-C ends it.
     message = failed(2, "label", folder / "rows.npy", "--labels", folder / "answers.csv")
     assert "in use" in message
@@ -121,29 +120,22 @@ def test_killed_at_random_moments(folder):
     server.client.close()
 
 
-def test_a_port_that_is_taken(folder):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        message = failed(
-            2, "label", folder / "rows.npy", "--port", port, "--labels", folder / "a.csv"
-        )
-    assert f"--port {port}" in message
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("code", "options", "message"),
     [
-        (["--host", "0.0.0.0"], "--i-know"),
-        (["--shape", "9x9"], "--shape '9x9'"),
-        (["--show", "a"], "--show 'a'"),
-        (["--classes", "a,NA"], "'NA'"),
+        (2, ["--host", "0.0.0.0"], "--i-know"),
+        (2, ["--shape", "9x9"], "--shape '9x9'"),
+        (2, ["--show", "a"], "--show 'a'"),
+        (3, ["--classes", "a,NA"], "'NA'"),
+        (2, ["--port"], "--port {port}"),
     ],
 )
-def test_options_that_are_refused(folder, options, message):
-    rows, labels = folder / "rows.npy", folder / "a.csv"
-    assert message in failed(
-        3 if "--classes" in options else 2, "label", rows, "--labels", labels, *options
-    )
+def test_options_that_are_refused(folder, code, options, message):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        more = [*options, port] if options == ["--port"] else options
+        said = failed(code, "label", folder / "rows.npy", "--labels", folder / "a.csv", *more)
+    assert message.format(port=port) in said
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "starlette"])
@@ -158,17 +150,3 @@ def test_without_the_extra(folder, package):
     assert 'pip install "biglp[label]"' in made.stderr
     assert "Traceback" not in made.stderr
     assert not (folder / "a.csv").exists()
-
-
-@pytest.mark.parametrize(
-    ("rows", "labels"),
-    [
-        ("data/mnist.npy", "mnist.labels.csv"),
-        ("s3://bucket/part-*.parquet", "part.labels.csv"),
-        ("x.h5::images", "x.labels.csv"),
-        ("folder/", "folder.labels.csv"),
-        ("*.csv", "rows.labels.csv"),
-    ],
-)
-def test_where_answers_go(rows, labels):
-    assert default_labels(rows) == labels

@@ -12,10 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import reference as ref
 from biglp import LowRankLabelPropagationRegressor
-from biglp._algebra import systems as spectra
-from biglp._core import UnreachedRowsWarning
-from biglp._graph.nystrom import eigenvalue_cutoff
-from helpers import measured_problem, regressor
+from helpers import measured_problem, reference_graph, regressor
 
 
 def by_graph_alone(fitted, X):
@@ -30,11 +27,8 @@ def by_graph_alone(fitted, X):
 def test_the_graph_smooths_as_the_dense_reference_does(factor, dtype):
     X, y, _, weights, L = measured_problem(dtype=dtype)
     fitted = regressor(factor=factor, landmarks=L).fit(X, y, sample_weight=weights)
-    if factor == "anchors":
-        W = ref.anchor_graph(X, L, 1.5, 5)
-    else:
-        W = ref.nystrom_graph(X, L, 1.5, eigenvalue_cutoff(len(L), X.dtype))
-    expected = ref.dense_smoothing(ref.normalised_graph(W), y, weights, 0.9)
+    S = ref.normalised_graph(reference_graph(factor, X, L))
+    expected = ref.dense_smoothing(S, y, weights, 0.9)
     expected = np.clip(expected, np.nanmin(y), np.nanmax(y))
     tolerance = 1e-8 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(by_graph_alone(fitted, X), expected, rtol=tolerance)
@@ -79,33 +73,11 @@ def test_large_offsets_keep_their_digits():
     np.testing.assert_allclose(far - 1e9, near, atol=1e-4)
 
 
-def test_rows_that_no_label_reaches_get_the_mean():
-    rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(40, 2)), 1e4 + rng.normal(size=(40, 2))])
-    y = np.full(80, np.nan)
-    y[:10] = X[:10, 0]
-    L = X[[0, 1, 2, 3, 40, 41, 42, 43]]
-    with pytest.warns(UnreachedRowsWarning, match=r"40 of 80 rows .* the mean of the labels"):
-        fitted = regressor(landmarks=L).fit(X, y)
-    np.testing.assert_allclose(by_graph_alone(fitted, X[40:]), np.nanmean(y))
-
-
-def test_the_report_says_what_was_chosen():
-    X, y, _, _, _ = measured_problem()
-    report = LowRankLabelPropagationRegressor(n_landmarks=15, engine="serial").fit(X, y).report_
-    assert [member["member"] for member in report["members"]] == ["graph", "ridge", "mean"]
-    best = min(report["candidates"], key=lambda candidate: candidate["error"])
-    assert report["alpha"] == best["alpha"]
-    assert report["held_out_labels"] == 30
-    alone = [member["error"][0] for member in report["members"]]
-    assert report["held_out_error"][0] < 1.05 * min(alone)
-
-
 def test_regression_is_the_same_with_a_sparse_gram_matrix():
     rows = np.random.default_rng(0).random((400, 2))
     values = np.where(np.arange(400) < 40, np.sin(5 * rows[:, 0]), np.nan)
     chosen = {"factor": "anchors", "landmarks": "random", "n_landmarks": 120, "alpha": 0.9}
     dense = LowRankLabelPropagationRegressor(**chosen).fit(rows, values)
-    with mock.patch.multiple(spectra, DENSE_RANK=100, DENSE_WORK=0):
+    with mock.patch.multiple("biglp._algebra.systems", DENSE_RANK=100, DENSE_WORK=0):
         sparse_too = LowRankLabelPropagationRegressor(**chosen).fit(rows, values)
     np.testing.assert_allclose(sparse_too.transduction_, dense.transduction_, atol=1e-6)

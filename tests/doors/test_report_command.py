@@ -1,4 +1,4 @@
-"""The report of a fit: what it shows of the rows, and how it is made again."""
+"""The page of ``biglp fit``: what it shows of the rows, how it is made again, and in a browser."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from browser_tools import browser, why_no_browser
 from cli_tools import done, failed, run
 from report_tools import seen
 
 EVIL = "<script>alert('no')</script>"
 WORDS = {"cat": "whiskers purr and the tail is soft", EVIL: "bark loud at the garden gate today"}
 QUICK = ("-k", "30")
+MOST_BYTES = 2_000_000
 
 
 def read(path="out/report.html"):
@@ -30,9 +32,8 @@ def without_times(path="out/report.html"):
 
 
 @pytest.fixture
-def table(tmp_path, monkeypatch):
+def table(here):
     """Animals: text of words, a number, an ID, and hostile names all over."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     truth = rng.choice(list(WORDS), 240)
     text = [
@@ -71,38 +72,28 @@ def test_made_again(table):
     assert without_times("other.html") == before
     assert "exists already" in failed(2, "report", "out", "-o", "other.html")
     done("report", "out", "-o", "other.html", "--overwrite")
-
-
-def test_rows_that_are_gone(table):
-    done(*table, "-o", "out")
     Path("animals.parquet").rename("gone.parquet")
-    told = done("report", "out").stdout
-    assert "There is no map" in told
+    assert "There is no map" in done("report", "out").stdout
     page = read()
     assert "There is no map, and there are no rows to look at" in page.text
     assert "Members and their weights" in page.text
 
 
-def test_results_of_an_earlier_release(table):
-    done(*table, "-o", "out", "--no-report")
-    assert not Path("out/report.html").exists()
-    summary = json.loads(Path("out/summary.json").read_text())
-    for key in ("reliability", "estimated_accuracy", "usual_distance", "unlike_labels"):
-        del summary["settings"][key]
-    summary["versions"]["biglp"] = "0.1"
-    Path("out/summary.json").write_text(json.dumps(summary))
-    done("report", "out")
-    page = read()
-    assert "The fit was made by biglp 0.1, which did not keep that" in page.text
-    assert "#map" in {value for _, _, value in page.attributes}
-
-
-def test_no_folder_of_a_fit(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert "not the folder of a finished biglp fit" in failed(2, "report", "nothing")
-    Path("rows").mkdir()
-    Path("rows/summary.json").write_text('{"run": {"command": "predict"}}')
-    assert "biglp fit -o" in failed(2, "report", "rows")
+@pytest.mark.parametrize("lacks", ["a run", "columns"])
+def test_a_summary_that_lacks_something_is_explained(here, lacks):
+    done("fit", "sim:500x3", "-o", "out", "--factor", "linear", "-q")
+    path = here / "out" / "summary.json"
+    summary = json.loads(path.read_text())
+    if lacks == "a run":
+        path.write_text('{"run": {"command": "predict"}}')
+        assert "biglp fit -o" in failed(2, "report", "out")
+        assert "not the folder of a finished biglp fit" in failed(2, "report", "nothing")
+        return
+    for key in ("column", "unlabelled"):
+        del summary["run"]["labels"][key]
+    path.write_text(json.dumps(summary))
+    told = done("report", "out", "--overwrite").stdout
+    assert "without the results of a finished biglp fit" in told
 
 
 def test_a_run_that_ends_before_its_page_goes_on(table, monkeypatch):
@@ -116,53 +107,73 @@ def test_a_run_that_ends_before_its_page_goes_on(table, monkeypatch):
         assert run(*table, "-o", "out").exit_code != 0
     assert [path.name for path in Path("out").iterdir()] == [".biglp-run"]
     done(*table, "-o", "out", "--resume")
-    assert without_times().replace("out", "whole") == without_times("whole/report.html").replace(
-        "out", "whole"
-    )
-
-
-def test_an_old_report_does_not_stay_beside_new_labels(table):
-    done(*table, "-o", "out")
+    resumed, whole = without_times(), without_times("whole/report.html")
+    assert resumed.replace("out", "whole") == whole.replace("out", "whole")
+    # An old report does not stay beside new labels.
     assert "report.html" in failed(2, *table, "-o", "out")
     done(*table, "-o", "out", "--overwrite", "--no-report")
     assert not Path("out/report.html").exists()
 
 
-def test_hundreds_of_classes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    truth = np.repeat(np.arange(300), 8)
-    np.save("rows.npy", rng.normal(size=(300, 6))[truth] * 9 + rng.normal(size=(2400, 6)))
-    np.save("labels.npy", np.where(np.arange(2400) % 8 < 2, truth, -1))
-    done("fit", "rows.npy", "--labels", "labels.npy", "-o", "out", "--factor", "anchors", *QUICK)
-    page = read()
-    assert "and 200 smaller classes" in page.text
-    assert Path("out/report.html").stat().st_size < 1 << 20
-
-
-def test_a_graph_of_ones_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_graph_of_ones_own(here):
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1], 30)
     graph = np.where(truth[:, None] == truth, rng.random((60, 60)), 0.01)
     np.save("graph.npy", (graph + graph.T) / 2)
     np.save("labels.npy", np.where(np.arange(60) % 30 < 3, truth, -1))
-    fit = ("fit", "graph.npy", "--labels", "labels.npy", "--factor", "precomputed")
-    done(*fit, "-o", "out")
-    assert "ties of a graph of your own" in read().text
-    done("report", "out")
-    assert "ties of a graph of your own" in read().text
+    fit = ("fit", "graph.npy", "--labels", "labels.npy", "--factor", "precomputed", "-o", "out")
+    for command in (fit, ("report", "out")):
+        done(*command)
+        assert "ties of a graph of your own" in read().text
 
 
-@pytest.mark.parametrize("key", ["column", "unlabelled"])
-def test_a_summary_that_lacks_something_is_explained(key, tmp_path, monkeypatch):
-    """As a damaged one may."""
-    monkeypatch.chdir(tmp_path)
-    done("fit", "sim:500x3", "-o", "out", "--factor", "linear", "-q")
-    path = tmp_path / "out" / "summary.json"
-    summary = json.loads(path.read_text())
-    del summary["run"]["labels"][key]
-    path.write_text(json.dumps(summary))
-    assert (
-        "without the results of a finished biglp fit" in done("report", "out", "--overwrite").stdout
-    )
+# The demo's report in a real browser: from disk, without scripts, on any screen, and on paper ----
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """The file that the demo ends by naming."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("demo"))
+        named = done("demo").stdout.split("open in a browser: ")[1].strip()
+        return Path(named).absolute()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if why_no_browser():
+        pytest.skip(why_no_browser())
+    with browser() as made:
+        yield made
+
+
+def test_read_without_scripts_and_network(report, chromium):
+    assert report.stat().st_size < MOST_BYTES
+    context = chromium.new_context(java_script_enabled=False, offline=True)
+    page, asked = context.new_page(), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report.as_uri())
+    text = page.inner_text("main")
+    for shown in ("digits.parquet: 1,797 rows labelled from 50 labels", "Rows to look at", "Map"):
+        assert shown in text
+    assert page.locator("img").count() >= 100  # digits, as pictures
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+    paper = page.pdf()
+    assert paper.startswith(b"%PDF")
+    assert 2 <= paper.count(b"/Type /Page\n") <= 20
+    context.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_fits_the_screen_and_reads_well(report, chromium, scheme, width):
+    from axe_playwright_python.sync_playwright import Axe
+
+    size = {"width": width, "height": 900}
+    # Axe is a script.
+    context = chromium.new_context(color_scheme=scheme, viewport=size, bypass_csp=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    found = Axe().run(page).response["violations"]
+    assert not [each["id"] for each in found if each["impact"] in ("serious", "critical")]
+    context.close()

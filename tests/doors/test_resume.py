@@ -19,7 +19,9 @@ import pytest
 
 from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, LabelWarning, MemoryBudgetError
-from biglp._graph.graph import AnswerSweep
+from biglp._files import RunFolder, hold, lock_file, remove_held
+from biglp._fit import Pipeline
+from biglp._graph import AnswerSweep
 from cli_tools import Process, done, failed, label_slowly, run
 from clusters import eventually
 from row_files import write
@@ -57,14 +59,17 @@ def whole(request, data, tmp_path_factory):
 
 TIMED = ("summary.json", "report.html")
 """Results that name the time."""
+RESULTS = ["labels.npy", "model.biglp", "report.html", "summary.json"]
+LINEAR = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
+
+
+def names(folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
 
 
 def same_results(one: Path, other: Path) -> None:
-    names = sorted(path.name for path in one.iterdir())
-    assert names == sorted(path.name for path in other.iterdir())
-    for name in names:
-        if name in TIMED:
-            continue
+    assert names(one) == names(other)
+    for name in {*names(one)} - {*TIMED}:
         assert (one / name).read_bytes() == (other / name).read_bytes(), name
 
 
@@ -161,40 +166,28 @@ def test_another_run_is_refused(data, tmp_path, monkeypatch):
     labels.write_bytes(content)
     assert f"labels {labels} was 4,128 bytes written" in failed(5, *fit, "--resume")
     done(*fit, "--overwrite", "--engine", "serial")
-    assert sorted(p.name for p in Path("out").iterdir()) == [
-        "labels.npy",
-        "model.biglp",
-        "report.html",
-        "summary.json",
-    ]
+    assert names("out") == RESULTS
 
 
-def test_a_finished_run_has_nothing_to_do(tmp_path, monkeypatch):
+def test_a_finished_run_has_nothing_to_do_and_a_busy_one_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
-    done(*fit)
+    done(*LINEAR)
     before = Path("out/labels.npy").stat()
-    assert "already ended" in done(*fit, "--resume").stdout
+    assert "already ended" in done(*LINEAR, "--resume").stdout
     assert Path("out/labels.npy").stat().st_mtime_ns == before.st_mtime_ns
-    assert "scaling was auto and is now none" in failed(5, *fit, "--resume", "--scaling", "none")
-    assert "labels.npy" in failed(2, *fit)
-
-
-def test_two_processes_cannot_share_a_run(tmp_path, monkeypatch):
-    from biglp._files import RunFolder
-
-    monkeypatch.chdir(tmp_path)
+    assert "scaling was auto and is now none" in failed(5, *LINEAR, "--resume", "--scaling", "none")
+    assert "labels.npy" in failed(2, *LINEAR)
     busy = RunFolder(Path("out/.biglp-run"), {"command": "fit"}, resume=False)
-    message = failed(5, "fit", "sim:2Kx5", "-o", "out", "--overwrite")
+    message = failed(5, *LINEAR, "--overwrite")
     assert "another process is at work in out/.biglp-run" in message
     busy.close()
-    done("fit", "sim:2Kx5", "-o", "out", "--overwrite", "--factor", "linear")
+    done(*LINEAR, "--overwrite")
 
 
 def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
     """The moves are finished by the next run, whichever of them were done."""
     monkeypatch.chdir(tmp_path)
-    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear", "--confidence")
+    fit = (*LINEAR, "--confidence")
     done(*fit)
     reference = Path("out").rename("reference")
     for survivors in range(4):
@@ -208,7 +201,7 @@ def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
             real(old, new)
 
         with monkeypatch.context() as patch:
-            patch.setattr("biglp._jobs.results.os.replace", replace)
+            patch.setattr(os, "replace", replace)
             assert run(*fit).exit_code == 130
         assert not Path("out/summary.json").exists()
         done(*fit, "--resume")
@@ -220,7 +213,6 @@ def test_killed_while_files_get_their_names(tmp_path, monkeypatch):
 def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
     """Whatever is left of it is not taken for a run, and goes with the next command."""
     monkeypatch.chdir(tmp_path)
-    fit = ("fit", "sim:2Kx5", "-o", "out", "--factor", "linear")
     with monkeypatch.context() as patch:
 
         def killed(lock, file, first=""):
@@ -229,40 +221,33 @@ def test_killed_while_the_run_folder_was_being_removed(tmp_path, monkeypatch):
 
         patch.setattr("biglp._files.runfolder.remove_held", killed)
         patch.setattr("biglp._jobs.results.remove_held", lambda *_, **__: None)
-        assert run(*fit).exit_code == 130
+        assert run(*LINEAR).exit_code == 130
     assert Path("out/.biglp-run/rows-factor.npz").exists()
-    assert "already ended" in done(*fit, "--resume").stdout
-    assert sorted(path.name for path in Path("out").iterdir()) == [
-        "labels.npy",
-        "model.biglp",
-        "report.html",
-        "summary.json",
-    ]
+    assert "already ended" in done(*LINEAR, "--resume").stdout
+    assert names("out") == RESULTS
 
 
 def test_a_lock_whose_file_was_removed_protects_nothing(tmp_path, monkeypatch):
     """Several --overwrite at once: one was held up between opening the lock and locking it."""
-    from biglp._files import local as held
-
     lock = tmp_path / "run" / "lock"
-    first = held.hold(lock)
+    first = hold(lock)
     assert first is not None
-    assert held.hold(lock) is None
+    assert hold(lock) is None
 
-    def slow(path, real=held.lock_file):
-        file = real(path)
+    def slow(path):
+        file = lock_file(path)
         if file is None:  # the holder ends just now
-            held.remove_held(lock, first)
+            remove_held(lock, first)
             file = open(os.devnull, "ab")  # noqa: SIM115 - as the lock of a file that is gone
         return file
 
     with monkeypatch.context() as patch:
-        patch.setattr(held, "lock_file", slow)
-        mine = held.hold(lock)
+        patch.setattr("biglp._files.local.lock_file", slow)
+        mine = hold(lock)
     assert mine is not None
     assert os.path.samestat(os.fstat(mine.fileno()), lock.stat())
-    assert held.hold(lock) is None
-    held.remove_held(lock, mine)
+    assert hold(lock) is None
+    remove_held(lock, mine)
     assert not lock.parent.exists()
 
 
@@ -296,21 +281,32 @@ def _out_of_disk(*args, **options):
     raise OSError(28, "No space left on device", "somewhere")
 
 
-@pytest.mark.parametrize(
-    "memory", [["--memory", "400MB"], ["--memory=400MB"], ["--memory", "400 MB"]]
-)
-def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
-    here, rows, monkeypatch, memory
-):
-    def refuse(*args, **options):
-        raise MemoryBudgetError("memory=400 MB is too little, whatever it says.", least=900 << 20)
+# What a failed run advises ------------------------------------------------------------------------
 
+
+@pytest.fixture
+def command_line(here, rows, monkeypatch):
+    """A fit of a CSV file, and a function to have it fail once after its rows were converted."""
     values, shown, _ = rows
-    arguments = ("fit", *write("csv", values, shown), "-o", "out", *memory)
-    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments)])
-    with monkeypatch.context() as patch:
-        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
-        message = run(*arguments).stderr
+    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+
+    def fail(error, *more, before=lambda: None):
+        def refuse(*args, **options):
+            before()
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.argv", ["biglp", *map(str, (*arguments, *more))])
+            patch.setattr(Pipeline, "prepare", refuse)
+            return run(*arguments, *more).stderr
+
+    return arguments, fail
+
+
+@pytest.mark.parametrize("memory", [["--memory", "400MB"], ["--memory=400MB"]])
+def test_a_refused_budget_advises_more_memory_not_the_same_again(command_line, memory):
+    _, fail = command_line
+    message = fail(MemoryBudgetError("memory=400 MB is too little.", least=900 << 20), *memory)
     assert "converted rows. Go on with" in message
     advised = re.search(r"^ +biglp (.*)$", message, re.M)[1].split()
     assert advised[-3:] == ["--memory", "900MB", "--resume"]
@@ -319,97 +315,61 @@ def test_first_hour_5_a_refused_budget_advises_more_memory_not_the_same_again(
     done(*advised)
 
 
-def test_more_likeliest_classes_than_there_are(here, rows, monkeypatch):
-    values, shown, truth = rows
-    arguments = ("fit", *write("csv", values, shown), "-o", "out")
-    given = ("--top", str(len(set(truth)) + 1))
-    monkeypatch.setattr("sys.argv", ["biglp", *map(str, arguments), *given])
-    with monkeypatch.context() as patch:
-        patch.setattr("biglp._jobs.fit.Pipeline.prepare", None)  # refused before any work
-        message = failed(2, *arguments, *given)
-    assert "--top" in message
-    assert "Kept" not in message
-    done(*arguments)
-    asked = ("predict", "out/model.biglp", *arguments[1:2], "-o", "new.csv")
-    message = failed(2, *asked, *given)
-    assert "Kept" not in message  # refused before rows were converted
-    done(*asked)
-
-
-def test_first_hour_5_the_linear_kernel_is_not_advised_fewer_landmarks(here):
-    message = failed(4, "fit", "sim:2Kx500", "-o", "out", "--factor", "linear", "--memory", "40MB")
-    assert "use fewer features" in message
-    assert "landmarks" not in message
-
-
-def test_first_hour_5_a_folder_that_is_not_there(here):
-    message = failed(3, "suggest", "nothere")
-    assert "there is no file nothere, nor a folder of that name" in message
-
-
-def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(here, rows, monkeypatch):
-    """A file that was written again while the run was at work."""
-    values, shown, _ = rows
-    path, *options = write("csv", values, shown)
-
-    def changed(self, *args, **options):
-        with open(path, "a") as file:
-            file.write("\n")
-        raise BadRowsError(f"{path} changed while it was being worked on")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("biglp._jobs.fit.Pipeline.prepare", changed)
-        message = run("fit", path, *options, "-o", "out").stderr
-    assert "converted rows. That run cannot be gone on with now, because input" in message
-    assert "--overwrite" in message
-    assert "--resume" not in message
-    message = failed(5, "fit", path, *options, "-o", "out", "--resume")
-    assert "Kept" not in message
-
-
-def test_wrong_labels_leave_nothing_that_hinders_the_corrected_command(here, rows):
-    values, shown, _ = rows
-    path, *options = write("csv", values, shown)
-    Path("wrong.csv").write_text("row,label\n0,a\n1,a\n")
-    message = failed(3, "fit", path, "--drop", "y", "--labels", "wrong.csv", "-o", "out")
-    assert "only one class" in message
-    assert "Kept" not in message
-    assert not Path("out").exists()
-    done("fit", path, *options, "-o", "out")
-
-
-def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(here, rows, monkeypatch):
-    def refuse(*args, **options):
-        raise MemoryBudgetError("too little")
-
-    values, shown, _ = rows
-    arguments = ("fit", *write("csv", values, shown), "-o", "out")
-    with monkeypatch.context() as patch:
-        patch.setattr("biglp._jobs.fit.Pipeline.prepare", refuse)
-        failed(4, *arguments)
+def test_unfinished_work_of_another_command_is_not_advised_to_be_resumed(command_line):
+    arguments, fail = command_line
+    assert "Kept" in fail(MemoryBudgetError("too little"))
     message = failed(2, *arguments, "-k", "9")
     assert "unfinished run of other options or files (converted rows). Start afresh" in message
     assert "--resume" not in message
     assert "Go on with it by --resume" in failed(2, *arguments)
 
 
-def test_warnings_before_an_error_are_given(here, rows, monkeypatch):
-    values, shown, _ = rows
-    arguments = ("fit", *write("csv", values, shown), "-o", "out")
+def test_resuming_is_not_advised_after_a_change_that_cannot_be_resumed(command_line):
+    """A file that was written again while the run was at work."""
+    arguments, fail = command_line
+    path = Path(arguments[1])
+    error = BadRowsError(f"{path} changed while it was being worked on")
+    message = fail(error, before=lambda: path.write_text(path.read_text() + "\n"))
+    assert "converted rows. That run cannot be gone on with now, because input" in message
+    assert "--overwrite" in message
+    assert "--resume" not in message
+    assert "Kept" not in failed(5, *arguments, "--resume")
 
-    def warn_and_fail(*args, **options):
+
+def test_warnings_before_an_error_are_given(command_line):
+    _, fail = command_line
+
+    def warn():
         warnings.warn("from another library", FutureWarning, stacklevel=2)
         warnings.warn("labels look odd", LabelWarning, stacklevel=2)
-        raise BadRowsError("no good rows")
 
-    monkeypatch.setattr("biglp._jobs.fit.Pipeline.prepare", warn_and_fail)
     with pytest.warns(FutureWarning, match="another library"), pytest.warns(LabelWarning):
-        message = failed(3, *arguments)
-    assert "no good rows" in message
+        assert "no good rows" in fail(BadRowsError("no good rows"), before=warn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", LabelWarning)  # the first error is the one that counts
-        assert "no good rows" in failed(3, *arguments, "--overwrite")
+        assert "no good rows" in fail(BadRowsError("no good rows"), "--overwrite", before=warn)
+
+
+def test_what_is_refused_before_any_work_leaves_nothing_that_hinders(command_line, monkeypatch):
+    arguments, _ = command_line
+    path, more = arguments[1], ("--top", "4")
+    Path("wrong.csv").write_text("row,label\n0,a\n1,a\n")
+    wrong = ("fit", path, "--drop", "y", "--labels", "wrong.csv", "-o", "out")
+    for code, given, word in ((3, wrong, "only one class"), (2, (*arguments, *more), "--top")):
+        message = failed(code, *given)
+        assert word in message
+        assert "Kept" not in message
+        assert not Path("out").exists()
+    done(*arguments)
+    asked = ("predict", "out/model.biglp", path, "-o", "new.csv")
+    assert "Kept" not in failed(2, *asked, *more)  # refused before rows were converted
+    done(*asked)
+    message = failed(4, "fit", "sim:2Kx500", "-o", "o", "--factor", "linear", "--memory", "40MB")
+    assert "use fewer features" in message
+    assert "landmarks" not in message
+    message = failed(3, "suggest", "nothere")
+    assert "there is no file nothere, nor a folder of that name" in message
 
 
 def test_the_least_budget_is_known_to_python(rows):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import pickle
 import shutil
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import biglp
-import biglp._rows.cache as store
-from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, OutputError
-from biglp._files.local import IN_USE
-from biglp._rows import PreparedRows, ReadOptions, Source, as_source
+from biglp._files import IN_USE
+from biglp._rows import PreparedRows, Source, as_source
+from biglp._rows import cache as store
 from biglp._transforms import Chain, Project
-from helpers import blobs
 
 
 @pytest.fixture
@@ -50,7 +46,7 @@ def csv(tmp_path) -> Path:
     return tmp_path / "x.csv"
 
 
-def test_temporary_folder_goes_with_the_source(temporary, parquet):
+def test_temporary_folder_goes_with_the_source_and_at_the_end_of_python(temporary, parquet):
     source = as_source(parquet)
     assert len(list(temporary.iterdir())) == 1
     copy = pickle.loads(pickle.dumps(source))
@@ -60,9 +56,6 @@ def test_temporary_folder_goes_with_the_source(temporary, parquet):
     del source
     gc.collect()
     assert list(temporary.iterdir()) == []
-
-
-def test_temporary_folder_goes_at_the_end_of_python(temporary, parquet):
     code = (
         "import sys; from biglp._rows import as_source; "
         f"s = as_source({str(parquet)!r}); print(s.folder); s.read(0, 5)"
@@ -75,7 +68,7 @@ def test_temporary_folder_goes_at_the_end_of_python(temporary, parquet):
     assert list(temporary.iterdir()) == []
 
 
-def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet, monkeypatch):
+def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet):
     alive = as_source(parquet)
     dead, young = temporary / "biglp-dead", temporary / "biglp-young"
     for folder in (dead, young):
@@ -85,13 +78,11 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(temporary, parquet, monke
     for folder in (dead, mine):
         os.utime(folder, (1, 1))
     as_source(parquet)
-    assert not dead.exists()
-    assert young.exists()
-    assert mine.exists()
+    assert [folder.exists() for folder in (dead, young, mine)] == [False, True, True]
     alive.read(0, 5)
 
 
-def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv, monkeypatch):
+def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv):
     folder = tmp_path / "kept"
     first = as_source(csv, cache=folder)
     (entry,) = folder.iterdir()
@@ -101,6 +92,8 @@ def test_kept_folder_is_used_again_until_the_input_changes(tmp_path, csv, monkey
     assert (entry / "rows.npy").stat().st_mtime_ns == made
     as_source(csv, cache=folder, columns=["a"])
     assert len(list(folder.iterdir())) == 2  # other options, other rows
+    (entry / "meta.json").write_text("{")  # a damaged entry is made again
+    np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[1, 2]])
     csv.write_text("a,b\n" + "3,4\n5,6\n" * 25)
     np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[3, 4]])
     del first, second
@@ -134,25 +127,6 @@ def test_rows_that_other_code_converted_are_converted_again(tmp_path, csv):
     rules.write_text(rules.read_text() + "\n# another rule\n")
     assert opened_by(code, csv, kept) != first
     assert len(list(kept.iterdir())) == 2
-
-
-def test_code_that_lies_in_no_files_converts_too(tmp_path, csv, monkeypatch):
-    def frozen(package):
-        raise FileNotFoundError(package)
-
-    monkeypatch.setattr(store, "files", frozen)
-    store.code_digest.cache_clear()
-    try:
-        np.testing.assert_array_equal(as_source(csv, cache=tmp_path / "kept").read(0, 1), [[1, 2]])
-    finally:
-        store.code_digest.cache_clear()
-
-
-def test_damaged_entry_is_made_again(tmp_path, csv):
-    folder = tmp_path / "kept"
-    entry = as_source(csv, cache=folder).folder
-    (entry / "meta.json").write_text("{")
-    np.testing.assert_array_equal(as_source(csv, cache=folder).read(0, 1), [[1, 2]])
 
 
 def test_failed_conversion_leaves_nothing(tmp_path, temporary, monkeypatch):
@@ -201,25 +175,6 @@ def test_other_machine_reads_the_original_or_says_what_to_do(temporary, parquet,
     np.testing.assert_array_equal(parquet_copy.read(3, 5), [[3, 9], [4, 16]])
     with pytest.raises(BadRowsError, match="cannot be seen from this machine; name a folder"):
         csv_copy.read(0, 2)
-
-
-def test_processes_that_share_a_folder_do_not_break_each_other(tmp_path, csv):
-    """Whoever comes second takes the rows that the first one has converted and may be reading."""
-    folder = tmp_path / "kept"
-    first = as_source(csv, cache=folder)
-    made = (first.folder / "rows.npy").stat().st_ino
-    late = store.CacheStore(str(csv), first.stamps, ReadOptions(cache=folder, dtype=None))
-    late.folder, late._facts = (
-        first.folder,
-        json.loads((first.folder / "meta.json").read_text())["facts"],
-    )
-
-    def convert(part):
-        raise AssertionError("converted twice")
-
-    assert late.build(convert).names == first.encoding.names  # had looked before the first ended
-    assert (first.folder / "rows.npy").stat().st_ino == made
-    assert [path.name for path in folder.iterdir()] == [first.folder.name]
 
 
 def test_a_process_waits_for_another_that_converts(tmp_path, csv):
@@ -290,40 +245,20 @@ def test_every_file_of_converted_rows_is_checked(text_rows, tmp_path):
             np.testing.assert_array_equal(dense(read_all(again)), reference)
 
 
-def test_chosen_rows_are_checked_too(tmp_path):
+def test_each_stretch_is_checked_once_in_a_process(tmp_path):
+    """Also where work comes in many small parcels, each with its own copy of the source."""
     np.savetxt(tmp_path / "x.csv", np.arange(40_000.0).reshape(-1, 4) % 977, delimiter=",")
     source = as_source(tmp_path / "x.csv", cache=tmp_path / "kept", header=False)
     flip(source.folder / "rows.npy", 200_000)
     source.take(np.array([1, 2]))  # another stretch
     with pytest.raises(BadRowsError, match="damaged"):
         source.take(np.array([3, 200_000 // 32]))
-
-
-def test_each_stretch_is_checked_once_in_a_process(tmp_path):
-    """Also where work comes in many small parcels, each with its own copy of the source."""
-    np.savetxt(tmp_path / "x.csv", np.arange(40_000.0).reshape(-1, 4) % 977, delimiter=",")
     source = as_source(tmp_path / "x.csv", header=False)
     source.read(0, 10_000)
     flip(source.folder / "rows.npy", 200_000)
     for start in range(0, 10_000, 500):  # would be damaged if it was checked again
         pickle.loads(pickle.dumps(source)).read(start, start + 500)
     assert len(pickle.dumps(source)) < 5000
-
-
-def test_sums_of_files_that_are_read_no_more_are_let_go(tmp_path):
-    """A process may read any number of inputs, one after the other."""
-    seen = []
-    for number in range(store.KNOWN_FILES + 3):
-        path = tmp_path / f"{number}.csv"
-        path.write_text("a,b\n" + "1,2\n3,5\n" * 25)
-        source = as_source(path)
-        source.read(0, 50)
-        rows = source.folder / "rows.npy"
-        stamp = rows.stat()
-        known = store.known_sums(str(rows), stamp.st_size, stamp.st_mtime_ns)
-        seen.append(weakref.ref(known[1]))
-    gc.collect()
-    assert sum(ref() is not None for ref in seen) == store.KNOWN_FILES
 
 
 def test_a_changed_description_is_not_believed(tmp_path):
@@ -337,76 +272,44 @@ def test_a_changed_description_is_not_believed(tmp_path):
     assert "rad" not in meta.read_text()
 
 
+# Prepared rows, kept as they are projected --------------------------------------------------------
+
 PROJECTION = np.random.default_rng(0).normal(size=(6, 2))
+KEPT = f"{PreparedRows.__module__}.KEPT_BYTES"
 
 
 class Counting(Source):
     """A source that counts the rows it hands out."""
 
-    def __init__(self, X):
-        self.inner, self.n_read = as_source(X), 0
-        self.n_rows, self.n_features = X.shape
-        self.dtype = X.dtype
+    n_rows, n_features, dtype, n_read = 100, 6, np.dtype(np.float32), 0
+    X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
 
     def read(self, start, stop):
         self.n_read += stop - start
-        return self.inner.read(start, stop)
+        return self.X[start:stop]
 
     def take(self, indices):
         self.n_read += len(indices)
-        return self.inner.take(indices)
+        return self.X[indices]
 
 
 def prepared(projection=PROJECTION):
-    X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
-    counting = Counting(X)
-    return PreparedRows(counting, X.dtype, Chain([Project(directions=projection)])), counting, X
+    counting = Counting()
+    chain = Chain([Project(directions=projection)])
+    return PreparedRows(counting, counting.dtype, chain), counting
 
 
 def test_rows_are_projected_once():
-    source, counting, X = prepared()
-    expected = X @ PROJECTION.astype(np.float32)
+    source, counting = prepared()
+    size = len(pickle.dumps(source))
+    expected = counting.X @ PROJECTION.astype(np.float32)
     for start, stop in ((0, 40), (0, 40), (30, 100), (10, 90), (0, 100)):
         np.testing.assert_allclose(source.read(start, stop), expected[start:stop], rtol=1e-5)
     assert counting.n_read == 110
     np.testing.assert_allclose(source.take(np.array([3, 99])), expected[[3, 99]], rtol=1e-5)
     assert counting.n_read == 110
-
-
-def test_kept_rows_cannot_be_changed_by_accident():
-    source, _, _ = prepared()
     with pytest.raises(ValueError, match="read-only"):
         source.read(0, 10)[0, 0] = 1.0
-
-
-def test_rows_as_they_are_and_too_many_rows_are_not_kept(monkeypatch):
-    source, counting, _ = prepared(projection=None)
-    source.read(0, 10)
-    source.read(0, 10)
-    assert counting.n_read == 20
-    monkeypatch.setattr("biglp._rows.prepared.KEPT_BYTES", 799)  # 100 rows of 2 numbers take 800
-    source, counting, _ = prepared()
-    source.read(0, 10)
-    source.read(0, 10)
-    assert counting.n_read == 20
-
-
-def test_they_are_not_sent_with_the_source():
-    X = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
-    source = PreparedRows(as_source(X), X.dtype, Chain([Project(directions=PROJECTION)]))
-    before = len(pickle.dumps(source))
-    expected = source.read(0, 100)
-    assert len(pickle.dumps(source)) == before
+    assert len(pickle.dumps(source)) < size + 50  # kept rows are not sent
     again = pickle.loads(pickle.dumps(source))
-    np.testing.assert_array_equal(again.read(0, 100), expected)
-
-
-def test_labels_are_the_same_without_keeping(monkeypatch):
-    X, y, _ = blobs(n=600, classes=3, features=5, labelled=30)
-    rng = np.random.default_rng(2)
-    X = (X @ rng.normal(size=(5, 250)) + 0.01 * rng.normal(size=(600, 250))).astype(np.float32)
-    with_them = LowRankLabelPropagation().fit(X, y)
-    assert with_them.report_["directions"] == 40
-    monkeypatch.setattr("biglp._rows.prepared.KEPT_BYTES", 0)
-    without = LowRankLabelPropagation().fit(X, y)
-    np.testing.assert_array_equal(with_them.transduction_, without.transduction_)
+    np.testing.assert_array_equal(again.read(0, 100), source.read(0, 100))

@@ -44,6 +44,12 @@ def test_rows_are_those_of_the_array():
         assert np.array_equal(source.read(start, stop), X[start:stop])
     chosen = np.array([0, 3, 169, 170, 998])
     assert np.array_equal(source.take(chosen), X[chosen])
+    rows = da.from_array(X, chunks=(300, 6))
+    rows = rows[rows[:, 0] > 0]  # chunks of unknown length are counted
+    with dask.config.set(scheduler="sync"):
+        assert as_source(rows).n_rows == (X[:, 0] > 0).sum()
+    with pytest.raises(BadRowsError, match="give a dask array or a dask data frame"):
+        as_source(dask.delayed(X))
 
 
 @pytest.mark.parametrize("engine", ["serial", "threads"])
@@ -74,15 +80,3 @@ def test_data_frames(client, expected):
     frame["g"] = "text"
     with pytest.raises(BadRowsError, match="has other values in g"):
         as_source(dd.from_pandas(frame, npartitions=3))
-
-
-def test_chunks_of_unknown_length_are_counted():
-    rows = da.from_array(X, chunks=(300, 6))
-    rows = rows[rows[:, 0] > 0]
-    with dask.config.set(scheduler="sync"):
-        assert as_source(rows).n_rows == (X[:, 0] > 0).sum()
-
-
-def test_other_collections_are_refused():
-    with pytest.raises(BadRowsError, match="give a dask array or a dask data frame"):
-        as_source(dask.delayed(X))

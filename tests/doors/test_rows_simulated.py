@@ -41,6 +41,8 @@ def test_rows_do_not_depend_on_how_many_there_are():
     np.testing.assert_array_equal(longer.read(0, 100), ROWS[:100])
     far = longer.read(999_999_990, 1_000_000_000)
     np.testing.assert_array_equal(longer.take(np.array([999_999_995])), far[5:6])
+    other = as_source("sim:5000x37,classes=3,clusters=2,labels=20,seed=4")
+    assert np.abs(np.corrcoef(other.read(0, 500).ravel(), ROWS[:500].ravel())[0, 1]) < 0.2
 
 
 def test_structure():
@@ -55,11 +57,6 @@ def test_structure():
     noise = rows - centres[nearest]
     np.testing.assert_allclose(noise.std(axis=0), 0.5, rtol=0.03)
     np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.02)
-    correlation = np.corrcoef(noise.T) - np.eye(20)
-    assert np.abs(correlation).max() < 0.03
-    assert abs(np.corrcoef(noise[:-1, 0], noise[1:, 0])[0, 1]) < 0.03
-    kurtosis = np.mean(noise**4) / np.mean(noise**2) ** 2
-    assert abs(kurtosis - 3.0) < 0.05
 
 
 def test_labels_are_as_many_as_asked_for():
@@ -71,43 +68,28 @@ def test_labels_are_as_many_as_asked_for():
     np.testing.assert_array_equal(few.labels(0, 10), few.truth(0, 10))
 
 
-def test_seeds_differ():
-    other = as_source("sim:5000x37,classes=3,clusters=2,labels=20,seed=4")
-    assert np.abs(np.corrcoef(other.read(0, 500).ravel(), ROWS[:500].ravel())[0, 1]) < 0.2
-
-
-@pytest.mark.parametrize(
-    ("spec", "shape"),
-    [("sim:100x3", (100, 3)), ("sim:2Mx10", (2_000_000, 10)), ("sim:1e3X5", (1000, 5)),
-     ("sim:1_000x5,seed=2", (1000, 5)), ("sim:1.5Kx2", (1500, 2))],
-)  # fmt: skip
-def test_sizes(spec, shape):
-    source = as_source(spec)
-    assert (source.n_rows, source.n_features) == shape
-
-
-@pytest.mark.parametrize(
-    "spec",
-    ["sim:", "sim:100", "sim:0x5", "sim:10x5x5", "sim:10x5,colour=2", "sim:10x5,seed=1,seed=2",
-     "sim:10x5,noise=-1", "sim:10x5,classes=0", "sim:10.5x3", "sim:10x5,separation=wide"],
-)  # fmt: skip
-def test_bad_descriptions(spec):
-    with pytest.raises(ParameterError, match="write sim:ROWSxFEATURES, for example"):
-        as_source(spec)
+def test_descriptions():
+    for spec, shape in {
+        "sim:100x3": (100, 3), "sim:2Mx10": (2_000_000, 10), "sim:1e3X5": (1000, 5),
+        "sim:1_000x5,seed=2": (1000, 5), "sim:1.5Kx2": (1500, 2),
+    }.items():  # fmt: skip
+        source = as_source(spec)
+        assert (source.n_rows, source.n_features) == shape
+    for rest in (
+        "", "100", "0x5", "10x5x5", "10x5,colour=2", "10x5,seed=1,seed=2", "10x5,noise=-1",
+        "10x5,classes=0", "10.5x3", "10x5,separation=wide",
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match="write sim:ROWSxFEATURES, for example"):
+            as_source(f"sim:{rest}")
 
 
 def test_written_files_hold_the_same(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     description = "sim:200000x7,classes=3,seed=1,labels=5"  # more than a piece of the file
-    done(
-        "simulate",
-        "200K",
-        7,
-        *["--classes", "3", "--seed", "1", "--labels-per-class", "5", "-o", "s.npy", "-q"],
-    )
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "s.labels.npy", "s.npy", "s.truth.npy",
-    ]  # fmt: skip
+    options = ("--classes", 3, "--seed", 1, "--labels-per-class", 5, "-o", "s.npy", "-q")
+    done("simulate", "200K", 7, *options)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"s.labels.npy", "s.npy", "s.truth.npy"}
     source = as_source(description)
     np.testing.assert_array_equal(np.load("s.npy"), source.read(0, 200_000))
     np.testing.assert_array_equal(np.load("s.truth.npy"), source.truth(0, 200_000))

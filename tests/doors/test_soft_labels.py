@@ -7,9 +7,7 @@ from scipy import sparse
 import reference as ref
 from biglp import LowRankLabelPropagation
 from biglp._core import LabelError
-from biglp._learn.spreading import LABELS_TO_CHOOSE
 from helpers import anchor_graph, blobs, model, rows_in_a_block, soft_problem
-from paper.baselines import DensePropagation, NearestNeighbours
 
 ALPHA = 0.9
 
@@ -62,21 +60,17 @@ def test_one_hot_distributions_and_weights_of_one_are_plain_labels():
 
 
 @pytest.mark.parametrize("factor", ["auto", "anchors"])
-def test_labels_without_weight_are_no_labels_and_other_weights_of_unlabelled_rows_are_ignored(
-    factor,
-):
+def test_labels_without_weight_are_no_labels(factor):
+    """And weights of unlabelled rows are ignored."""
     X, y, _, weights, _ = soft_problem()
     dropped = np.flatnonzero(y >= 0)[::4]
-    fewer = y.copy()
-    fewer[dropped] = -1
-    zeros = weights.copy()
-    zeros[dropped] = 0.0
-    wild = np.where(fewer < 0, np.nan, weights)  # not looked at where there is no label
+    fewer, zeros = y.copy(), weights.copy()
+    fewer[dropped], zeros[dropped] = -1, 0.0
+    wild = np.where(fewer < 0, np.nan, weights)
     chosen = LowRankLabelPropagation(factor, engine="serial")
     with_zeros = chosen.fit(X, y, sample_weight=zeros).label_distributions_
-    np.testing.assert_array_equal(
-        chosen.fit(X, fewer, sample_weight=wild).label_distributions_, with_zeros
-    )
+    found = chosen.fit(X, fewer, sample_weight=wild).label_distributions_
+    np.testing.assert_array_equal(found, with_zeros)
 
 
 def test_the_committee_listens_to_weights():
@@ -134,18 +128,9 @@ def test_hard_clamping_keeps_a_label_that_the_graph_would_overrule():
     y[odd] = (truth[odd] + 1) % 3
     assert model(alpha=0.99).fit(X, y).transduction_[odd] == truth[odd]
     assert model(alpha=0.99, clamp="hard").fit(X, y).transduction_[odd] == y[odd]
-
-
-def test_the_baselines_refuse_distributions():
-    X, _, Y, _, _ = soft_problem()
-    for baseline in (DensePropagation(), NearestNeighbours()):
-        with pytest.raises(LabelError, match="the baselines do not take"):
-            baseline.fit(X, Y)
-
-
-def test_rows_and_not_weights_tell_whether_leave_one_out_is_asked():
-    X, y, _ = blobs(labelled=3 * LABELS_TO_CHOOSE)
-    light = model(alpha="auto", class_balance="auto").fit(X, y, sample_weight=np.full(len(X), 0.1))
+    # Rows and not weights tell whether leave-one-out is asked.
+    settings = {"alpha": "auto", "class_balance": "auto"}
+    light = model(**settings).fit(X, y, sample_weight=np.full(len(X), 0.1))
     assert light.report_["leave_one_out_accuracy"] is not None
 
 

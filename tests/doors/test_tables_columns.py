@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,6 @@ from array_files import list_column
 from biglp import LowRankLabelPropagation
 from biglp._core import BadRowsError, ParameterError
 from biglp._rows import Encoding, InputFiles, as_source
-from biglp._transforms import Chain, Parts
 from cli_tools import done, failed
 from helpers import blobs
 from label_files import read_labels
@@ -33,22 +33,15 @@ def rows():
 
 
 @pytest.mark.parametrize("kind", LISTS)
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint32", "int64"])
-def test_any_width_of_numbers(rows, kind, dtype):
-    values = (100 * rows).astype(np.int64).astype(dtype) if dtype != "uint32" else rows > 0
-    values = values.astype(dtype)
-    source = as_source(pa.table({"emb": list_column(kind, values)}))
-    assert source.dtype == dtype
-    np.testing.assert_array_equal(source.read(10, 90), values[10:90])
-
-
-@pytest.mark.parametrize("kind", LISTS)
-def test_nothing_is_copied_where_there_is_one_column(rows, kind):
-    table = pa.table({"emb": list_column(kind, rows)})
-    source = as_source(table)
-    first, again = source.read(10, 60), source.read(20, 50)
-    assert np.shares_memory(first, again)
-    assert not first.flags.writeable
+def test_any_type_of_numbers_without_a_copy(rows, kind):
+    for dtype in ("float16", "float32", "float64", "int8", "uint32", "int64"):
+        values = (rows > 0 if dtype == "uint32" else 100 * rows).astype(np.int64).astype(dtype)
+        source = as_source(pa.table({"emb": list_column(kind, values)}))
+        assert source.dtype == dtype
+        first, again = source.read(10, 90), source.read(20, 50)
+        np.testing.assert_array_equal(first, values[10:90])
+        assert np.shares_memory(first, again)
+        assert not first.flags.writeable
 
 
 @pytest.mark.parametrize("kind", LISTS)
@@ -76,83 +69,40 @@ def test_lists_beside_numbers(tmp_path, rows, kind, cache):
     np.testing.assert_array_equal(again.read(0, 100), expected)
 
 
-def test_filled_numbers_beside_it(rows):
-    ages = [None, 1.0, 3.0] + [2.0] * 97
-    table = pa.table({"emb": list_column("list", rows), "age": ages})
-    found = as_source(table, missing="mean").read(0, 2)
-    np.testing.assert_array_equal(found, np.column_stack([rows[:2], [2.0, 1.0]]))
-
-
 @pytest.mark.parametrize(
     ("lists", "message"),
     [
-        (
-            [[1.0, 2.0]] * 7 + [None, None],
-            r"'emb' has no list in .*2 rows, first in rows 7, 8 ",
-        ),
-        (
-            [[1.0, 2.0]] * 3 + [[1.0]],
-            r"'emb' has lists of 1 numbers where others have 2 .* rows 3",
-        ),
-        (
-            [[1.0, 2.0], [None, 1.0]],
-            r"'emb' has lists with missing numbers .* rows 1 ",
-        ),
+        ([[1.0, 2.0]] * 7 + [None] * 2, r"'emb' has no list in .*2 rows, first in rows 7, 8 "),
+        ([[1.0, 2.0]] * 3 + [[1.0]], "'emb' has lists of 1 numbers where others have 2 .* rows 3"),
+        ([[1.0, 2.0], [None, 1.0]], r"'emb' has lists with missing numbers .* rows 1 "),
         ([[1.0, 2.0]] + [[]] * 9, r"lists of 0 numbers .* 9 rows, first in rows 1, 2, 3, 4, 5 "),
         ([None, None], r"'emb' .* holds no list with numbers in it"),
         ([[], []], r"'emb' .* holds no list with numbers in it"),
     ],
 )
-@pytest.mark.parametrize("cache", ["auto", "never"])
-def test_wrong_lists_are_named(tmp_path, lists, message, cache):
+def test_wrong_lists_are_named(tmp_path, lists, message):
     table = pa.table({"emb": pa.array(lists, pa.list_(pa.float32()))})
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=2)
-    with pytest.raises(BadRowsError, match=message):
-        as_source(tmp_path / "x.parquet", cache=cache).read(0, len(lists))
+    for cache in ("auto", "never"):
+        with pytest.raises(BadRowsError, match=message):
+            as_source(tmp_path / "x.parquet", cache=cache).read(0, len(lists))
 
 
-def test_missing_lists_of_a_fixed_size():
+def test_missing_lists_and_other_lengths_in_a_later_file(tmp_path, rows):
     table = pa.table({"emb": pa.array([[1, 2], None], pa.list_(pa.int32(), 2))})
     with pytest.raises(BadRowsError, match=r"'emb' has no list .* first in rows 1 "):
         as_source(table).read(0, 2)
-
-
-def test_another_length_in_a_later_file(tmp_path, rows):
-    for number, part in enumerate((rows, rows[:, :4])):
-        table = pa.table({"emb": list_column("fixed_size_list", part)})
-        pq.write_table(table, tmp_path / f"{number}.parquet")
-    with pytest.raises(BadRowsError, match=r"lists of 4 numbers, not 5 .* rows 100, 101"):
-        as_source(tmp_path)
-
-
-def test_text_where_lists_are_expected(tmp_path, rows):
     pq.write_table(pa.table({"emb": list_column("list", rows)}), tmp_path / "1.parquet")
+    other = pa.table({"emb": list_column("list", rows[:, :4])})
+    pq.write_table(other, tmp_path / "2.parquet")
+    with pytest.raises(BadRowsError, match=r"lists of 4 numbers.* 5 .* rows 100, 101"):
+        as_source(tmp_path)
     pq.write_table(pa.table({"emb": ["a"] * 3}), tmp_path / "2.parquet")
     with pytest.raises(BadRowsError, match=r"2.parquet: columns 'emb' hold text where lists of"):
         as_source(tmp_path)
-
-
-def test_tensors_are_lists(rows):
-    storage = list_column("fixed_size_list", rows[:, :4])
+    storage = list_column("fixed_size_list", rows[:, :4])  # tensors are lists
     tensors = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), [2, 2]), storage)
     np.testing.assert_array_equal(as_source(pa.table({"t": tensors})).read(0, 9), rows[:9, :4])
-
-
-def test_long_lists_are_decoded_a_few_rows_at_a_time(tmp_path, monkeypatch):
-    lists = np.random.default_rng(0).normal(size=(3000, 1024)).astype(np.float32)
-    table = pa.table({"emb": list_column("list", lists), "y": np.arange(3000, dtype=np.int32)})
-    pq.write_table(table, tmp_path / "x.parquet")
-    sizes, iter_batches = {}, pq.ParquetFile.iter_batches
-
-    def recorded(self, batch_size, *args, columns, **options):
-        sizes[tuple(columns)] = batch_size
-        return iter_batches(self, batch_size, *args, columns=columns, **options)
-
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", recorded)
-    for name in ("emb", "y"):
-        assert as_source(tmp_path / "x.parquet", columns=[name]).n_rows == 3000
-    assert sizes["emb",] * 1024 * 4 <= 8 << 20
-    assert sizes["y",] > 3000
 
 
 def test_lists_on_the_command_line(tmp_path, monkeypatch):
@@ -206,27 +156,22 @@ def test_words_come_after_the_other_columns(tmp_path, kind):
     assert (source.read(60, 150) != rows[60:150]).nnz == 0
 
 
-def test_text_alone_takes_the_text_path():
+def test_text_alone_and_beside_columns(tmp_path):
     frame, topic = articles()
     y = some_labels(topic, 40)
-    model = LowRankLabelPropagation(text=["text"], columns=[]).fit(frame, y)
-    assert model.report_["scaling"] == "text"
-    assert (model.transduction_ == topic).mean() > 0.9
-    assert (model.predict(frame[["text"]]) == model.transduction_).mean() > 0.9
-
-
-@pytest.mark.filterwarnings("ignore:the labels come from one region")
-def test_text_beside_columns(tmp_path):
-    frame, topic = articles()
-    y = some_labels(topic, 40)
-    model = LowRankLabelPropagation(text=["text"]).fit(frame, y)
-    assert model.report_["scaling"] == "mixed"
+    alone = LowRankLabelPropagation(text=["text"], columns=[]).fit(frame, y)
+    assert alone.report_["scaling"] == "text"
+    assert (alone.transduction_ == topic).mean() > 0.9
+    assert (alone.predict(frame[["text"]]) == alone.transduction_).mean() > 0.9
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the labels come from one region")
+        model = LowRankLabelPropagation(text=["text"]).fit(frame, y)
+        without = LowRankLabelPropagation().fit(frame, y)
+    assert (model.report_["scaling"], model.report_["text_columns"]) == ("mixed", ["text"])
     assert (model.transduction_ == topic).mean() > 0.8
     model.save(tmp_path / "model")
     again = LowRankLabelPropagation.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
-    assert model.report_["text_columns"] == ["text"]
-    without = LowRankLabelPropagation().fit(frame, y)
     assert "text=['text']" in without.report_["left_out_columns"]["text"]
     assert without.report_["text_columns"] == []
 
@@ -246,28 +191,16 @@ def test_sentences_are_words_where_nothing_else_is_a_feature():
         as_source(frame[["text"]], categorical="error")
 
 
-def test_mixed_scaling_is_both_scalings():
-    frame, _ = articles()
-    rows = as_source(frame, text=["text"]).read(0, 300)
-    chain = Chain([Parts(4)]).fit(rows)
-    scaled = chain.apply(rows)
-    assert scaled.shape == (300, chain.width(rows.shape[1]))
-    np.testing.assert_allclose(scaled[:, 0].std(), 1, rtol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(scaled[:, 4:], axis=1), 1, rtol=1e-5)
-    stored = Chain.from_state(chain.state())
-    np.testing.assert_array_equal(stored.apply(rows), scaled)
-
-
 def test_wrong_text_columns():
     frame, _ = articles()
-    with pytest.raises(ParameterError, match=r"text: .* has no column 'body'"):
-        as_source(frame, text=["body"])
-    with pytest.raises(ParameterError, match="must be a list of column names"):
-        as_source(frame, text="text")
-    with pytest.raises(ParameterError, match=r"text=.* means nothing for an array"):
-        as_source(np.eye(3), text=["a"])
-    with pytest.raises(BadRowsError, match="columns 'size' hold double where texts are expected"):
-        as_source(pa.Table.from_pandas(frame), text=["size"])
+    for rows, text, error, message in (
+        (frame, ["body"], ParameterError, r"text: .* has no column 'body'"),
+        (frame, "text", ParameterError, "must be a list of column names"),
+        (np.eye(3), ["a"], ParameterError, r"text=.* means nothing for an array"),
+        (pa.Table.from_pandas(frame), ["size"], BadRowsError, "'size' hold double where texts ar"),
+    ):
+        with pytest.raises(error, match=message):
+            as_source(rows, text=text)
 
 
 # Names of folders --------------------------------------------------------------------------------
@@ -318,53 +251,35 @@ def test_they_are_columns(folder):
     assert as_source(folder, columns=["year"]).read(0, 6)[:, 0].tolist() == [2023] * 4 + [2024] * 2
 
 
-def test_they_are_labels(folder):
+def test_they_are_labels_and_categories(folder):
     labels = read_labels(folder, 6, column="lang")
     assert labels.tolist() == ["de", "de", "en", "en", "a b", "a b"]
     np.testing.assert_array_equal(read_labels(folder, 6, column="year"), [2023] * 4 + [2024] * 2)
-
-
-def test_they_are_categories(folder):
     source = as_source(folder, drop=["a", "year"], categorical="onehot")
     assert source.feature_names == ("lang=a b", "lang=de", "lang=en")
     np.testing.assert_array_equal(source.read(0, 6).argmax(axis=1), [1, 1, 2, 2, 0, 0])
-
-
-def test_one_folder_of_several(folder):
-    """A key with one value says nothing, but a model may know it."""
+    with pytest.raises(BadRowsError, match=r"'lang' \(string, in the folder lang=de\) hold text"):
+        as_source(folder, categorical="error")
+    # A key with one value says nothing, but a model may know it.
     part = folder / "year=2023"
     assert as_source(part, drop=["lang"]).feature_names == ("a",)
     known = as_source(folder, drop=["lang"]).encoding
     np.testing.assert_array_equal(as_source(part, encoding=known).read(0, 4)[:, 1], [2023] * 4)
-    file = next(part.rglob("part*"))
-    assert as_source(file).feature_names == ("a",)
+    assert as_source(next(part.rglob("part*"))).feature_names == ("a",)
 
 
-def test_text_is_told_with_its_folder(folder):
-    with pytest.raises(BadRowsError, match=r"'lang' \(string, in the folder lang=de\) hold text"):
-        as_source(folder, categorical="error")
-    assert as_source(folder).feature_names[-3:] == ("lang=a b", "lang=de", "lang=en")
+def test_values_of_folders(tmp_path):
+    def put(table, *names):
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table(table), tmp_path / name)
 
-
-def test_missing_and_mixed_values(tmp_path):
-    for name in ("n=1", "n=2.5", "n=__HIVE_DEFAULT_PARTITION__"):
-        (tmp_path / name).mkdir()
-        pq.write_table(pa.table({"a": [1.0]}), tmp_path / name / "x.parquet")
+    put({"a": [1.0]}, *(f"n/n={n}/x.parquet" for n in ("1", "2.5", "__HIVE_DEFAULT_PARTITION__")))
     with pytest.raises(BadRowsError, match=r"1 missing values, in 'n' \(1\); first in rows 2"):
-        as_source(tmp_path, missing="error")
-    assert as_source(tmp_path, missing="mean").read(0, 3)[:, 1].tolist() == [1, 2.5, 1.75]
-
-
-def test_a_column_of_the_file_itself_is_kept(tmp_path):
-    for number in (1, 2):
-        (tmp_path / f"a={number}").mkdir()
-        pq.write_table(pa.table({"a": [7.0]}), tmp_path / f"a={number}" / "x.parquet")
-    assert as_source(tmp_path).read(0, 2).tolist() == [[7], [7]]
-
-
-def test_a_file_in_no_such_folder(tmp_path):
-    (tmp_path / "n=1").mkdir()
-    for name in ("n=1/x.parquet", "y.parquet"):
-        pq.write_table(pa.table({"a": [1.0]}), tmp_path / name)
+        as_source(tmp_path / "n", missing="error")
+    assert as_source(tmp_path / "n", missing="mean").read(0, 3)[:, 1].tolist() == [1, 2.5, 1.75]
+    put({"a": [7.0]}, "own/a=1/x.parquet", "own/a=2/x.parquet")  # the file's own column is kept
+    assert as_source(tmp_path / "own").read(0, 2).tolist() == [[7], [7]]
+    put({"a": [1.0]}, "mixed/n=1/x.parquet", "mixed/y.parquet")
     with pytest.raises(BadRowsError, match=r"is in a folder n=….*y.parquet is not"):
-        as_source(tmp_path)
+        as_source(tmp_path / "mixed")

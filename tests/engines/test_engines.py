@@ -1,10 +1,10 @@
-"""What every engine promises, tested with one body on every engine.
+"""What every engine promises, tested with one body on every engine; and how rows are cut.
 
 test_engines_mpi.py runs this file again under mpiexec.
 """
 
 import math
-import sys
+import pickle
 import threading
 import time
 from copy import deepcopy
@@ -18,11 +18,24 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from biglp._core import BadRowsError, MissingExtraError, ParameterError, Progress, Task, cut_rows
-from biglp._engines import Engine, SerialEngine, ThreadEngine, make_engine
-from biglp._engines.base import LONGEST_RUN, cut_runs
-from biglp._engines.exact import ExactSum, Slices
-from biglp._graph.kmeans import Lloyd
+from biglp._core import (
+    BadRowsError,
+    MemoryBudgetError,
+    ParameterError,
+    Progress,
+    Task,
+    cut_rows,
+    rows_per_block,
+)
+from biglp._engines import (
+    ExactSum,
+    SerialEngine,
+    Slices,
+    ThreadEngine,
+    cut_runs,
+    make_engine,
+)
+from biglp._graph import Lloyd
 from biglp._rows import as_source
 
 WIDE = 1500  # a sparse matrix of this width is too large to be added as a dense one
@@ -35,10 +48,10 @@ def bits(results):
     ]
 
 
-def blocks_of(n_rows, rows_per_block, n_features=5, seed=0):
+def blocks_of(n_rows, rows_each, n_features=5, seed=0):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.integers(-9, 9, (n_rows, 1))
-    return cut_rows(as_source(rows.astype(np.float32)), rows_per_block)
+    return cut_rows(as_source(rows.astype(np.float32)), rows_each)
 
 
 def moments(block):
@@ -79,24 +92,22 @@ class CountingProgress(Progress):
 
 
 class TestEveryEngine:
-    @pytest.mark.parametrize(("n_rows", "rows_per_block"), [(1, 1), (3, 1), (1000, 40), (1500, 5)])
-    def test_sums_have_the_same_bits(self, engine, n_rows, rows_per_block):
-        blocks = blocks_of(n_rows, rows_per_block)
+    @pytest.mark.parametrize(("n_rows", "rows_each"), [(1, 1), (3, 1), (1000, 40), (1500, 5)])
+    def test_sums_have_the_same_bits(self, engine, n_rows, rows_each):
+        blocks = blocks_of(n_rows, rows_each)
         sums = engine.sum_blocks(moments, blocks, label="moments")
         assert bits(sums) == bits(SerialEngine().sum_blocks(moments, blocks))
         assert all(total.dtype == np.float64 for total in sums)
         assert sparse.isspmatrix_csr(sums[3])
         assert isinstance(sums[4], sparse.csr_array)
 
-    def test_maps_are_in_block_order(self, engine):
+    def test_maps_are_in_block_order_and_no_blocks_are_no_answer(self, engine):
+        assert engine.sum_blocks(moments, []) == ()
+        assert engine.map_blocks(_span, []) == []
         blocks = blocks_of(900, 5)
         assert engine.map_blocks(_span, blocks) == [(b.start, b.stop) for b in blocks]
         some = blocks[::7]
         assert engine.map_blocks(_span, some) == [(b.start, b.stop) for b in some]
-
-    def test_no_blocks(self, engine):
-        assert engine.sum_blocks(moments, []) == ()
-        assert engine.map_blocks(_span, []) == []
 
     def test_a_block_finds_its_memory_again(self, engine):
         blocks, others = blocks_of(700, 5), blocks_of(70, 10)
@@ -126,15 +137,13 @@ class TestEveryEngine:
             engine.map_blocks(partial(fail_at, index=index), blocks)
         (total,) = engine.sum_blocks(partial(fail_at, index=-1), blocks)
         assert total.tolist() == [140.0] * 3
+        assert engine.once(lambda: 7) == 7
+        with pytest.raises(BadRowsError, match="not here"):
+            engine.once(_raise)
 
     def test_shapes_must_agree(self, engine):
         with pytest.raises(ValueError, match="cannot be added"):
             engine.sum_blocks(_ragged, blocks_of(30, 10))
-
-    def test_once(self, engine):
-        assert engine.once(lambda: 7) == 7
-        with pytest.raises(BadRowsError, match="not here"):
-            engine.once(_raise)
 
     def test_progress_counts_the_rows_of_all(self, engine):
         engine.progress = counting = CountingProgress()
@@ -142,12 +151,6 @@ class TestEveryEngine:
         engine.map_blocks(visits, blocks_of(70, 30), label="b")
         engine.progress = Progress()
         assert counting.rows == ({"a": 700, "b": 70} if engine.is_root else {})
-
-    def test_what_a_memory_plan_asks(self, engine):
-        assert engine.n_threads >= 1
-        assert engine.n_machines == 1
-        assert engine.n_sharing >= 1
-        assert (engine.library_bytes == 0) == engine.shares_memory
 
     def test_threads_can_be_limited_but_not_to_none(self, engine):
         with pytest.raises(ParameterError, match="0 threads cannot work"):
@@ -232,51 +235,35 @@ class TestExactSums:
         total.dense.slices *= 2.0**18  # as if 3·2¹⁸ runs had been added
         assert total.result()[0][0] == 3 * 2.0**18 * largest[0]
 
-    def test_runs_depend_on_the_plan_alone(self):
-        blocks = blocks_of(5000, 1)
-        runs = cut_runs(blocks)
-        assert max(len(run.blocks) for run in runs) == LONGEST_RUN
-        some = cut_runs(blocks[10 * LONGEST_RUN : 20 * LONGEST_RUN])
-        assert [run.number for run in some] == list(range(10, 20))
-        owners = [run.owner(3) for run in runs]
-        assert owners == sorted(owners)
-        assert max(map(owners.count, range(3))) - min(map(owners.count, range(3))) <= 1
-        assert [run.owner(5) for run in cut_runs(blocks_of(2, 1))] == [0, 2]
+
+def test_runs_depend_on_the_plan_alone():
+    blocks = blocks_of(5000, 1)
+    runs = cut_runs(blocks)
+    longest = max(len(run.blocks) for run in runs)
+    some = cut_runs(blocks[10 * longest : 20 * longest])
+    assert [run.number for run in some] == list(range(10, 20))
+    owners = [run.owner(3) for run in runs]
+    assert owners == sorted(owners)
+    assert max(map(owners.count, range(3))) - min(map(owners.count, range(3))) <= 1
+    assert [run.owner(5) for run in cut_runs(blocks_of(2, 1))] == [0, 2]
 
 
 class TestMakeEngine:
-    def test_kinds(self):
-        assert isinstance(make_engine("serial"), SerialEngine)
-        threads = make_engine("threads")
-        assert isinstance(threads, ThreadEngine)
-        assert make_engine(threads) is threads
-
-    @pytest.mark.parametrize("engine", ["spark", 3, None])
-    def test_unknown(self, engine):
-        with pytest.raises(ParameterError, match="'dask://host:port'"):
-            make_engine(engine)
-
-    @pytest.mark.parametrize(
-        ("engine", "package", "line"),
-        [("mpi", "mpi4py", r"biglp\[mpich\]"), ("dask", "distributed", r"biglp\[dask\]")],
-    )
-    def test_extra_not_installed(self, monkeypatch, engine, package, line):
-        monkeypatch.setitem(sys.modules, package, None)
-        monkeypatch.delitem(sys.modules, f"biglp._engines.{engine}.engine", raising=False)
-        with pytest.raises(MissingExtraError, match=f'pip install "{line}"'):
-            make_engine(engine)
-
-    def test_number_of_threads(self):
-        assert make_engine("threads", threads=3).n_threads == 3
-        with pytest.raises(ParameterError, match="threads=3 cannot be set for SerialEngine"):
-            make_engine("serial", threads=3)
-        with pytest.raises(ParameterError, match="for an engine that exists already"):
-            make_engine(SerialEngine(), threads=3)
-
-    def test_an_engine_is_a_context_manager(self):
-        with make_engine("serial") as engine:
-            assert isinstance(engine, Engine)
-            assert deepcopy(engine) is engine
+    def test_what_may_be_given_and_what_not(self):
+        with make_engine("serial") as serial, make_engine("threads", threads=3) as threads:
+            assert isinstance(serial, SerialEngine)
+            assert isinstance(threads, ThreadEngine)
+            assert deepcopy(serial) is serial
+            assert make_engine(threads) is threads
+            assert threads.n_threads == 3
+        for value, threads, message in (
+            ("spark", None, "'dask://host:port'"),
+            (3, None, "'dask://host:port'"),
+            ("serial", 3, "threads=3 cannot be set for SerialEngine"),
+            (SerialEngine(), 3, "for an engine that exists already"),
+        ):
+            with pytest.raises(ParameterError, match=message):
+                make_engine(value, threads=threads)
 
 
 def blas_threads(block):
@@ -305,3 +292,44 @@ def test_one_blas_thread_in_any_thread(engine):
     in_another_thread()
     assert set(found) == {1}
     assert blas_threads(None) == before
+
+
+# --------------------------------------------------------------------------------------------------
+# Blocks: every row once, a size that follows the budget, and a memory that is never sent.
+
+
+GB = 2**30
+
+
+@given(st.integers(1, 300), st.integers(1, 400))
+def test_every_row_is_in_one_block(n_rows, rows_each):
+    source = as_source(np.arange(n_rows, dtype=float)[:, None])
+    blocks = cut_rows(source, rows_each)
+    rows = np.concatenate([block.rows() for block in blocks])
+    np.testing.assert_array_equal(rows[:, 0], np.arange(n_rows))
+    assert [block.index for block in blocks] == list(range(len(blocks)))
+    assert all(block.n_rows == rows_each for block in blocks[:-1])
+    assert 0 < blocks[-1].n_rows <= rows_each
+    assert {block.plan.n_blocks for block in blocks} == {len(blocks)}
+
+
+def test_a_block_is_sent_without_its_memory_and_cuts_are_told_apart():
+    source = as_source(np.ones((4, 2)))
+    block, other = cut_rows(source, 3)[0], cut_rows(source, 3)[0]
+    assert block.plan.token != other.plan.token
+    block.memory["features"] = np.ones(1000)
+    again = pickle.loads(pickle.dumps(block))
+    assert again.memory == {}
+    assert (again.start, again.stop, again.index) == (0, 3, 0)
+    assert again.plan.token == block.plan.token
+    assert "features" in block.memory
+
+
+def test_rows_per_block_stay_within_the_budget_and_too_little_is_refused():
+    assert rows_per_block(1000, 64 * GB) * 1000 < 2 * GB  # a budget is not a reason for large ones
+    assert rows_per_block(1000, 64 * GB) < rows_per_block(1000, 64 * GB, device="cuda")
+    assert 50 < rows_per_block(1000, 16 * 10**6) <= 1000
+    needed = r"memory=8 MB is too little: 16 of .* \(256 rows of 6 KB .* need 24 MB"
+    with pytest.raises(MemoryBudgetError, match=needed):
+        rows_per_block(6 * 2**10, 8 * 2**20)
+    assert rows_per_block(6 * 2**10, 24 * 2**20) == 256  # what the message asks for

@@ -13,27 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biglp._core import OutputError, ParameterError, parse_memory, private_memory
-from biglp._core.memory import (
-    PeakMemory,
-    available_memory,
-    format_bytes,
-    free_gpu_memory,
-    give_back,
-)
-from biglp._files import atomic_write, hold, remove_held
-from biglp._files import local as handles
-from biglp._files import local as temporary
-from biglp._files.local import (
-    lock_file,
-    lock_handle,
-    npy_header,
-    open_handle,
-    read_at,
-    sync_files,
-    sync_folder,
-    write_at,
-)
+from biglp._core import OutputError, ParameterError, memory, parse_memory, private_memory
+from biglp._files import atomic_write, hold, local, remove_held
 from cli_tools import run
 from helpers import blobs
 from windows_rules import keep_windows_rules
@@ -45,47 +26,18 @@ from windows_rules import keep_windows_rules
 GB = 2**30
 
 
-@pytest.mark.parametrize(
-    ("given_memory", "expected"),
-    [
-        ("4GB", 4 * GB),
-        ("0.5 gib", GB // 2),
-        ("512 MiB", 512 * 2**20),
-        ("10k", 10 * 2**10),
-        ("123", 123),
-        (1e6, 10**6),
-        (np.int64(77), 77),
-    ],
-)
-def test_amounts_of_memory(given_memory, expected):
-    assert parse_memory(given_memory) == expected
-
-
-@pytest.mark.parametrize("bad", ["", "-4GB", "4 XB", "1.2.3GB", "GB", 0, True, None, np.nan, []])
-def test_what_is_not_an_amount_of_memory_is_refused(bad):
-    with pytest.raises(ParameterError, match=r"memory=.* is not an amount of memory; use 'auto'"):
-        parse_memory(bad)
-
-
-def test_automatic_memory_is_half_of_what_is_free():
-    free = available_memory()
+def test_amounts_of_memory():
+    amounts = {"4GB": 4 * GB, "0.5 gib": GB // 2, "512 MiB": 512 * 2**20, "10k": 10 * 2**10}
+    for given, expected in {**amounts, "123": 123, 1e6: 10**6, np.int64(77): 77}.items():
+        assert parse_memory(given) == expected
+    for bad in ("", "-4GB", "4 XB", "1.2.3GB", "GB", 0, True, None, np.nan, []):
+        with pytest.raises(ParameterError, match=r"memory=.* is not an amount of memory; use 'a"):
+            parse_memory(bad)
+    free = memory.available_memory()
     assert free >= 2**26
     assert parse_memory("auto") == pytest.approx(free // 2, rel=0.5)
-
-
-@pytest.mark.parametrize(
-    ("amount", "text"),
-    [
-        (0, "0 bytes"),
-        (1023, "1023 bytes"),
-        (1536, "1.5 KB"),
-        (3 * GB, "3 GB"),
-        (1010 * 2**20, "1010 MB"),
-        (2**50, "1024 TB"),
-    ],
-)
-def test_bytes_are_written_for_people(amount, text):
-    assert format_bytes(amount) == text
+    texts = {0: "0 bytes", 1023: "1023 bytes", 1536: "1.5 KB", 3 * GB: "3 GB", 2**50: "1024 TB"}
+    assert {amount: memory.format_bytes(amount) for amount in texts} == texts
 
 
 MEASURED = """
@@ -111,22 +63,14 @@ def test_private_memory_counts_arrays_and_leaves_out_file_pages(tmp_path):
     assert pages < 2**24
 
 
-def test_the_peak_is_seen_while_it_lasts():
-    with PeakMemory() as memory:
-        before = memory.peak
+def test_the_peak_is_seen_while_it_lasts_and_a_process_that_has_ended_uses_nothing():
+    with memory.PeakMemory() as peak:
+        before = peak.peak
         np.ones(2**24).sum()
-    assert memory.peak - before > 2**26
-
-
-def test_a_process_that_has_ended_uses_no_memory():
+    assert peak.peak - before > 2**26
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
     assert private_memory(process.pid) == 0
-
-
-@pytest.mark.parametrize("device", ["cpu", "torch:cpu"])
-def test_a_processor_has_no_memory_of_a_card(device):
-    assert free_gpu_memory(device) is None
 
 
 def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
@@ -139,7 +83,8 @@ def test_memory_that_torch_keeps_for_later_counts_as_free(monkeypatch):
         cuda = Cuda
 
     monkeypatch.setitem(sys.modules, "torch", Torch)
-    assert free_gpu_memory("cuda:1") == free_gpu_memory("torch:cuda") == 8 * GB
+    devices = ("cuda:1", "torch:cuda", "cpu", "torch:cpu")
+    assert [memory.free_gpu_memory(device) for device in devices] == [8 * GB, 8 * GB, None, None]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -150,6 +95,8 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"),
     reason="needs the GNU C library",
 )
+
+
 PROGRAM = """
 from resource import RUSAGE_SELF, getrusage
 import numpy as np
@@ -174,7 +121,7 @@ def test_what_was_freed_is_handed_back():
     pieces = [bytes(100_000) + bytes([i % 256]) for i in range(1500)]
     del pieces[:-1]  # the last one lies above the others, and keeps them from going by themselves
     before = private_memory()
-    give_back()
+    memory.give_back()
     assert before - private_memory() > 50 << 20
     assert len(pieces) == 1
 
@@ -186,19 +133,6 @@ def test_a_worker_of_dask_keeps_freed_memory_for_the_next_block_and_no_longer():
     first, kept, after = map(int, done.stdout.split())
     assert kept < first / 20
     assert after > first / 2
-
-
-def test_only_what_the_process_was_started_with_counts():
-    name = "MALLOC_TRIM_THRESHOLD_"
-    settings = {key: value for key, value in os.environ.items() if key != name}
-    program = (
-        f"import os; os.environ[{name!r}] = '65536'  # Dask leaves it behind like this\n"
-        "from biglp._core.memory import freed_is_kept, trim_threshold\n"
-        "with freed_is_kept(): print(trim_threshold())"
-    )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=settings, check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "None"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -237,7 +171,7 @@ def test_atomic_write(tmp_path):
 @pytest.mark.parametrize("dtype", ["<f4", "<U20", "|b1", "<i8"])
 @pytest.mark.parametrize("shape", [(3,), (10**12, 10**6)])
 def test_npy_header(tmp_path, dtype, shape):
-    header = npy_header(np.dtype(dtype), shape)
+    header = local.npy_header(np.dtype(dtype), shape)
     assert len(header) == 128
     (tmp_path / "x.npy").write_bytes(header)
     with open(tmp_path / "x.npy", "rb") as file:
@@ -272,14 +206,16 @@ def system(request, monkeypatch):
 def test_bytes_are_read_and_written_at_their_place(system, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"0123456789")
-    handle = open_handle(path, os.O_RDWR)
-    assert write_at(handle, b"ab", 3) == 2
+    handle = local.open_handle(path, os.O_RDWR)
+    assert local.write_at(handle, b"ab", 3) == 2
     found = bytearray(4)
-    assert read_at(handle, memoryview(found), 2) == 4
+    assert local.read_at(handle, memoryview(found), 2) == 4
     assert bytes(found) == b"2ab5"
-    assert read_at(handle, memoryview(found), 8) == 2
-    assert read_at(handle, memoryview(found), 10) == 0
+    assert local.read_at(handle, memoryview(found), 8) == 2
+    assert local.read_at(handle, memoryview(found), 10) == 0
     os.close(handle)
+    local.sync_files(tmp_path)  # where that is possible
+    local.sync_folder(tmp_path)
 
 
 def test_a_run_from_file_to_file_gives_the_same_labels(system, tmp_path, monkeypatch):
@@ -299,25 +235,23 @@ def test_a_run_from_file_to_file_gives_the_same_labels(system, tmp_path, monkeyp
 
 
 LABELS: dict[str, np.ndarray] = {}
-"""What the first of the systems found."""
 
 
-def test_folders_of_killed_runs_are_removed_and_those_of_others_are_not(system, tmp_path):
-    left = tmp_path / f"{temporary.TEMPORARY_PREFIX}old"
+def abandoned(folder):
+    """What a killed run has left, long ago."""
+    left = folder / f"{local.TEMPORARY_PREFIX}old"
     left.mkdir()
-    (left / temporary.IN_USE).touch()
+    (left / local.IN_USE).touch()
     os.utime(left, (0, 0))
-    temporary.remove_abandoned(tmp_path)
+    return left
+
+
+def test_folders_of_killed_runs_are_removed_and_a_folder_that_is_held_goes_with_its_lock(
+    system, tmp_path
+):
+    left = abandoned(tmp_path)
+    local.remove_abandoned(tmp_path)
     assert not left.exists()
-
-
-def test_names_and_bytes_are_forced_to_disk_where_that_is_possible(system, tmp_path):
-    (tmp_path / "file").write_bytes(b"0")
-    sync_files(tmp_path)
-    sync_folder(tmp_path)
-
-
-def test_a_folder_that_is_held_goes_with_its_lock(system, tmp_path):
     lock = tmp_path / "run" / "lock"
     held = hold(lock)
     (lock.parent / "step").write_bytes(b"0")
@@ -326,43 +260,31 @@ def test_a_folder_that_is_held_goes_with_its_lock(system, tmp_path):
     assert not lock.parent.exists()
 
 
-class TestLocks:
-    def test_one_holder_at_a_time(self, tmp_path):
-        first = lock_file(tmp_path / "lock")
-        assert first is not None
-        assert lock_file(tmp_path / "lock") is None
-        first.close()
-        with lock_file(tmp_path / "lock") as again:
-            assert again is not None
+@pytest.mark.parametrize(("error", "answer"), [(None, True), (PermissionError(), False)])
+def test_locks_of_windows(tmp_path, monkeypatch, error, answer):
+    asked = []
 
-    @pytest.mark.parametrize(("error", "answer"), [(None, True), (PermissionError(), False)])
-    def test_windows(self, tmp_path, monkeypatch, error, answer):
-        asked = []
+    def locking(handle, mode, count):
+        asked.append((mode, count))
+        if error is not None:
+            raise error
 
-        def locking(handle, mode, count):
-            asked.append((mode, count))
-            if error is not None:
-                raise error
+    made = SimpleNamespace(LK_NBLCK=2, locking=locking)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setitem(sys.modules, "msvcrt", made)
+    with open(tmp_path / "lock", "wb") as file:
+        assert local.lock_handle(file.fileno()) is answer
+    assert asked == [(2, 1)]
 
-        made = SimpleNamespace(LK_NBLCK=2, locking=locking)
-        monkeypatch.setitem(sys.modules, "fcntl", None)
-        monkeypatch.setitem(sys.modules, "msvcrt", made)
-        with open(tmp_path / "lock", "wb") as file:
-            assert lock_handle(file.fileno()) is answer
-        assert asked == [(2, 1)]
 
-    def test_a_file_system_without_locks(self, tmp_path, monkeypatch):
-        def flock(handle, how):
-            raise OSError(95, "Operation not supported")
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def flock(handle, how):
+        raise OSError(95, "Operation not supported")
 
-        monkeypatch.setitem(
-            sys.modules, "fcntl", SimpleNamespace(LOCK_EX=2, LOCK_NB=4, flock=flock)
-        )
-        with open(tmp_path / "lock", "wb") as file:
-            assert handles.lock_handle(file.fileno()) is None
-        left = tmp_path / f"{temporary.TEMPORARY_PREFIX}old"
-        left.mkdir()
-        (left / temporary.IN_USE).touch()
-        os.utime(left, (0, 0))
-        temporary.remove_abandoned(tmp_path)
-        assert left.exists(), "nobody can say whether its owner is alive"
+    made = SimpleNamespace(LOCK_EX=2, LOCK_NB=4, flock=flock)
+    monkeypatch.setitem(sys.modules, "fcntl", made)
+    with open(tmp_path / "lock", "wb") as file:
+        assert local.lock_handle(file.fileno()) is None
+    left = abandoned(tmp_path)
+    local.remove_abandoned(tmp_path)
+    assert left.exists(), "nobody can say whether its owner is alive"

@@ -44,35 +44,24 @@ def data():
     return rows, np.where(np.arange(2000) < 60, truth, -1)
 
 
-def test_through_the_estimator(toy, data):
+def test_through_the_estimator_and_the_command_line(toy, data, tmp_path):
     labels = [LowRankLabelPropagation(engine=name).fit(*data) for name in ("toy", "serial")]
     assert toy.n_made == 1
     np.testing.assert_array_equal(labels[0].transduction_, labels[1].transduction_)
-
-
-def test_through_the_command_line(toy, data, tmp_path):
-    rows, labels = data
-    np.save(tmp_path / "rows.npy", rows)
-    np.save(tmp_path / "labels.npy", labels)
-    for name in ("toy", "serial"):
-        files = (tmp_path / "rows.npy", "--labels", tmp_path / "labels.npy")
-        done("fit", *files, "-o", tmp_path / name, "--engine", name, "-q")
-    assert toy.n_made == 1
-    found = [np.load(tmp_path / name / "labels.npy") for name in ("toy", "serial")]
-    np.testing.assert_array_equal(*found)
-
-
-def test_other_values_of_engine(toy):
-    assert make_engine(range(3)).steps == range(3)
-    with pytest.raises(ParameterError, match=r"'dask', 'toy', an mpi4py .*, a range or an Engine"):
-        make_engine("spark")
-
-
-def test_without_its_line_it_is_not_known(data, tmp_path):
     np.save(tmp_path / "rows.npy", data[0])
     np.save(tmp_path / "labels.npy", data[1])
     files = (tmp_path / "rows.npy", "--labels", tmp_path / "labels.npy")
+    for name in ("toy", "serial"):
+        done("fit", *files, "-o", tmp_path / name, "--engine", name, "-q")
+    assert toy.n_made == 2
+    found = [np.load(tmp_path / name / "labels.npy") for name in ("toy", "serial")]
+    np.testing.assert_array_equal(*found)
+    assert make_engine(range(3)).steps == range(3)
+    with pytest.raises(ParameterError, match=r"'dask', 'toy', an mpi4py .*, a range or an Engine"):
+        make_engine("spark")
+    del ENGINES["toy"]  # without its line it is not known
     assert "toy" in failed(2, "fit", *files, "-o", tmp_path / "out", "--engine", "toy")
+    ENGINES["toy"] = toy
 
 
 def test_an_engine_of_another_package_is_found_by_its_entry_point(tmp_path, monkeypatch, data):

@@ -1,18 +1,12 @@
 """Sums with a sparse Gram matrix: the answers of the dense path, on any engine, resumed too."""
 
-from unittest import mock
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from biglp import LowRankLabelPropagation
-from biglp._engines import SerialEngine, ThreadEngine
-from biglp._files import RunFolder
-from biglp._fit.pipeline import Pipeline
-from biglp._labels import encode_labels
-from biglp._output import ArraySink
-from biglp._rows import as_source
-from helpers import blobs, model, rows_in_a_block, settings_of
+from cli_tools import done, run
+from helpers import blobs, model, rows_in_a_block
 
 
 @pytest.fixture
@@ -47,45 +41,33 @@ class TestSparseSums:
         )
 
     @pytest.mark.usefixtures("sparse_always")
-    def test_torch_gives_the_same_answers(self):
-        pytest.importorskip("torch")
+    def test_torch_and_any_number_of_threads_give_the_same_answers(self):
         X, y, _ = blobs(n=600, classes=3, labelled=60, dtype=np.float32)
-        found = model(n_landmarks=60, device="torch:cpu").fit(X, y)
-        expected = model(n_landmarks=60).fit(X, y)
-        np.testing.assert_array_equal(found.transduction_, expected.transduction_)
+        expected = model(n_landmarks=200).fit(X, y)
+        with rows_in_a_block(50):
+            one, more = (model(n_landmarks=200, engine=engine) for engine in ("serial", "threads"))
+            found = [each.fit(X, y).label_distributions_ for each in (one, more)]
+        assert found[0].tobytes() == found[1].tobytes()
+        np.testing.assert_allclose(found[0], expected.label_distributions_, atol=1e-6)
+        pytest.importorskip("torch")
+        on_torch = model(n_landmarks=200, device="torch:cpu").fit(X, y)
         np.testing.assert_allclose(
-            found.label_distributions_, expected.label_distributions_, atol=1e-4
+            on_torch.label_distributions_, expected.label_distributions_, atol=1e-4
         )
 
     @pytest.mark.usefixtures("sparse_always")
-    def test_a_resumed_run_finds_the_sparse_sums(self, tmp_path):
+    def test_a_resumed_run_finds_the_sparse_sums(self, tmp_path, monkeypatch):
         X, y, _ = blobs(n=600, classes=3, labelled=60, dtype=np.float32)
-        labels = encode_labels(y, len(y))
-        wanted = settings_of(model(n_landmarks=60))
-
-        def coefficients(*, resume):
-            sink = ArraySink(labels.classes, len(y), X.dtype)
-            folder = RunFolder(tmp_path, {}, resume=resume)
-            found = Pipeline(SerialEngine(), wanted, folder).fit(as_source(X), labels, sink)
-            folder.close()
-            return found.model.answer.coefficients
-
-        first = coefficients(resume=False)
-        (tmp_path / "decision.npz").unlink()
-        with mock.patch("biglp._graph.graph.Graph._sweep_gram", side_effect=AssertionError):
-            second = coefficients(resume=True)
-        assert "gram_columns" in np.load(tmp_path / "rows-gram.npz").files
-        assert first.tobytes() == second.tobytes()
-
-    @pytest.mark.usefixtures("sparse_always")
-    def test_same_bits_on_any_number_of_threads(self):
-        X, y, _ = blobs(n=900, classes=3, labelled=60, dtype=np.float32)
-
-        def answers(engine):
-            with rows_in_a_block(50):
-                fitted = LowRankLabelPropagation(
-                    factor="anchors", n_landmarks=200, engine=engine, random_state=0
-                ).fit(X, y)
-            return fitted.label_distributions_.tobytes()
-
-        assert answers(SerialEngine()) == answers(ThreadEngine(3))
+        np.save(tmp_path / "rows.npy", X)
+        np.save(tmp_path / "labels.npy", y)
+        monkeypatch.chdir(tmp_path)
+        fit = ("fit", "rows.npy", "--labels", "labels.npy", "-k", "60", "-q")
+        done(*fit, "-o", "whole")
+        with monkeypatch.context() as patch:
+            patch.setattr("biglp._graph.graph.Graph.answer", None)
+            run(*fit, "-o", "out")
+        (sums,) = Path("out/.biglp-run").rglob("*gram.npz")
+        assert "gram_columns" in np.load(sums).files
+        monkeypatch.setattr("biglp._graph.graph.Graph._sweep_gram", None)
+        done(*fit, "-o", "out", "--resume")
+        np.testing.assert_array_equal(np.load("out/labels.npy"), np.load("whole/labels.npy"))

@@ -9,6 +9,8 @@ import pytest
 from scipy import sparse
 
 from biglp import LowRankLabelPropagation
+from biglp._compiled import column_sums
+from biglp._core import RowEntries, like, to_numpy
 from biglp._rows import Sample, Source, as_source
 from biglp._transforms import Chain, Project, Scale
 from helpers import blobs
@@ -49,20 +51,14 @@ def dense(rows):
     return rows.toarray() if sparse.issparse(rows) else rows
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 5, 63, 64, 65, 3000])
-def test_the_order_has_every_row_once(n_rows):
-    order = Sample(as_source(np.zeros((n_rows, 1), np.float32)), np.dtype(np.float32), 1).order
-    np.testing.assert_array_equal(np.sort(order), np.arange(n_rows))
-
-
-def test_the_order_depends_on_the_seed_and_not_on_the_largest_sample():
+def test_the_order_has_every_row_once_depends_on_the_seed_and_prefers_nobody():
+    for n_rows in (1, 2, 5, 63, 64, 65, 3000):
+        order = sample_of(np.zeros((n_rows, 1), np.float32), 0).order
+        np.testing.assert_array_equal(np.sort(order), np.arange(n_rows))
     rows = as_source(np.zeros((200_000, 1), np.float32))
     small, large = (sample_of(rows, largest) for largest in (0, 150_000))
     np.testing.assert_array_equal(small.order, large.order[: len(small.order)])
     assert (small.order != sample_of(rows, 0, seed=4).order).any()
-
-
-def test_every_row_is_as_likely_to_be_first():
     rows = as_source(np.zeros((20, 1), np.float32))
     first = np.concatenate([sample_of(rows, 0, seed).order[:5] for seed in range(2000)])
     assert np.abs(np.bincount(first, minlength=20) / 500 - 1.0).max() < 0.2
@@ -76,8 +72,20 @@ def test_smaller_samples_are_parts_of_larger_ones_and_rows_are_read_once(kind):
         expected = dense(source.inner.take(sample.rows(n)))
         np.testing.assert_array_equal(dense(sample.prepared(n)), expected)
         assert set(sample.rows(n // 2)) < set(sample.rows(n))
+    assert (source.reads.max(), source.reads.sum()) == (1, 25_000)
+    # What only the landmarks need is let go.
+    source = CountedRows(rows_of(kind))
+    sample = sample_of(source)
+    sample.n_kept = 4000
+    before = dense(sample.prepared(4000))
+    sample.prepared(25_000)
+    sample.let_go()
+    np.testing.assert_array_equal(dense(sample.prepared(4000)), before)
     assert source.reads.max() == 1
-    assert source.reads.sum() == 25_000
+    assert (sample.keeps(4000), sample.keeps(4001)) == (True, False)
+    # Blocks that had to be made smaller ask for all of it again.
+    assert dense(sample.prepared(25_000)).shape[0] == 25_000
+    np.testing.assert_array_equal(dense(sample.prepared(4000)), before)
 
 
 @pytest.mark.parametrize("asked", [(2000, 25_000), (25_000, 2000), (10_000, 2000, 25_000)])
@@ -92,24 +100,7 @@ def test_rows_have_the_same_bits_whoever_asks_first(asked):
         np.testing.assert_array_equal(sample.prepared(n), expected[first])
 
 
-@pytest.mark.parametrize("kind", ["dense", "csr"])
-def test_what_only_the_landmarks_need_is_let_go(kind):
-    source = CountedRows(rows_of(kind))
-    sample = sample_of(source)
-    sample.n_kept = 4000
-    before = dense(sample.prepared(4000))
-    sample.prepared(25_000)
-    sample.let_go()
-    np.testing.assert_array_equal(dense(sample.prepared(4000)), before)
-    assert source.reads.max() == 1
-    assert sample.keeps(4000)
-    assert not sample.keeps(4001)
-    # Blocks that had to be made smaller ask for all of it again.
-    assert dense(sample.prepared(25_000)).shape[0] == 25_000
-    np.testing.assert_array_equal(dense(sample.prepared(4000)), before)
-
-
-def test_chosen_rows_are_kept_and_others_read():
+def test_chosen_rows_are_kept_others_read_and_none_are_pickled():
     source = as_source(rows_of())
     sample = sample_of(source)
     sample.n_kept = 2000
@@ -118,9 +109,6 @@ def test_chosen_rows_are_kept_and_others_read():
     sample.remember(chosen, source.take(chosen))
     np.testing.assert_array_equal(sample.take(chosen[5:9]), source.take(chosen[5:9]))
     assert sample.take(np.array([0, 1])) is None
-
-
-def test_a_pickled_sample_has_no_rows_and_draws_the_same():
     sample = sample_of(rows_of())
     before = sample.prepared(2000)
     again = pickle.loads(pickle.dumps(sample))
@@ -138,3 +126,30 @@ def test_a_fit_reads_its_sample_once():
     model = LowRankLabelPropagation(engine="serial").fit(source, labels)
     assert taken == [3000]
     assert (model.transduction_ >= 0).all()
+
+
+# --------------------------------------------------------------------------------------------------
+# Matrices with a few entries a row, as torch holds them, against the dense ones.
+
+
+@pytest.mark.parametrize("rows_at_once", [8, 1000])
+@pytest.mark.parametrize("dense_width", [1, 100])
+def test_entries_of_rows_are_added_and_multiplied_like_dense_ones(
+    monkeypatch, rows_at_once, dense_width
+):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr("biglp._core.arrays.ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr("biglp._core.arrays.DENSE_WIDTH", dense_width)
+    rng = np.random.default_rng(0)
+    columns = np.argsort(rng.random((50, 7)), axis=1)[:, :3]
+    weights = rng.random((50, 3))
+    entries = RowEntries(torch.as_tensor(columns, dtype=torch.int32), torch.as_tensor(weights), 7)
+    expected = np.zeros((50, 7))
+    np.put_along_axis(expected, columns, weights, axis=1)
+    np.testing.assert_array_equal(entries.csr().toarray(), expected)
+    assert entries.shape == (50, 7)
+    table = rng.random((7, 2))
+    np.testing.assert_allclose(to_numpy(entries @ like(entries, table)), expected @ table)
+    np.testing.assert_allclose(to_numpy(column_sums(entries)), expected.sum(axis=0))
+    np.testing.assert_array_equal(entries[np.array([3, 9])].csr().toarray(), expected[[3, 9]])
+    np.testing.assert_allclose(dense(to_numpy(entries.gram())), expected.T @ expected)

@@ -15,8 +15,6 @@ from biglp._core import (
     BadRowsError,
     LabelError,
     MemoryBudgetError,
-    ParameterError,
-    StoppedShortWarning,
 )
 from helpers import assert_scores_agree, blobs
 from paper.baselines import DensePropagation, NearestNeighbours
@@ -60,23 +58,6 @@ def test_class_shares(kernel):
 
 
 @pytest.mark.parametrize("kernel", GRAPHS)
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
-def test_prediction_of_training_rows_is_the_transduction(kernel, storage):
-    X, y, _ = blobs()
-    rows = storage(np.where(X > -1, X, 0))
-    fitted = DensePropagation(kernel=kernel, alpha=0.9).fit(rows, y)
-    unlabelled = y == -1
-    np.testing.assert_allclose(
-        fitted.predict_proba(rows)[unlabelled],
-        fitted.label_distributions_[unlabelled],
-        atol=1e-10,
-    )
-    np.testing.assert_array_equal(
-        fitted.predict(rows)[unlabelled], fitted.transduction_[unlabelled]
-    )
-
-
-@pytest.mark.parametrize("kernel", GRAPHS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_memory_is_refused_beyond_the_limit_and_kept_within_it(kernel, solver):
     X, y, _ = blobs(n=1000)
@@ -90,13 +71,6 @@ def test_memory_is_refused_beyond_the_limit_and_kept_within_it(kernel, solver):
     assert peak < 9 * 2**20
 
 
-def test_stopping_short_is_said():
-    X, y, _ = blobs()
-    with pytest.warns(StoppedShortWarning, match=r"max_iter=3 .*closed_form"):
-        fitted = DensePropagation(solver="iterative", max_iter=3).fit(X, y)
-    assert fitted.n_iter_ == 3
-
-
 def test_rows_that_nothing_reaches_get_the_prior():
     X, y, _ = blobs(n=60, classes=2)
     X[50:] += 1e4 * np.arange(1, 11)[:, None]
@@ -104,27 +78,6 @@ def test_rows_that_nothing_reaches_get_the_prior():
     fitted = DensePropagation(bandwidth=0.5, class_balance=[0.3, 0.7]).fit(X, y)
     np.testing.assert_allclose(fitted.label_distributions_[50:], [[0.3, 0.7]] * 10)
     np.testing.assert_allclose(fitted.predict_proba([[-1e9] * 5]), [[0.3, 0.7]])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"kernel": "poly"}, r"kernel='poly' .* rbf, linear"),
-        ({"solver": "cg"}, r"solver='cg' .* closed_form, iterative"),
-        ({"alpha": 1.0}, r"alpha=1\.0 is outside \(0, 1\)"),
-        ({"alpha": "auto"}, r"alpha='auto' is outside"),
-        ({"bandwidth": 0}, r"bandwidth=0 "),
-        ({"bandwidth": 1e-30}, r"bandwidth=1e-30 is outside"),
-        ({"class_balance": "auto"}, r"class_balance='auto' .* mass, share, none"),
-        ({"class_balance": [1, 2]}, r"3 positive numbers"),
-        ({"max_iter": 0}, r"max_iter=0"),
-        ({"tol": 0}, r"tol=0"),
-        ({"memory": "much"}, r"memory='much'"),
-    ],
-)
-def test_settings_that_cannot_be_used(settings, message):
-    with pytest.raises(ParameterError, match=message):
-        DensePropagation(**settings).fit(*blobs()[:2])
 
 
 def test_only_labelled_rows_vote():
@@ -136,20 +89,6 @@ def test_only_labelled_rows_vote():
     np.testing.assert_array_equal(fitted.transduction_[known], y[known])
     np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
     np.testing.assert_allclose(fitted.predict_proba(X), plain.predict_proba(X))
-
-
-def test_names_and_sparse_rows():
-    X, y, _ = blobs(classes=2)
-    names = np.array(["a", "b", ""])[y]
-    fitted = NearestNeighbours().fit(sparse.csr_matrix(X), names)
-    assert fitted.classes_.tolist() == ["a", "b"]
-    codes = NearestNeighbours().fit(X, y).transduction_
-    np.testing.assert_array_equal(fitted.transduction_, fitted.classes_[codes])
-
-
-def test_a_number_of_neighbours_that_cannot_be_used():
-    with pytest.raises(ParameterError, match="n_neighbors=0"):
-        NearestNeighbours(n_neighbors=0).fit(*blobs()[:2])
 
 
 @pytest.mark.parametrize("baseline", [DensePropagation, NearestNeighbours])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import shutil
 import tempfile
 import threading
-import zipfile
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import paper.datasets.download as transfer
-from biglp._core import DownloadError, OutputError, Progress, Task
-from cli_tools import done, failed
+from biglp._core import DownloadError, Progress, Task
 from dataset_server import serving
 from paper import datasets
 from paper.datasets.download import Bounds, download
-from paper.datasets.registry import digest, entry, own_folder, part_of, read_record, record_of
-from published import publish, published
+from paper.datasets.registry import part_of, read_record
+from published import publish
 
 BODY = gzip.compress(np.random.default_rng(0).bytes(19_988), compresslevel=0, mtime=0)
 SHA = hashlib.sha256(BODY).hexdigest()
@@ -69,7 +65,7 @@ def check_whole(path: Path) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     cuts=st.lists(
@@ -83,13 +79,8 @@ def check_whole(path: Path) -> None:
 )
 def test_broken_off_at_any_byte(server, cuts, piece, ranges, tags, known):
     """A fetch interrupted at any byte and resumed gives a file with the right checksum."""
-    server.ranges, server.tags, server.drops, server.asked, server.sent = (
-        ranges,
-        tags,
-        [],
-        [],
-        0,
-    )
+    server.ranges, server.tags, server.drops, server.asked = ranges, tags, [], []
+    server.sent = 0
     folder = Path(tempfile.mkdtemp())
     path = folder / "x.gz"
     old_piece, transfer.PIECE_BYTES = transfer.PIECE_BYTES, piece
@@ -147,22 +138,17 @@ def test_file_changed_in_between(server, tmp_path, monkeypatch, tags, longer, he
     check_whole(path)
 
 
-def test_server_that_does_not_say_the_length(server, tmp_path):
-    server.lengths = False
+def test_server_that_is_busy_and_does_not_say_the_length(server, tmp_path):
+    server.lengths, server.statuses = False, [503, 429, 500]
     download(f"{server.url}/x.gz", tmp_path / "x.gz", sha256=SHA)
     check_whole(tmp_path / "x.gz")
-    # Nobody can see that such an answer broke off, but the checksum does.
-    server.drops = [5000]
-    with pytest.raises(DownloadError, match="its SHA-256 is"):
-        download(f"{server.url}/x.gz", tmp_path / "y.gz", sha256=SHA)
-    assert not (tmp_path / "y.gz").exists()
-
-
-def test_busy_server_is_asked_again(server, tmp_path):
-    server.statuses = [503, 429, 500]
-    download(f"{server.url}/x.gz", tmp_path / "x.gz")
-    check_whole(tmp_path / "x.gz")
     assert len(server.asked) == 4
+    # Nobody can see that such an answer broke off, but the checksum and the file's own end do.
+    for more, message in (({"sha256": SHA}, "its SHA-256 is"), ({}, r"is no \.gz file")):
+        server.drops = [5000]
+        with pytest.raises(DownloadError, match=message):
+            download(f"{server.url}/x.gz", tmp_path / "y.gz", **more)
+        assert not (tmp_path / "y.gz").exists()
 
 
 @pytest.mark.parametrize("code", [403, 404])
@@ -194,41 +180,13 @@ def test_wrong_checksum_is_refused_and_removed(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_first_download_fixes_the_checksum(server, tmp_path):
-    path = tmp_path / "x.gz"
-    download(f"{server.url}/x.gz", path)
-    path.unlink()
-    server.files["/x.gz"] = gzip.compress(b"another file")
-    with pytest.raises(DownloadError, match=r"an earlier download found.*remove .*x\.gz\.json"):
-        download(f"{server.url}/x.gz", path)
-    assert [file.name for file in tmp_path.iterdir()] == ["x.gz.json"]
-    record_of(path).unlink()
-    download(f"{server.url}/x.gz", path)
-    assert digest(path) != SHA
-
-
-def test_no_room(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(transfer, "free_space", lambda folder: 70 << 20)
-    download(f"{server.url}/x.gz", tmp_path / "x.gz")
-    with pytest.raises(OutputError, match=r"needed in .* and 70 MB are free.*BIGLP_CACHE"):
-        download(f"{server.url}/x.gz", tmp_path / "y.gz", bounds=Bounds(room_for=10 << 20))
-    assert not (tmp_path / "y.gz").exists()
-
-
-@pytest.mark.parametrize("name", ["x.csv.gz", "x.bz2", "x.zip", "x.xz"])
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.zip"])
 def test_a_login_page_is_not_taken_for_the_file(server, tmp_path, name):
     """Neither the page nor its checksum is kept: the next download is not measured by it."""
     server.files[f"/{name}"] = b"<html><body>Please log in to the network</body></html>"
     message = r"it is no \.\w+ file .*begins with b'<html>.*login"
     with pytest.raises(DownloadError, match=message):
         download(f"{server.url}/{name}", tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_of_unknown_length_that_ends_too_early(server, tmp_path):
-    server.lengths, server.files["/x.gz"] = False, BODY[:-3000]
-    with pytest.raises(DownloadError, match=r"it is no \.gz file \(Compressed file ended"):
-        download(f"{server.url}/x.gz", tmp_path / "x.gz")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -242,51 +200,6 @@ def test_a_file_that_does_not_end_is_stopped_and_removed(server, tmp_path, lengt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_archive_where_the_file_is_gone(site):
-    parts, rows, _ = published("hepmass")
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for file, content in zip(entry("hepmass").files, parts, strict=True):
-            archive.writestr(f"hepmass/{file.name}", content)
-    site.files["/static/public/347/hepmass.zip"] = packed.getvalue()
-    datasets.fetch("hepmass")
-    np.testing.assert_array_equal(datasets.load("hepmass").rows, rows)
-    assert [path for path, _ in site.asked].count("/static/public/347/hepmass.zip") == 1
-    left = {path.name for path in (own_folder(entry("hepmass")) / "downloads").iterdir()}
-    names = {file.name for file in entry("hepmass").files}
-    assert left == names | {f"{name}.json" for name in names} | {"hepmass.zip.json"}
-    site.files["/static/public/279/susy.zip"] = b"no archive"
-    with pytest.raises(DownloadError, match=r"is no \.zip file"):
-        datasets.fetch("susy")
-    del site.files["/static/public/279/susy.zip"]
-    with pytest.raises(DownloadError, match=r"SUSY.csv.gz could not be fetched: .* 404"):
-        datasets.fetch("susy")
-
-
-def test_interrupted_fetch_goes_on(site):
-    rows, _ = publish(site, "susy")
-    site.drops = [900] + [0] * 5
-    with pytest.raises(DownloadError, match=r"are kept, to go on from"):
-        datasets.fetch("susy")
-    assert done("datasets", "list", "--json", program="paper").stdout.count("part fetched") == 1
-    datasets.fetch("susy")
-    assert site.asked[-1][1] == "bytes=900-"
-    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
-
-
-def test_damaged_download_is_noticed_later(site):
-    rows, _ = publish(site, "susy")
-    folder = datasets.fetch("susy")
-    (folder / "meta.json").unlink()
-    path = folder / "downloads" / "SUSY.csv.gz"
-    path.write_bytes(b"x" + path.read_bytes()[1:])
-    with pytest.raises(DownloadError, match="is not the file that was fetched"):
-        datasets.fetch("susy")
-    assert not path.exists()
-    datasets.fetch("susy")
-    np.testing.assert_array_equal(datasets.load("susy").rows, rows)
-
-
 def test_two_at_once(site):
     """One fetches, the other waits and finds it done."""
     rows, _ = publish(site, "susy")
@@ -297,14 +210,3 @@ def test_two_at_once(site):
         thread.join()
     assert len(site.asked) == 1
     np.testing.assert_array_equal(datasets.load("susy").rows, rows)
-
-
-def test_known_checksum(site, monkeypatch):
-    publish(site, "susy")
-    known = entry("susy")
-    wrong = replace(known, files=(replace(known.files[0], sha256="0" * 64),))
-    monkeypatch.setattr("paper.datasets.fetching.entry", lambda name: wrong)
-    message = failed(8, "datasets", "fetch", "susy", program="paper")
-    assert "should be 000" in message
-    assert "has been removed" in message
-    assert list((own_folder(known) / "downloads").iterdir()) == []

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import csv
-import sys
 
 import numpy as np
 import pytest
 
 from biglp import LowRankLabelPropagation
-from cli_tools import done, failed
+from cli_tools import done
 from helpers import blobs
 from pages import check_images, check_page
-from paper import commands, convergence, pages, processes, ranks, scale, tables
-from paper.pages import Clock, Output, Part, markdown_table
+from paper import convergence, pages, processes, ranks, scale, tables
+from paper.pages import Clock, Output, Part
 from paper.tables import transductions
-
-
-def test_all_is_every_experiment(monkeypatch, tmp_path):
-    ran = []
-    monkeypatch.setattr(commands, "_run", lambda name, *_: ran.append(name) or [])
-    commands.run_experiments("all", tmp_path, quick=True, say=print)
-    assert tuple(ran) == commands.EXPERIMENTS
 
 
 def test_convergence_has_both_solvers_on_three_sets(archives, tmp_path, monkeypatch):
@@ -46,25 +38,6 @@ def test_convergence_has_both_solvers_on_three_sets(archives, tmp_path, monkeypa
     assert times[0] == 0.0
 
 
-def test_papers_tables_parse_and_have_the_known_headlines():
-    found = pages.tables()
-    assert list(found) == ["HEPMASS", "SUSY", "mnist8m", "Protein", "Gisette"]
-    for table in found.values():
-        assert len(table.percent) == len(table.accuracy) == len(table.labels) == 4
-        assert all(50 < value < 100 for line in table.accuracy for value in line.values())
-        assert list(table.labels) == sorted(table.labels)
-    assert found["mnist8m"].labels == (16, 164, 1648, 16488)
-    assert found["mnist8m"].accuracy[0]["nystrom-kmeans 100"] == 72.86
-    assert found["mnist8m"].best(1) == ("glnp 100", 91.16)
-    assert found["SUSY"].best(3) == ("knn", 72.84)
-    assert found["Protein"].best(3) == ("lp", 75.24)
-
-
-def test_every_column_has_a_name_for_people():
-    for column in pages.numbers()["columns"]:
-        assert pages.column_name(column)
-
-
 def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
     pytest.importorskip("mpi4py")
     plan = ranks.RankPlan(("random",), (1, 2), rows="3K", glnp_rows="1K", repeat=1)
@@ -80,18 +53,6 @@ def test_runtime_and_memory_share_real_mpi_jobs(tmp_path, monkeypatch):
     assert "7.67 on 8 (mnist8m)" in page
     assert "100%, 92%, +8 points" in page  # one rank, beside the mean of 7.67 / 8 and 7.08 / 8
     check_images(tmp_path, check_page(page))
-
-
-def test_runtime_without_mpiexec_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(ranks, "_measured", {})
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    done("reproduce", "runtime", "--quick", "-o", tmp_path / "out", program="paper")
-    assert 'pip install "biglp[mpich]"' in (tmp_path / "out" / "paper.md").read_text()
-
-
-def test_an_empty_cell_is_a_mistake():
-    with pytest.raises(ValueError, match="'b' has an empty cell"):
-        markdown_table(["a", "b"], [["1", " "]])
 
 
 def test_a_part_run_again_alone_replaces_only_itself(tmp_path):
@@ -143,19 +104,6 @@ TINY_TABLES = tables.Plan(
 )
 
 
-def test_draws_keep_the_test_rows_apart_and_are_nested():
-    truth = np.arange(200) % 2
-    found = tables.draws(truth, [4, 20], trials=3)
-    assert len(found) == 6
-    for draw in found:
-        assert len(draw.test) == 40
-        assert (draw.labels[draw.test] == -1).all()
-        assert (draw.labels >= 0).sum() == draw.count
-        assert set(draw.labels[draw.labels >= 0]) == {0, 1}
-    few, many = found[0].labels >= 0, found[1].labels >= 0
-    assert (few <= many).all()
-
-
 def test_tables_write_csv_plots_and_a_page_without_gaps(archives, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "QUICK", TINY_TABLES)
     out = tmp_path / "out"
@@ -187,14 +135,3 @@ def test_missing_data_is_explained_on_the_page_and_on_the_terminal(tmp_path, mon
         assert "Set BIGLP_DATA to a folder" in text
     assert "digits 4 v 9" in page  # what comes with scikit-learn stands in
     check_page(page)
-
-
-def test_an_unknown_experiment_is_refused(tmp_path):
-    message = failed(2, "reproduce", "everything", "-o", tmp_path / "out", program="paper")
-    assert "tables, runtime, memory, convergence, scale or all" in message
-
-
-def test_missing_matplotlib_gives_the_line_that_installs_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    message = failed(6, "reproduce", "tables", "-o", tmp_path / "out", program="paper")
-    assert 'pip install "biglp[plot]"' in message

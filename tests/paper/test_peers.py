@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from biglp._core import ParameterError, private_memory
+from biglp._core import ParameterError
 from cli_tools import done, failed
 from pages import check_images, check_page
 from paper import lploka, pages, peers
 from paper.pages import Output
-from paper.peers import Limits, Outcome, run_one, write_problem
+from paper.peers import Limits, Outcome
 
 LIMITS = peers.Limits(seconds=20.0, memory=2**30)
-
-
-def test_memory_of_an_ended_process_is_not_our_own():
-    process = subprocess.Popen([sys.executable, "-c", "pass"])
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert private_memory(process.pid) == 0  # it has ended, but nobody has asked for its exit code
-    process.wait()
 
 
 def fake_peer(folder, body):
@@ -99,110 +86,6 @@ def test_peers_label_real_rows_within_their_limits(tmp_path, monkeypatch):
     assert all(outcome.seconds > 0 for outcome in found)
 
 
-def test_the_verdict_needs_speed_and_accuracy():
-    def pair(seconds, accuracy):
-        n = peers.REFERENCE_ROWS
-        ours = Outcome(peers.OURS, n, "MNIST", 1.0, 1.0, 1, 0.9)
-        return [ours, Outcome(peers.REFERENCE, n, "MNIST", seconds, seconds, 1, accuracy)]
-
-    assert peers.verdict(pair(25.0, 0.9))[0] is True
-    assert peers.verdict(pair(19.0, 0.9))[0] is False
-    assert peers.verdict(pair(25.0, 0.91))[0] is False
-    assert peers.verdict([])[0] is None
-
-
-LAUNCHER = '#!/bin/sh\nshift\nexport RANKS=$1\nshift\nexec {python} "$@"\n'
-BEGIN = """
-import os, sys
-import numpy as np
-ranks = int(os.environ["RANKS"])
-given = dict(zip(sys.argv[1:-1], sys.argv[2:]))
-n, k = int(given["-n"]), int(given["-k"])
-each = -(-n // ranks)
-"""
-NYSTROM = """
-if each < k:
-    sys.exit("Error: Make sure ceil(n/np) > k")
-C = np.loadtxt(given["-i"])
-assert C.shape == (n, k)
-C[range(k), range(k)] = C.sum(axis=0)
-values, vectors = np.linalg.eigh(C[:k])
-F = np.zeros((each * ranks, k))
-F[:n] = C @ vectors / np.sqrt(values)
-for rank in range(ranks):
-    with open(f"{given['-o']}{rank}.txt", "w") as file:
-        for row in F[rank * each : (rank + 1) * each]:
-            file.write("".join(f"{x:.{given['-p']}g} " for x in row) + "\\n")
-print("Parallel Run Time: 0.25")
-"""
-LPLOKA = """
-F = np.loadtxt(given["-F"])[:n]
-degrees = F @ F.sum(axis=0)
-F /= np.sqrt(np.abs(degrees))[:, None]
-alpha, tol = float(given["-alpha"]), float(given["-tol"])
-for q in range(int(given["-startIndex"]), int(given["-endIndex"])):
-    f0 = np.loadtxt(f"{given['-f0']}/{q + 1}.txt")
-    f = np.full(n, 1 / n)
-    for _ in range(int(given["-maxIter"])):
-        before, f = f, alpha * (F @ (F.T @ f)) + (1 - alpha) * f0
-        if np.abs(f - before).max() < tol:
-            break
-    with open(f"{given['-o']}/{q + 1}.txt", "a") as file:
-        file.write("".join(f"{x:.9g}\\n" for x in f[: int(given["-saveRows"])]))
-    print("Parallel Run Time: 0.5")
-"""
-
-
-@pytest.fixture
-def stand_in(tmp_path, monkeypatch):
-    """A folder with the two programs, and a launcher on the PATH."""
-    folder = tmp_path / "build"
-    folder.mkdir()
-    for name, body in (("nystrom", NYSTROM), ("lploka", LPLOKA)):
-        (folder / name).write_text(BEGIN + body)
-    launcher = tmp_path / "mpirun"
-    launcher.write_text(LAUNCHER.format(python=sys.executable))
-    launcher.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return folder
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the launcher is a shell script")
-def test_both_programs_label_the_same_rows_on_any_number_of_ranks(tmp_path, monkeypatch, stand_in):
-    monkeypatch.delenv("BIGLP_DATA", raising=False)
-    (tmp_path / "rows").mkdir()
-    problem = write_problem(tmp_path / "rows", 301)
-    answers, outcomes = [], []
-    for ranks in (1, 3):
-        settings = lploka.LpLoka(stand_in, ranks)
-        settings.check()
-        outcome = run_one(lploka.NAME, problem, Limits(), settings.program())
-        assert outcome.why == ""
-        assert outcome.accuracy > 0.2  # of ten classes
-        answers.append(np.load(problem.folder / "answer.npy"))
-        outcomes.append(outcome)
-    stages = outcomes[0].stages
-    assert stages["nystrom, computation"] == 0.25
-    assert stages["lploka, computation"] == 0.5 * 10  # once a class
-    counted = sum(stages[name] for name in ("similarities", "nystrom", "lploka"))
-    assert outcomes[0].seconds == pytest.approx(counted)
-    assert (answers[0] == answers[1]).mean() > 0.9  # landmarks are fewer on more ranks
-    page = "\n".join(peers._stages(outcomes))
-    assert "LP-LOKA's stages" in page
-    assert "0.25 s" in page
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the launcher is a shell script")
-def test_a_program_that_fails_is_said(tmp_path, monkeypatch, stand_in):
-    monkeypatch.delenv("BIGLP_DATA", raising=False)
-    (stand_in / "lploka").write_text("raise SystemExit('Error: The F file cannot be found')")
-    (tmp_path / "rows").mkdir()
-    problem = write_problem(tmp_path / "rows", 150)
-    settings = lploka.LpLoka(stand_in, 1)
-    outcome = run_one(lploka.NAME, problem, Limits(), settings.program())
-    assert outcome.why.endswith("lploka ended with 1: Error: The F file cannot be found")
-
-
 def test_a_folder_without_the_programs_is_refused(tmp_path):
     with pytest.raises(ParameterError, match="has no program nystrom and no lploka"):
         lploka.LpLoka(tmp_path, 2).check()
@@ -210,7 +93,3 @@ def test_a_folder_without_the_programs_is_refused(tmp_path):
         2, "peers", "--sizes", "200", "--lp-loka", tmp_path, "-o", tmp_path, program="paper"
     )
     assert "--lp-loka" in told
-
-
-def test_bad_sizes_are_explained(tmp_path):
-    assert "--sizes" in failed(2, "peers", "--sizes", "many", "-o", tmp_path, program="paper")

@@ -33,9 +33,6 @@ class WaveModel(MemberModel):
 
     signs: np.ndarray
 
-    def logits(self, asked):
-        return self.of(asked.rows)
-
     def of(self, rows):
         wave = namespace(rows).sin(40.0 * rows[:, 0])[:, None]
         return 2.0 * wave * like(rows, self.signs)
@@ -44,7 +41,7 @@ class WaveModel(MemberModel):
 class ToyMember(Member):
     """Knows the truth, whatever the labels are."""
 
-    name, starts, worth = "toy", everywhere(0.2), 0.05
+    name, starts, worth = "toy", (everywhere(0.2),), 0.05
     model = WaveModel
 
     @classmethod

@@ -12,9 +12,10 @@ import math
 import os
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +27,6 @@ from biglp._core.errors import (
     ParameterError,
     warn_caller,
 )
-
-if TYPE_CHECKING:
-    from biglp._graph.normalise import Normalisation
 
 LIBRARY = Path(__file__).with_name("loops.dll" if sys.platform == "win32" else "loops.so")
 CACHE_LINE = 64
@@ -292,8 +290,17 @@ TILE_ROWS = 64
 _own = threading.local()  # what a thread works in
 
 
-def gram(features: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray, np.ndarray, int]:
-    """Normalise features in place; return F̄ᵀF̄, F̄ᵀ1 and how many rows were repaired."""
+def gram(
+    features: np.ndarray,
+    by: np.ndarray,
+    least: float,
+    look_closer: Callable[[np.ndarray], tuple[np.ndarray, int]],
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Normalise features in place; return F̄ᵀF̄, F̄ᵀ1 and how many rows were repaired.
+
+    A row's degree is its product with ``by``. Those of ``least`` or less are looked at more
+    closely, which gives 1/√d of some rows, and how many of them were repaired.
+    """
     assert features.flags.c_contiguous
     dtype, (n_rows, p) = features.dtype, features.shape
     line = CACHE_LINE // dtype.itemsize
@@ -305,10 +312,9 @@ def gram(features: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray
         rooms[key] = aligned((TILE_ROWS, width), dtype), sums, aligned((width,), dtype)
     tile, sums, weights = rooms[key]  # the last line of the sums is that of F̄ᵀ1
     sums[:] = 0
-    weights[: width - p], weights[width - p :] = 0, normalisation.weights
+    weights[: width - p], weights[width - p :] = 0, by
     matrix, factors = np.empty((p, p)), np.empty(n_rows + line, dtype)
     at, n_repaired = np.zeros(2, dtype=np.int64), 0
-    least = float(normalisation.least)
     while True:
         sizes = n_rows, p, weights, width, least
         call("gram", dtype, features, *sizes, factors, tile, sums, matrix, at)
@@ -317,7 +323,7 @@ def gram(features: np.ndarray, normalisation: Normalisation) -> tuple[np.ndarray
             return matrix, sums[width, width - p :].copy(), n_repaired
         # The loops have come to rows that are to be looked at more closely, and go on after that.
         end, at[1] = min(begin + TILE_ROWS, n_rows), 1
-        factors[begin:end], n_more = normalisation.factors(features[begin:end])
+        factors[begin:end], n_more = look_closer(features[begin:end])
         n_repaired += n_more
 
 

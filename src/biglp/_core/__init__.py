@@ -3,16 +3,33 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-# The room's door, for tests; loaded by need, as help texts do without NumPy.
+# The door, for tests and for parts of others; loaded by need, as help texts do without NumPy.
 _MODULES = {
+    "Block": "blocks",
+    "Cost": "size",
+    "Cut": "blocks",
+    "Device": "device",
+    "EFFORTS": "size",
+    "LogProgress": "progress",
+    "PARAMETERS": "parameters",
     "Progress": "progress",
+    "RowEntries": "arrays",
+    "Settings": "settings",
+    "Size": "size",
     "Task": "progress",
     "WholeRun": "progress",
+    "check_finite": "arrays",
+    "chosen_device": "device",
     "cut_rows": "blocks",
+    "like": "arrays",
+    "namespace": "arrays",
     "parse_memory": "memory",
+    "positive_integer": "parameters",
     "private_memory": "memory",
     "rows_per_block": "memory",
     "shown_progress": "progress",
+    "to_dense": "arrays",
+    "to_numpy": "arrays",
 }
 __all__ = ["Registry", "looked_up", *_MODULES]
 

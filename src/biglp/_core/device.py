@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -152,7 +151,6 @@ def _tensor(rows: np.ndarray) -> Any:
 # --------------------------------------------------------------------------------------------------
 
 
-T = TypeVar("T")
 AUTO_WORK = 5e9
 """Rows × features × landmarks from which on "auto" takes the card. Loading torch and waking the
 card takes some seconds, in which a few cores do as much; a guess, not measured."""
@@ -227,17 +225,3 @@ def _has_card() -> bool:
 def is_card_full(error: BaseException) -> bool:
     """Whether an error says that a card has no memory left."""
     return type(error).__name__ == "OutOfMemoryError" and type(error).__module__ == "torch"
-
-
-class Stopwatch:
-    """How long the steps of a fit take."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def timed(self, step: str, action: Callable[[], T]) -> T:
-        """Do a step. All end with numbers in the computer's memory, so that a card is done, too."""
-        began = time.perf_counter()
-        found = action()
-        self.seconds[step] = round(time.perf_counter() - began, 4)
-        return found

@@ -10,16 +10,19 @@ from typing import Any
 
 from biglp._core import Registry
 from biglp._core.errors import ParameterError
-from biglp._engines.base import Engine
-from biglp._engines.local import LocalEngine, SerialEngine, ThreadEngine
+from biglp._engines.base import Engine, LocalEngine, SerialEngine, ThreadEngine, cut_runs
+from biglp._engines.exact import ExactSum, Slices
 from biglp._engines.mpi_launch import end_by_signal, end_together, speaks_to_user
 
 __all__ = [
     "ENGINES",
     "Engine",
+    "ExactSum",
     "LocalEngine",
     "SerialEngine",
+    "Slices",
     "ThreadEngine",
+    "cut_runs",
     "end_by_signal",
     "end_together",
     "make_engine",
@@ -28,8 +31,8 @@ __all__ = [
 
 ENGINES: Registry[type[Engine]] = Registry(
     {
-        "serial": "biglp._engines.local:SerialEngine",
-        "threads": "biglp._engines.local:ThreadEngine",
+        "serial": "biglp._engines.base:SerialEngine",
+        "threads": "biglp._engines.base:ThreadEngine",
         "mpi": "biglp._engines.mpi:MpiEngine",
         "dask": "biglp._engines.dask:DaskEngine",
     }
@@ -49,16 +52,30 @@ def make_engine(engine: Any, threads: int | None = None) -> Engine:
                 "or give the number of threads when you make the engine."
             )
         return engine
-    if not isinstance(engine, str) or engine not in ENGINES:
+    given: tuple[Any, ...] = ()
+    if isinstance(engine, str) and engine in ENGINES:
+        kind = ENGINES[engine]
+    else:
         from importlib.metadata import entry_points  # slow to load, and reads files
 
         for entry in entry_points(group="biglp.engines"):
             ENGINES.setdefault(entry.name, entry.value)  # type: ignore[arg-type]
-    if isinstance(engine, str) and engine in ENGINES:
-        return ENGINES[engine].make(threads=threads)
-    for name in ENGINES:
-        if ENGINES[name].accepts(engine):
-            return ENGINES[name].make(engine, threads)
-    others = [words for name in ENGINES for words in ENGINES[name].also_accepted]
-    allowed = ", ".join([*map(repr, ENGINES), *others])
-    raise ParameterError(f"engine={engine!r} is not known; use {allowed} or an Engine.")
+        if isinstance(engine, str) and engine in ENGINES:
+            return make_engine(engine, threads)
+        given = (engine,)
+        for name in ENGINES:
+            kind = ENGINES[name]
+            if kind.accepts(engine):
+                break
+        else:
+            others = [words for name in ENGINES for words in ENGINES[name].also_accepted]
+            allowed = ", ".join([*map(repr, ENGINES), *others])
+            raise ParameterError(f"engine={engine!r} is not known; use {allowed} or an Engine.")
+    if threads is None:
+        return kind(*given)
+    if not kind.takes_threads:
+        raise ParameterError(
+            f"threads={threads} cannot be set for {kind.__name__}; leave it out, or choose the "
+            "engine 'threads' or 'mpi' (where it is the threads of each rank)."
+        )
+    return kind(*given, n_threads=threads)  # type: ignore[call-arg]

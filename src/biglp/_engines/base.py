@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar, TypeVar
 
@@ -32,7 +35,8 @@ from biglp._core.blocks import Block
 from biglp._core.errors import ParameterError
 from biglp._core.progress import Progress
 from biglp._core.size import Cost, Size
-from biglp._engines.exact import MAX_TERMS
+from biglp._core.threads import available_cores, begin_thread, one_blas_thread
+from biglp._engines.exact import MAX_TERMS, ExactSum
 
 BlockFunction = Callable[[Block], Any]
 T = TypeVar("T")
@@ -59,7 +63,9 @@ class Engine(AbstractContextManager["Engine"], ABC):
     local_number: int = 0  # of this process among those on its machine: each takes the next GPU
     # Each process is sure to keep something of its own share of rows only.
     keeps_shares: ClassVar[bool] = False
+    launched: ClassVar[bool] = False  # a launcher starts its processes, which share files only
     library_bytes: ClassVar[int] = 0  # that the engine's own libraries add to a process
+    takes_threads: ClassVar[bool] = False  # whether it is made with ``n_threads=``
     # What engine= may be besides the engine's name, in words for an error message.
     also_accepted: ClassVar[tuple[str, ...]] = ()
 
@@ -77,21 +83,11 @@ class Engine(AbstractContextManager["Engine"], ABC):
 
     @classmethod
     def accepts(cls, value: object) -> bool:
-        """Whether :meth:`make` can use ``value``, which is not the engine's name.
+        """Whether an engine can be made of ``value``, which is not the engine's name.
 
         Every engine is asked, so this must need no library that may not be installed.
         """
         return False
-
-    @classmethod
-    def make(cls, value: Any = None, threads: int | None = None) -> Engine:
-        """Make an engine."""
-        if threads is not None:
-            raise ParameterError(
-                f"threads={threads} cannot be set for {cls.__name__}; leave it out, or choose the "
-                "engine 'threads' or 'mpi' (where it is the threads of each rank)."
-            )
-        return cls() if value is None else cls(value)  # type: ignore[call-arg]
 
     def cost(self, size: Size) -> Cost:
         """What its libraries take of every process."""
@@ -181,3 +177,92 @@ def sum_run(run: Run, func: BlockFunction) -> tuple[Any, ...]:
         for i, (_, array) in enumerate(zip(total, part, strict=True)):
             total[i] += array  # in place for dense arrays; each number is made float64 first
     return tuple(total)
+
+
+# --------------------------------------------------------------------------------------------------
+# One machine: one block after another, or several blocks at once in threads.
+#
+# NumPy releases the interpreter lock during its work, so threads share the rows without copying.
+# Each thread uses one BLAS thread: several blocks at once then keep every core busy in the
+# element-wise steps too, where BLAS threads would be idle.
+
+
+class LocalEngine(Engine):
+    """Both ways to visit blocks, for threads that share the memory of this process."""
+
+    shares_memory = True
+
+    @abstractmethod
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
+        """Yield ``func(item)`` for every item, in order."""
+
+    def sum_blocks(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str = "sum"
+    ) -> tuple[Any, ...]:
+        """Add up the tuples of small arrays that ``func`` returns for each block."""
+        total = ExactSum()
+        runs = cut_runs(blocks)
+        n_rows = sum(run.n_rows for run in runs)
+        results = self.results(partial(sum_run, func=func), runs)
+        with self.progress.task(label, n_rows) as task, closing(results):
+            for run, part in zip(runs, results, strict=True):
+                arrays = (array.data if sparse.issparse(array) else array for array in part)
+                if len(runs) == 1 and all(bool(np.isfinite(array).all()) for array in arrays):
+                    return part  # exact as it is
+                total.add(part)
+                task.advance(run.n_rows)
+        return total.result()
+
+    def map_blocks(
+        self, func: BlockFunction, blocks: Sequence[Block], label: str = "map"
+    ) -> list[Any]:
+        """Return ``func(block)`` for every block, in block order."""
+        gathered = []
+        n_rows = sum(block.n_rows for block in blocks)
+        results = self.results(func, blocks)
+        with self.progress.task(label, n_rows) as task, closing(results):
+            for block, result in zip(blocks, results, strict=True):
+                gathered.append(result)
+                task.advance(block.n_rows)
+        return gathered
+
+
+class SerialEngine(LocalEngine):
+    """One block after another in the calling thread."""
+
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
+        """Yield results one by one."""
+        with one_blas_thread():
+            for item in items:
+                yield func(item)
+
+
+class ThreadEngine(LocalEngine):
+    """Several blocks at once in threads."""
+
+    takes_threads = True
+
+    def __init__(self, n_threads: int | None = None) -> None:
+        if n_threads is not None and n_threads < 1:
+            raise ParameterError(f"n_threads={n_threads} threads cannot work; use 1 or more.")
+        self.n_threads = n_threads or available_cores()
+
+    def results(self, func: Callable[[T], Any], items: Sequence[T]) -> Generator[Any, None, None]:
+        """Yield results in order, with at most two items a thread waiting."""
+        waiting: deque[Future[Any]] = deque()
+        n_threads = min(self.n_threads, self.most_at_once)
+        if n_threads == 1 or len(items) == 1:
+            yield from SerialEngine().results(func, items)
+            return
+        pool = ThreadPoolExecutor(n_threads, initializer=begin_thread)
+        with one_blas_thread(), pool:
+            try:
+                for item in items:
+                    waiting.append(pool.submit(func, item))
+                    if len(waiting) > 2 * n_threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:  # after an error the rest is not worth starting
+                    future.cancel()

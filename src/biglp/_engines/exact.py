@@ -1,8 +1,4 @@
-"""Exact sums of tuples of arrays, dense ones and sparse ones.
-
-:mod:`.slices` has the arithmetic: bits depend on the numbers alone, not on where or in which order
-they were added.
-"""
+"""Exact sums of tuples of arrays, dense ones and sparse ones."""
 
 from __future__ import annotations
 
@@ -54,20 +50,43 @@ class Slices:
         self.units = np.full(size, _LOWEST_UNIT)
         self.slices = np.zeros((SLICES, size))
 
-    def add(self, values: np.ndarray, first: int = 0) -> None:
-        """Add float64 ``values`` from place ``first`` on."""
+    def add(self, values: np.ndarray, at: int | np.ndarray = 0) -> None:
+        """Cut float64 ``values`` and add them from a place on, or each at a place of its own."""
         for start in range(0, len(values), TILE):
-            part = values[start : start + TILE]
-            here = slice(first + start, first + start + len(part))
-            _absorb(self.units[here], self.slices[:, here], part)
-
-    def add_at(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Add float64 ``values`` at distinct ``places``."""
-        units, slices = self.units[places], self.slices.take(places, axis=1)
-        _absorb(units, slices, values)
-        self.units[places] = units
-        for level, changed in zip(self.slices, slices, strict=True):  # twice as fast as all at once
-            level[places] = changed
+            rest = values[start : start + TILE]
+            stop = start + len(rest)
+            if isinstance(at, int):  # in place
+                units, slices = (
+                    self.units[at + start : at + stop],
+                    self.slices[:, at + start : at + stop],
+                )
+            else:
+                places = at[start:stop]
+                units, slices = self.units[places], self.slices.take(places, axis=1)
+            size = np.abs(rest)
+            too_large = size >= units * 2.0**WIDTH
+            if too_large.any():
+                infinite = size >= _HIGHEST
+                if infinite.any():
+                    rest = np.where(infinite, np.nan, rest)
+                too_large &= ~infinite
+                # The unit of a number's level: its exponent, rounded down to a multiple of 32.
+                exponents = (size.view(np.int64) >> 52) - 1023
+                wanted = (((exponents & -WIDTH) + 1023) << 52).view(np.float64)
+                _lift(units, slices, np.where(too_large, wanted, units))
+            rounder, part = units * _ROUNDER, size
+            for level in range(SLICES):
+                np.add(rest, rounder, out=part)
+                np.subtract(part, rounder, out=part)
+                slices[level] += part
+                if level < SLICES - 1:
+                    rest = np.subtract(rest, part, out=None if level == 0 else rest)
+                    rounder *= 2.0**-WIDTH
+            if not isinstance(at, int):
+                self.units[places] = units
+                # Twice as fast as all levels at once.
+                for level_slices, changed in zip(self.slices, slices, strict=True):
+                    level_slices[places] = changed
 
     def lift(self, units: np.ndarray) -> None:
         """Move every place up to the level of ``units``, where that is higher than its own."""
@@ -81,11 +100,12 @@ class Slices:
 
     def levels(self) -> np.ndarray:
         """Levels of the highest slices as int8, for sending."""
-        return _levels(self.units).astype(np.int8)
+        # 2⁵ is the width, and a shift rounds down; dividing is several times slower.
+        return (((self.units.view(np.int64) >> 52) - 1023) >> 5).astype(np.int8)
 
     def lift_to_levels(self, levels: np.ndarray) -> None:
         """As :meth:`lift`, with levels as they were sent."""
-        self.lift(_units(levels))
+        self.lift(((levels.astype(np.int64) * WIDTH + 1023) << 52).view(np.float64))
 
     def values(self) -> np.ndarray:
         """Return the sum, rounded to float64.
@@ -112,44 +132,14 @@ class Slices:
         return values
 
 
-def _levels(values: np.ndarray) -> np.ndarray:
-    """Level of each number, read from the exponent bits."""
-    # 2⁵ is the width, and a shift rounds down, also below zero; dividing is several times slower.
-    return (((values.view(np.int64) >> 52) & 0x7FF) - 1023) >> 5
-
-
-def _units(levels: np.ndarray) -> np.ndarray:
-    """Make the unit of each level from its exponent bits."""
-    return ((levels.astype(np.int64) * WIDTH + 1023) << 52).view(np.float64)
-
-
-def _absorb(units: np.ndarray, slices: np.ndarray, values: np.ndarray) -> None:
-    """Cut ``values`` into slices and add them, in place."""
-    size = np.abs(values)
-    too_large = size >= units * 2.0**WIDTH
-    if too_large.any():
-        infinite = size >= _HIGHEST
-        if infinite.any():
-            values = np.where(infinite, np.nan, values)
-        too_large &= ~infinite
-        _lift(units, slices, np.where(too_large, _units(_levels(values)), units))
-    rounder = units * _ROUNDER
-    rest, part = values, size
-    for level in range(SLICES):
-        np.add(rest, rounder, out=part)
-        np.subtract(part, rounder, out=part)
-        slices[level] += part
-        if level < SLICES - 1:
-            rest = np.subtract(rest, part, out=None if level == 0 else rest)
-            rounder *= 2.0**-WIDTH
-
-
 def _lift(units: np.ndarray, slices: np.ndarray, raised: np.ndarray) -> None:
     """Move places up to the units ``raised``, dropping the slices that fall off, in place."""
     if slices.any():  # the first numbers meet empty slices
         moved = np.flatnonzero(raised != units)
         old = slices[:, moved]
-        steps = np.minimum(_levels(raised[moved]) - _levels(units[moved]), SLICES)
+        # Of a unit 2^(32·L) the bits are (32·L + 1023) << 52, so that levels differ by those above.
+        steps = (raised[moved].view(np.int64) - units[moved].view(np.int64)) >> 57
+        steps = np.minimum(steps, SLICES)
         # Times zero rather than zero, so that a place that is NaN remains so.
         stacked = np.concatenate([old[:1] * 0.0] * SLICES + [old])
         rows = np.arange(SLICES)[:, None] + SLICES - steps
@@ -169,14 +159,14 @@ _TABLE_CELLS, _SMALL_TABLE = 1 << 24, 1 << 22
 have one, and where a 64th of a few has."""
 
 
+@dataclass
 class KeyedSlices:
     """Exact sum of large sparse matrices: a sorted key for each cell that holds something."""
 
-    def __init__(self, n_cells: int) -> None:
-        self.n_cells = n_cells
-        self.keys = np.empty(0, dtype=np.int64)
-        self.sum = Slices(0)
-        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
+    n_cells: int
+    keys: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    sum: Slices = field(default_factory=lambda: Slices(0))
+    _waiting: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def add(self, matrix: Any) -> None:
         """Add a sparse matrix; new cells are made for many matrices at a time."""
@@ -192,11 +182,29 @@ class KeyedSlices:
         waiting, self._waiting = self._waiting, []
         place_of = self.widen(*(keys for keys, _ in waiting))
         for keys, values in waiting:
-            self.sum.add_at(place_of(keys), values)
+            self.sum.add(values, place_of(keys))
 
     def widen(self, *more: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Make room for the cells with other keys; return what finds the places of keys."""
-        keys, place_of = _places(self.n_cells, [self.keys, *more])
+        parts, n_cells = [self.keys, *more], self.n_cells
+        n_keys = sum(len(part) for part in parts)
+        place_of: Callable[[np.ndarray], np.ndarray]
+        # Where keys are about as many as cells, a table of all is several times faster than a sort.
+        if n_cells <= min(_TABLE_CELLS, 2 * n_keys) or n_cells <= min(_SMALL_TABLE, 64 * n_keys):
+            met = np.zeros(n_cells, dtype=bool)
+            for part in parts:
+                met[part] = True
+            keys = np.flatnonzero(met)
+            table = np.empty(n_cells, dtype=np.int32)  # of cells without a key nothing is asked
+            table[keys] = np.arange(len(keys), dtype=np.int32)
+            place_of = table.__getitem__
+        else:
+            keys = np.concatenate(parts)
+            keys.sort()  # numpy.unique hashes them first, which takes several times longer
+            first = np.ones(len(keys), dtype=bool)
+            first[1:] = keys[1:] != keys[:-1]
+            keys = keys[first]
+            place_of = keys.searchsorted
         if len(keys) > len(self.keys):
             wider, places = Slices(len(keys)), place_of(self.keys)
             wider.units[places], wider.slices[:, places] = self.sum.units, self.sum.slices
@@ -281,30 +289,6 @@ class ExactSum:
             if part.sparse_class:
                 sums[i] = getattr(sparse, part.sparse_class)(sums[i])
         return tuple(sums)
-
-
-def _places(
-    n_cells: int, parts: list[np.ndarray]
-) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-    """Sorted keys, each once, and a function that finds the places of some of them.
-
-    Where keys are about as many as cells, a table of all cells is several times faster than a sort.
-    """
-    n_keys = sum(len(part) for part in parts)
-    if n_cells <= min(_TABLE_CELLS, 2 * n_keys) or n_cells <= min(_SMALL_TABLE, 64 * n_keys):
-        met = np.zeros(n_cells, dtype=bool)
-        for part in parts:
-            met[part] = True
-        found = np.flatnonzero(met)
-        places = np.empty(n_cells, dtype=np.int32)  # of cells without a key nothing is asked
-        places[found] = np.arange(len(found), dtype=np.int32)
-        return found, places.__getitem__
-    keys = np.concatenate(parts)
-    keys.sort()  # numpy.unique hashes them first, which takes several times longer
-    first = np.ones(len(keys), dtype=bool)
-    first[1:] = keys[1:] != keys[:-1]
-    keys = keys[first]
-    return keys, keys.searchsorted
 
 
 def cannot_be_added(one: Any, other: Any) -> ValueError:

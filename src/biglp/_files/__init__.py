@@ -6,13 +6,20 @@ from typing import Any
 # The room's door, for tests; loaded by need.
 _MODULES = {
     "Copies": "copies",
+    "IN_USE": "local",
     "RunFolder": "runfolder",
     "StorePath": "uri",
+    "Stamp": "uri",
     "as_place": "uri",
     "atomic_write": "local",
     "copying_to": "copies",
     "hold": "local",
+    "lock_file": "local",
+    "object_store": "uri",
+    "open_binary": "uri",
+    "origin": "copies",
     "remove_held": "local",
+    "work_folder": "uri",
 }
 __all__ = list(_MODULES)
 

@@ -30,8 +30,9 @@ from biglp._core.arrays import squared_norms, to_numpy
 from biglp._core.blocks import Block
 from biglp._core.parameters import positive_integer
 from biglp._core.threads import one_blas_thread
-from biglp._fit.sample import SampleSpectrum, SpectralSample
-from biglp._graph.graph import Features, Graph
+from biglp._fit.sample import SampleSpectrum, SpectralSample, clustered
+from biglp._graph.features import Features
+from biglp._graph.graph import Graph
 from biglp._labels.labels import Labels
 from biglp._learn.base import Predictor, part_of_labels
 from biglp._rows.source import row_noise, sample_indices
@@ -55,8 +56,6 @@ TYPICAL_SAMPLE, SAMPLE_BYTES, LEAST_SAMPLE = 4000, 64 << 20, 500
 """Rows that are looked at: so many, or so much of wide rows, but not fewer than these."""
 MOST_CLUSTERS = 500
 """Rows that are chosen by clusters; more are random ones."""
-ITERATIONS, RESTARTS, RESTARTED = 30, 5, 200
-"""Iterations of k-means, and starts: so many, or fewer where these would be more centres in all."""
 NEIGHBOUR = 10
 """A row's place is as dense as this neighbour is near."""
 CENTRAL = 0.5
@@ -97,66 +96,6 @@ def typical_rows(graph: Graph, n: int, seed: int) -> np.ndarray:
         others = np.random.default_rng(seed).permutation(others)
         chosen = np.concatenate([chosen, others])[:n]
     return chosen
-
-
-def clustered(
-    vectors: np.ndarray, n: int, seed: int, starts: int = RESTARTS
-) -> tuple[np.ndarray, np.ndarray]:
-    """k-means of a few thousand vectors: the best of several starts.
-
-    ``vectors``: (m, q); ``n``: clusters; fewer are found where there are fewer distinct vectors;
-    ``starts``: starts, at most; ``clusters``: (m,); ``squared``: (m,): squared distance of each
-    vector to its centre.
-    """
-    trials = [
-        _lloyd(vectors, _start(vectors, n, np.random.default_rng((seed, start))))
-        for start in range(max(1, min(starts, RESTARTED // n)))
-    ]
-    return min(trials, key=lambda trial: float(trial[1].sum()))
-
-
-def _start(vectors: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Choose centres by k-means++, each the best of a few draws.  (n, q), or fewer.
-
-    :func:`biglp._graph.kmeans.kmeans_start` draws for thousands of landmarks, where one group
-    more or less does not count; here a group that gets no centre is a class without a label.
-    """
-    norms = np.einsum("ij,ij->i", vectors, vectors)
-    draws = 2 + int(np.log(n))
-    chosen: list[int] = []
-    squared = np.ones(len(vectors))
-    while len(chosen) < n and squared.sum() > 0:
-        drawn = rng.choice(len(vectors), draws, p=squared / squared.sum())
-        distances = norms[drawn][:, None] + norms - 2.0 * (vectors[drawn] @ vectors.T)
-        distances[distances < 1e-9] = 0.0  # rounding: a copy of a centre is no new one
-        trials = np.minimum(squared, distances) if chosen else distances
-        best = int(trials.sum(axis=1).argmin())
-        chosen.append(int(drawn[best]))
-        squared = trials[best]
-        squared[chosen] = 0.0
-    return vectors[chosen]
-
-
-def _lloyd(vectors: np.ndarray, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lloyd's iteration until no vector changes its cluster; an empty cluster stays so."""
-    norms = np.einsum("ij,ij->i", vectors, vectors)
-    clusters = np.full(len(vectors), -1)
-    for _ in range(ITERATIONS):
-        squared = np.einsum("ij,ij->i", centres, centres) - 2.0 * (vectors @ centres.T)
-        nearest = squared.argmin(axis=1)
-        if (nearest == clusters).all():
-            break
-        clusters = nearest
-        members = sparse.csr_array(
-            (np.ones(len(vectors)), (clusters, np.arange(len(vectors)))),
-            shape=(len(centres), len(vectors)),
-        )
-        counts = np.bincount(clusters, minlength=len(centres))
-        means = (members @ vectors) / np.maximum(counts, 1)[:, None]
-        centres = np.where(counts[:, None] > 0, means, centres)
-    least = np.take_along_axis(squared, clusters[:, None], axis=1)[:, 0]
-    # Vectors of a group without ties to others differ by rounding only, which must not rank them.
-    return clusters, np.maximum(least + norms, 0.0).round(9)
 
 
 def neighbour_distances(rows: Any, neighbour: int) -> np.ndarray:

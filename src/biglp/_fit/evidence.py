@@ -7,18 +7,14 @@ depends on the seed alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy import sparse
 
 from biglp._core.arrays import to_device, to_numpy
 from biglp._core.threads import one_blas_thread
-from biglp._fit.choose_rows import clustered
-from biglp._fit.map import SAMPLE as MAP_SAMPLE
-from biglp._fit.map import RowMap, map_bytes
-from biglp._fit.pipeline import Fitted
-from biglp._fit.sample import DENSE_RANK, ROWS_PER_GROUP
+from biglp._fit.sample import DENSE_RANK, MAP_SAMPLE, ROWS_PER_GROUP, RowMap, clustered, map_bytes
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
@@ -73,25 +69,11 @@ class Examples:
     values: np.ndarray  # (s, w): the rows as they were given; of sparse ones the largest entries
     columns: np.ndarray  # (s, w) or (0, 0): which features these entries are, where rows are sparse
 
-    def with_values(self, source: Source) -> Examples:
-        """Read what the rows hold."""
-        if not len(self.rows):
-            return self
-        rows, places = np.unique(self.rows, return_inverse=True)
-        taken = to_numpy(source.take(rows))
-        if sparse.issparse(taken):
-            values, columns = largest_entries(sparse.csr_array(taken))
-            return replace(self, values=values[places], columns=columns[places])
-        width = max(VALUES_BYTES // (len(self.rows) * 4), 1)
-        most = np.finfo(np.float32).max  # what is larger is shown as that
-        values = np.clip(taken[places, :width], -most, most).astype(np.float32)
-        return replace(self, values=values)
-
 
 def choose_examples(
-    sampled: Sampled, n_classes: int, doubts: LabelDoubts | None, seed: int
+    sampled: Sampled, n_classes: int, doubts: LabelDoubts | None, seed: int, source: Source
 ) -> Examples:
-    """Choose rows of the largest classes; their values are not read yet.
+    """Choose rows of the largest classes, and read what they hold.
 
     ``doubts``: what is thought of the given labels.
     """
@@ -101,22 +83,51 @@ def choose_examples(
     for code in shown.tolist():
         own = np.flatnonzero(sampled.codes == code)
         doubtful = own[np.argsort(sampled.confidence[own], kind="stable")[:EACH]]
-        for part, places in enumerate((_typical(sampled, own, seed), doubtful)):
+        if not sampled.units.shape[1] or len(own) <= EACH:
+            typical = own[np.argsort(-sampled.confidence[own], kind="stable")[:EACH]]
+        else:
+            if len(own) > CLASS_ROWS:
+                own = np.sort(np.random.default_rng(seed).choice(own, CLASS_ROWS, replace=False))
+            vectors = sampled.units[own].astype(np.float64)
+            clusters, squared = clustered(vectors, EACH, seed, starts=1)
+            members = [np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters)]
+            members.sort(key=len, reverse=True)
+            typical = own[[each[squared[each].argmin()] for each in members]]
+        for part, places in enumerate((typical, doubtful)):
             lines += [
                 (sampled.rows[at], part, code, sampled.others[at], sampled.confidence[at])
                 for at in places
             ]
-        lines += _suspicious(doubts, code)
-    columns = zip(*lines, strict=True) if lines else ((),) * 5
-    rows, parts, codes, others, shares = (np.array(list(column)) for column in columns)
+        if doubts is not None:  # labels of the class that the others contradict
+            contradicted = doubts.suggested_probability > doubts.probability
+            own = np.flatnonzero(contradicted & (doubts.codes == code))
+            part = PARTS.index("suspicious")
+            lines += [
+                (doubts.rows[at], part, code, doubts.suggested[at], doubts.wrong[at])
+                for at in own[np.lexsort((doubts.rows[own], -doubts.wrong[own]))][:EACH]
+            ]
+    of_lines = zip(*lines, strict=True) if lines else ((),) * 5
+    rows, parts, codes, others, shares = (np.array(list(column)) for column in of_lines)
+    rows, values = rows.astype(np.int64), np.empty((0, 0), dtype=np.float32)
+    columns = np.empty((0, 0), dtype=np.int64)
+    if len(rows):
+        distinct, places = np.unique(rows, return_inverse=True)
+        taken = to_numpy(source.take(distinct))
+        if sparse.issparse(taken):
+            values, columns = largest_entries(sparse.csr_array(taken))
+            values, columns = values[places], columns[places]
+        else:
+            width = max(VALUES_BYTES // (len(rows) * 4), 1)
+            most = np.finfo(np.float32).max  # what is larger is shown as that
+            values = np.clip(taken[places, :width], -most, most).astype(np.float32)
     return Examples(
-        rows=rows.astype(np.int64),
+        rows=rows,
         parts=parts.astype(np.int64),
         codes=codes.astype(np.int64),
         others=others.astype(np.int64),
         shares=shares.astype(np.float32),
-        values=np.empty((0, 0), dtype=np.float32),
-        columns=np.empty((0, 0), dtype=np.int64),
+        values=values,
+        columns=columns,
     )
 
 
@@ -131,34 +142,6 @@ def largest_entries(rows: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
         values[place, : len(best)] = np.clip(rows.data[part][best], -most, most)
         columns[place, : len(best)] = rows.indices[part][best]
     return values, columns
-
-
-def _typical(sampled: Sampled, own: np.ndarray, seed: int) -> np.ndarray:
-    """Places in the sample of typical rows of a class."""
-    if not sampled.units.shape[1] or len(own) <= EACH:
-        return own[np.argsort(-sampled.confidence[own], kind="stable")[:EACH]]
-    if len(own) > CLASS_ROWS:
-        own = np.sort(np.random.default_rng(seed).choice(own, CLASS_ROWS, replace=False))
-    vectors = sampled.units[own].astype(np.float64)
-    clusters, squared = clustered(vectors, EACH, seed, starts=1)
-    sizes = np.bincount(clusters)
-    order = [cluster for cluster in np.argsort(-sizes, kind="stable") if sizes[cluster]]
-    members = (np.flatnonzero(clusters == cluster) for cluster in order)
-    return own[[each[squared[each].argmin()] for each in members]]
-
-
-def _suspicious(doubts: LabelDoubts | None, code: int) -> list[tuple[int, int, int, int, float]]:
-    """Labels of a class that the others contradict, the most doubtful first."""
-    if doubts is None:
-        return []
-    contradicted = doubts.suggested_probability > doubts.probability
-    own = np.flatnonzero(contradicted & (doubts.codes == code))
-    own = own[np.lexsort((doubts.rows[own], -doubts.wrong[own]))][:EACH]
-    part = PARTS.index("suspicious")
-    return [
-        (int(doubts.rows[at]), part, code, int(doubts.suggested[at]), float(doubts.wrong[at]))
-        for at in own
-    ]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -216,91 +199,73 @@ class EvidenceMaker:
     seed: int = 0
     memory: int = MEMORY  # bytes that may be taken: fewer rows are looked at where that is little
 
-    @classmethod
-    def of(cls, fitted: Fitted, doubts: LabelDoubts | None) -> EvidenceMaker:
-        """Look at the rows of a fit, within half of what nothing needs after its last sweep.
-
-        The other half the allocator may not have given back.
-        """
-        problem, plan = fitted.problem, fitted.plan
-        memory = (plan.blocks + plan.stored - plan.kept) // 2
-        seed = problem.settings.seed
-        answer = fitted.model.answer
-        return cls(problem.graph, answer, problem.labels, doubts, seed, min(memory, MEMORY))
-
     def evidence(self) -> ReportSample:
         """Find out what a report shows."""
         # Several threads wait for each other, on a busy machine ten times as long as they work.
         with one_blas_thread():
-            return self._evidence()
+            graph, answer, labels = self.graph, self.answer, self.labels
+            source, sample = graph.source, graph.sample
+            # The map, from as many rows as memory allows; none where that is too few.
+            rank, size, row_map = graph.factor.rank, MAP_SAMPLE, None
+            if answer.kind != COMMITTEE:  # the large decomposition would load it
+                size = ROWS_PER_GROUP * DENSE_RANK
+            while map_bytes(rank, 1, size) > self.memory and size > LEAST_SAMPLE:
+                size //= 2
+            large = answer.kind != COMMITTEE and rank > DENSE_RANK and not graph.factor.unit_degrees
+            if not large and map_bytes(rank, 1, size) <= self.memory:
+                row_map = RowMap.of(graph, size)
+            width = 0 if row_map is None else row_map.basis.shape[1]
 
-    def _evidence(self) -> ReportSample:
-        graph, answer, labels = self.graph, self.answer, self.labels
-        source, sample = graph.source, graph.sample
-        row_map = self._map()
-        width = 0 if row_map is None else row_map.basis.shape[1]
+            # Unlabelled rows of the sample, and what they hold where that is in memory.
+            a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
+            size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
+            if not source.inner.is_sparse:
+                size = min(size, READ_BYTES // a_row)
+            size = max(size, LEAST_SAMPLE)
+            rows = sample.rows(size)
+            unlabelled = ~among(rows, labels.rows)
+            rows = rows[unlabelled]
+            stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
 
-        # Unlabelled rows of the sample, and what they hold where that is in memory.
-        a_row = max(source.n_features, source.n_input_features) * source.dtype.itemsize
-        size = min(SAMPLE, self.memory // (2 * 4 * (width + 4)))
-        if not source.inner.is_sparse:
-            size = min(size, READ_BYTES // a_row)
-        size = max(size, LEAST_SAMPLE)
-        rows = sample.rows(size)
-        unlabelled = ~among(rows, labels.rows)
-        rows = rows[unlabelled]
-        stored = sample.prepared(size)[unlabelled] if sample.keeps(size) else None
+            a_row += 4 * 8 * labels.n_classes
+            if not graph.factor.unit_degrees:  # dense features
+                a_row += 2 * 8 * graph.factor.rank
+            at_once = int(np.clip(min(PIECE_BYTES, self.memory // 4) // a_row, 16, PIECE_ROWS))
+            codes, others = np.empty((2, len(rows)), dtype=np.int32)
+            confidence = np.empty(len(rows), dtype=np.float32)
+            units = np.empty((len(rows), width), dtype=np.float32)
+            for start in range(0, len(rows), at_once):
+                piece = slice(start, start + at_once)
+                if stored is None:
+                    prepared = source.take(rows[piece])
+                else:
+                    prepared = to_device(stored[piece], source.device)
+                features = graph.features_to_answer(rows[piece], prepared)
+                outputs, _ = answer.outputs(features, prepared if answer.needs_rows else None)
+                probabilities = np.asarray(answer.finish(to_numpy(outputs)), dtype=np.float64)
+                best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
+                codes[piece], others[piece] = best[:, 0], best[:, -1]
+                confidence[piece] = np.take_along_axis(probabilities, best[:, :1], axis=1)[:, 0]
+                if row_map is not None:
+                    units[piece] = row_map.units(features)
 
-        a_row += 4 * 8 * labels.n_classes
-        if not graph.factor.unit_degrees:  # dense features
-            a_row += 2 * 8 * graph.factor.rank
-        at_once = int(np.clip(min(PIECE_BYTES, self.memory // 4) // a_row, 16, PIECE_ROWS))
-        codes, others = np.empty((2, len(rows)), dtype=np.int32)
-        confidence = np.empty(len(rows), dtype=np.float32)
-        units = np.empty((len(rows), width), dtype=np.float32)
-        for start in range(0, len(rows), at_once):
-            piece = slice(start, start + at_once)
-            if stored is None:
-                prepared = source.take(rows[piece])
-            else:
-                prepared = to_device(stored[piece], source.device)
-            features = graph.features_to_answer(rows[piece], prepared)
-            outputs, _ = answer.outputs(features, prepared if answer.needs_rows else None)
-            probabilities = np.asarray(answer.finish(to_numpy(outputs)), dtype=np.float64)
-            best = np.argsort(-probabilities, axis=1, kind="stable")[:, :2]
-            codes[piece], others[piece] = best[:, 0], best[:, -1]
-            confidence[piece] = np.take_along_axis(probabilities, best[:, :1], axis=1)[:, 0]
+            places = labelled_places = np.empty((0, 2), dtype=np.float32)
+            labelled_codes = np.empty(0, dtype=np.int64)
             if row_map is not None:
-                units[piece] = row_map.units(features)
-
-        places = labelled_places = np.empty((0, 2), dtype=np.float32)
-        labelled_codes = np.empty(0, dtype=np.int64)
-        if row_map is not None:
-            marked = part_of_labels(labels, MOST_LABELLED, self.seed)
-            known = row_map.units(graph.features_of(marked.rows))
-            places, labelled_places = (
-                ((vectors - row_map.centre) @ row_map.axes).astype(np.float32)
-                for vectors in (units, known)
+                marked = part_of_labels(labels, MOST_LABELLED, self.seed)
+                known = row_map.units(graph.features_of(marked.rows))
+                places, labelled_places = (
+                    ((vectors - row_map.centre) @ row_map.axes).astype(np.float32)
+                    for vectors in (units, known)
+                )
+                labelled_codes = marked.codes
+            sampled = Sampled(rows, codes, others, confidence, units)
+            shown = choose_examples(sampled, labels.n_classes, self.doubts, self.seed, source.inner)
+            return ReportSample(
+                codes=codes,
+                confidence=confidence,
+                places=places,
+                labelled_codes=labelled_codes,
+                labelled_places=labelled_places,
+                examples=shown,
             )
-            labelled_codes = marked.codes
-        sampled = Sampled(rows, codes, others, confidence, units)
-        shown = choose_examples(sampled, labels.n_classes, self.doubts, self.seed)
-        return ReportSample(
-            codes=codes,
-            confidence=confidence,
-            places=places,
-            labelled_codes=labelled_codes,
-            labelled_places=labelled_places,
-            examples=shown.with_values(source.inner),
-        )
-
-    def _map(self) -> RowMap | None:
-        """The map, from as many rows as memory allows; None where that is too few."""
-        rank, size = self.graph.factor.rank, MAP_SAMPLE
-        if self.answer.kind != COMMITTEE:  # the large decomposition would load it
-            size = ROWS_PER_GROUP * DENSE_RANK
-            if rank > DENSE_RANK and not self.graph.factor.unit_degrees:
-                return None
-        while map_bytes(rank, 1, size) > self.memory and size > LEAST_SAMPLE:
-            size //= 2
-        return None if map_bytes(rank, 1, size) > self.memory else RowMap.of(self.graph, size)

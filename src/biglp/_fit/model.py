@@ -11,7 +11,7 @@ import json
 import re
 import zipfile
 from dataclasses import dataclass, field, replace
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,12 +24,11 @@ from biglp._core.size import Size
 from biglp._engines import Engine
 from biglp._files.local import atomic_write, unwarned
 from biglp._files.uri import as_place, open_binary
-from biglp._fit.plan import plan_new_rows
-from biglp._fit.prepare import size_of_transformed
+from biglp._fit.plan import plan_new_rows, size_of_transformed
 from biglp._fit.report import Report
 from biglp._graph import FACTORS
-from biglp._graph.graph import Features, Graph
-from biglp._graph.normalise import Normalisation
+from biglp._graph.features import Features, Normalisation
+from biglp._graph.graph import Graph
 from biglp._learn import ANSWERS
 from biglp._learn.base import Predictor
 from biglp._rows import PreparedRows, Source
@@ -91,36 +90,6 @@ class ModelView:
     name: str
     chain: Chain  # what is done to rows before they become features
     features: Features  # these rows to normalised features
-
-    @classmethod
-    def of(cls, graph: Graph) -> ModelView:
-        """What new rows need of a graph."""
-        return cls(graph.view, graph.source.chain, graph.features.for_new_rows())
-
-    def header(self) -> dict[str, Any]:
-        """What is no array."""
-        return {
-            "name": self.name,
-            "factor": self.features.factor.kind,
-            "n_rows": self.features.normalisation.n_rows,
-        }
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by names that begin with that of the view."""
-        factor, sums = self.features.factor.state(), self.features.normalisation.column_sums
-        arrays = {f"factor.{name}": array for name, array in factor.items()}
-        arrays |= {f"chain.{name}": array for name, array in self.chain.state().items()}
-        arrays |= {} if sums is None else {"column_sums": sums}
-        return {f"{self.name}.{name}": array for name, array in arrays.items()}
-
-    @classmethod
-    def from_header(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> ModelView:
-        """Rebuild from :meth:`header` and :meth:`arrays`."""
-        own = _part(arrays, header["name"])
-        factor = FACTORS[header["factor"]].from_state(_part(own, "factor"))
-        normalisation = Normalisation(own.get("column_sums"), header["n_rows"], factor.mixing)
-        chain = Chain.from_state(_part(own, "chain"))
-        return cls(header["name"], chain, Features(factor, normalisation))
 
 
 @dataclass
@@ -198,12 +167,23 @@ class Model:
         """Write the model to a file, which may be in a store, whole or not at all."""
         arrays = {f"decision.{name}": array for name, array in self.answer.state().items()}
         for view in self.views:
-            arrays |= view.arrays()
+            factor, sums = view.features.factor.state(), view.features.normalisation.column_sums
+            arrays |= {f"{view.name}.factor.{name}": array for name, array in factor.items()}
+            chain = view.chain.state()
+            arrays |= {f"{view.name}.chain.{name}": array for name, array in chain.items()}
+            arrays |= {} if sums is None else {f"{view.name}.column_sums": sums}
         header = {
             "format": FORMAT,
             "version": VERSION,
             "classes": classes_to_json(self.classes),
-            "views": [view.header() for view in self.views],
+            "views": [
+                {
+                    "name": view.name,
+                    "factor": view.features.factor.kind,
+                    "n_rows": view.features.normalisation.n_rows,
+                }
+                for view in self.views
+            ],
             "decision": self.answer.kind,
             "dtype": np.dtype(self.dtype).str,
             "n_features": self.n_features,
@@ -216,35 +196,48 @@ class Model:
             atomic_write(as_place(path)) as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
-            archive.writestr(_member("header.json"), json.dumps(header))
-            for name, array in arrays.items():
+            for name in ("header.json", *arrays):
+                # Without the time of day: the same model is the same bytes.
+                member = zipfile.ZipInfo(f"{name}.npy" if name in arrays else name)
+                member.compress_type = zipfile.ZIP_DEFLATED
                 buffer = io.BytesIO()
-                np.save(buffer, array, allow_pickle=False)
-                archive.writestr(_member(f"{name}.npy"), buffer.getvalue())
+                if name in arrays:
+                    np.save(buffer, arrays[name], allow_pickle=False)
+                else:
+                    buffer.write(json.dumps(header).encode())
+                archive.writestr(member, buffer.getvalue())
 
     @classmethod
     def load(cls, path: Any) -> Model:
         """Read a model file, which may be in a store."""
         path = as_place(path)
-        header, arrays = _read_archive(path)
         try:
-            return cls._from_archive(header, arrays)
-        except Exception as error:  # NumPy parses types as Python, which fails in many ways
-            raise _damaged(path, error) from error
-
-    @classmethod
-    def _from_archive(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
-        encoding, names = header["encoding"], header["input_names"]
-        return cls(
-            classes=classes_from_json(header["classes"]),
-            views=tuple(ModelView.from_header(view, arrays) for view in header["views"]),
-            answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
-            dtype=np.dtype(header["dtype"]),
-            n_features=header["n_features"],
-            report=Report(header["report"]),
-            encoding=None if encoding is None else Encoding.from_json(encoding),
-            input_names=None if names is None else tuple(names),
-        )
+            header, arrays = _read_archive(path)
+            views = []
+            for view in header["views"]:
+                own = _part(arrays, view["name"])
+                factor = FACTORS[view["factor"]].from_state(_part(own, "factor"))
+                degrees = Normalisation(own.get("column_sums"), view["n_rows"], factor.mixing)
+                chain = Chain.from_state(_part(own, "chain"))
+                views.append(ModelView(view["name"], chain, Features(factor, degrees)))
+            encoding, names = header["encoding"], header["input_names"]
+            return cls(
+                classes=classes_from_json(header["classes"]),
+                views=tuple(views),
+                answer=ANSWERS[header["decision"]].from_state(_part(arrays, "decision")),
+                dtype=np.dtype(header["dtype"]),
+                n_features=header["n_features"],
+                report=Report(header["report"]),
+                encoding=None if encoding is None else Encoding.from_json(encoding),
+                input_names=None if names is None else tuple(names),
+            )
+        except (ModelFileError, StoreError):
+            raise
+        except Exception as error:  # archives are damaged, and types of NumPy wrong, in many ways
+            raise ModelFileError(
+                f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
+                "copy it again or fit and save it anew."
+            ) from error
 
 
 def check_columns(source: Source, n_features: int, kind: str) -> None:
@@ -267,62 +260,38 @@ def _part(arrays: dict[str, np.ndarray], owner: str) -> dict[str, np.ndarray]:
     }
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    """Describe a member without the time of day: the same model is the same bytes."""
-    member = zipfile.ZipInfo(name)
-    member.compress_type = zipfile.ZIP_DEFLATED
-    return member
-
-
 def _read_archive(path: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.exists():
         raise ModelFileError(f"there is no model file {path}; save one with model.save(path).")
     if not path.is_file():  # a pipe or a device might never end
         raise ModelFileError(f"{path} is no regular file; give one that model.save(path) wrote.")
-    try:
-        with open_binary(path) as file, zipfile.ZipFile(file) as archive:
-            _check_size(path, file, archive)
-            header = json.loads(archive.read("header.json"))
-            if header.get("format") != FORMAT:
-                raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
-            if header["version"] != VERSION:
-                raise ModelFileError(
-                    f"{path} has model format {header['version']}, and this biglp reads {VERSION}; "
-                    "fit again and save it anew, or use the release that wrote it."
-                )
-            arrays = {name: _array(archive, name) for name in sorted(set(header["arrays"]))}
-    except (ModelFileError, StoreError):
-        raise
-    except Exception as error:  # a damaged archive can fail in any of its layers
-        raise _damaged(path, error) from error
+    with open_binary(path) as file, zipfile.ZipFile(file) as archive:
+        # Before anything is unpacked that would fill the memory.
+        unpacked = sum(member.file_size for member in archive.infolist())
+        allowed = max(UNPACKED_BYTES, UNPACKED_TIMES * file.seek(0, io.SEEK_END))
+        if unpacked > allowed:
+            raise ModelFileError(
+                f"{path} would take {format_bytes(unpacked)} unpacked, and a model file of its "
+                f"size takes at most {format_bytes(allowed)}; it is not one that biglp wrote."
+            )
+        header = json.loads(archive.read("header.json"))
+        if header.get("format") != FORMAT:
+            raise ModelFileError(f"{path} is an archive, but not one that biglp wrote.")
+        if header["version"] != VERSION:
+            raise ModelFileError(
+                f"{path} has model format {header['version']}, and this biglp reads {VERSION}; "
+                "fit again and save it anew, or use the release that wrote it."
+            )
+        arrays = {}
+        for name in sorted(set(header["arrays"])):
+            with unwarned():
+                array = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
+            # Numbers that are none: answers made of them would be one class, without a word.
+            if array.dtype.kind == "f":
+                most = np.inf if name.endswith(ENDLESS) else np.sqrt(np.finfo(array.dtype).max)
+                if not (np.abs(array) <= most).all():
+                    raise ValueError(
+                        f"{name} holds NaN, infinity or numbers whose squares are infinite"
+                    )
+            arrays[name] = array
     return header, arrays
-
-
-def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """Refuse numbers that are none: answers made of them would be one class, without a word."""
-    with unwarned():
-        array: np.ndarray = np.load(io.BytesIO(archive.read(f"{name}.npy")), allow_pickle=False)
-    if array.dtype.kind != "f":
-        return array
-    most = np.inf if name.endswith(ENDLESS) else np.sqrt(np.finfo(array.dtype).max)
-    if not (np.abs(array) <= most).all():
-        raise ValueError(f"{name} holds NaN, infinity or numbers whose squares are infinite")
-    return array
-
-
-def _check_size(path: Any, file: IO[bytes], archive: zipfile.ZipFile) -> None:
-    """Refuse an archive that would fill the memory, before anything of it is unpacked."""
-    unpacked = sum(member.file_size for member in archive.infolist())
-    allowed = max(UNPACKED_BYTES, UNPACKED_TIMES * file.seek(0, io.SEEK_END))
-    if unpacked > allowed:
-        raise ModelFileError(
-            f"{path} would take {format_bytes(unpacked)} unpacked, and a model file of its size "
-            f"takes at most {format_bytes(allowed)}; it is not one that biglp wrote."
-        )
-
-
-def _damaged(path: Any, error: Exception) -> ModelFileError:
-    return ModelFileError(
-        f"{path} is not a whole biglp model file ({type(error).__name__}: {error}); "
-        "copy it again or fit and save it anew."
-    )

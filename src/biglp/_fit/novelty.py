@@ -19,7 +19,6 @@ Only a sample of rows is read: no sweep.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,13 @@ from biglp._compiled import largest_column
 from biglp._core.arrays import Rows, is_torch, namespace, squared_norms, to_numpy
 from biglp._core.errors import BigLPWarning, DriftWarning, UnlikeLabelsWarning
 from biglp._core.threads import one_blas_thread
-from biglp._fit.choose_rows import clustered
-from biglp._fit.sample import SpectralSample
-from biglp._graph.graph import Graph, float64_features
+from biglp._fit.sample import SpectralSample, clustered
+from biglp._graph.features import float64_features
+from biglp._graph.graph import Graph
 from biglp._graph.kernels import nearest_landmarks, searchable
 from biglp._labels.labels import Labels
-from biglp._learn.base import SAMPLE, Predictor, Problem
-from biglp._rows import PreparedRows, Source
+from biglp._learn.base import SAMPLE, Predictor, Problem, part_of_labels
+from biglp._rows.source import Source
 
 # --------------------------------------------------------------------------------------------------
 # Whether new rows are like the training rows: far rows, and what is said of them.
@@ -48,8 +47,7 @@ from biglp._rows import PreparedRows, Source
 PLACES, ROWS_EACH = 16, 128
 """Rows that are looked at: so many in each of so many places, evenly over all rows."""
 TOGETHER_BYTES = 4 << 20
-"""They are compared with the landmarks together where they take no more than this: landmarks are
-made ready once then, and not for each place."""
+"""They are compared with the landmarks together where they take no more than this."""
 NEAREST = 5
 USUAL = 0.99
 """Share of the training rows that are not far."""
@@ -65,37 +63,52 @@ NAMED = 5
 
 def usual_distance(graph: Graph) -> float | None:
     """Distance from the landmarks that nearly all training rows keep; None without landmarks."""
-    if getattr(graph.factor, "landmarks", None) is None:
+    if getattr(graph.features.factor, "landmarks", None) is None:
         return None
-    sample, small = graph.sample_rows(SAMPLE), _are_small(graph.source, SAMPLE)
-    at_once = sample.shape[0] if small else ROWS_EACH
-    starts = range(0, sample.shape[0], at_once)
-    distances = _distances(graph, (sample[start : start + at_once] for start in starts))
-    return float(np.quantile(distances, USUAL))
+    return float(np.quantile(_distances(graph, new=False), USUAL))
 
 
 def far_rows(graph: Graph, usual: float | None) -> dict[str, float]:
     """Share of new rows that are farther from the landmarks than the training rows were."""
-    if usual is None or getattr(graph.factor, "landmarks", None) is None:
+    if usual is None or getattr(graph.features.factor, "landmarks", None) is None:
         return {}
+    return {"far_rows": round(float((_distances(graph, new=True) > usual).mean()), 6)}
+
+
+def _distances(graph: Graph, *, new: bool) -> np.ndarray:
+    """Distance from a landmark near them, of the sample's rows or of new rows here and there."""
     source, n_rows = graph.source, graph.source.n_rows
-    if n_rows > PLACES * ROWS_EACH:  # rows from some places of all, or all of few
-        starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
+    landmarks = graph.features.factor.landmarks  # type: ignore[attr-defined]
+    pieces: Iterable[Rows]
+    if not new:
+        looked_at, sample = SAMPLE, graph.sample_rows(SAMPLE)
+        starts = np.arange(0, sample.shape[0], ROWS_EACH)
+        pieces = (sample[start : start + ROWS_EACH] for start in starts.tolist())
     else:
-        starts = np.arange(0, n_rows, ROWS_EACH)
-    pieces: Iterable[Rows] = (
-        source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist()
-    )
-    if _are_small(source, PLACES * ROWS_EACH):
+        looked_at = PLACES * ROWS_EACH
+        if n_rows > looked_at:  # rows from some places of all, or all of few
+            starts = np.linspace(0, n_rows - ROWS_EACH, PLACES).astype(int)
+        else:
+            starts = np.arange(0, n_rows, ROWS_EACH)
+        pieces = (source.read(start, min(start + ROWS_EACH, n_rows)) for start in starts.tolist())
+    # Together on a card, and where they take little memory: landmarks are made ready once then.
+    small = 8 * min(n_rows, looked_at) * source.n_features <= TOGETHER_BYTES
+    if source.device != "cpu" or (small and not source.is_sparse):
         pieces = list(pieces)
         pieces = [namespace(pieces[0]).concatenate(pieces)]
-    return {"far_rows": round(float((_distances(graph, pieces) > usual).mean()), 6)}
-
-
-def _are_small(source: PreparedRows, n_rows: int) -> bool:
-    """Whether so many rows are compared together: on a card, and where they take little memory."""
-    n_bytes = 8 * min(source.n_rows, n_rows) * source.n_features
-    return source.device != "cpu" or (not source.is_sparse and n_bytes <= TOGETHER_BYTES)
+    count = min(NEAREST, len(landmarks))
+    compared: Rows = None
+    parts = []
+    with one_blas_thread():  # several wait for each other where other programs are at work
+        for piece in pieces:
+            rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
+            if compared is None:
+                compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
+                compared = compared.astype(np.float64)
+            _, relative = nearest_landmarks(rows, compared, count)
+            squared = to_numpy(relative[:, -1] + squared_norms(rows))
+            parts.append(np.sqrt(np.maximum(squared, 0.0)))
+    return np.concatenate(parts)
 
 
 def drift_of(graph: Graph, source: Source, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,24 +148,6 @@ def drift_warnings(drift: dict[str, Any], whole: str = "") -> list[BigLPWarning]
     ]
 
 
-def _distances(graph: Graph, pieces: Iterable[Rows]) -> np.ndarray:
-    """Distance of rows from a landmark near them."""
-    landmarks = graph.factor.landmarks  # type: ignore[attr-defined]
-    count = min(NEAREST, len(landmarks))
-    compared: Rows = None
-    parts = []
-    with one_blas_thread():  # several wait for each other where other programs are at work
-        for piece in pieces:
-            rows = piece.double() if is_torch(piece) else piece.astype(np.float64)
-            if compared is None:
-                compared = searchable(landmarks) if sparse.issparse(rows) else landmarks
-                compared = compared.astype(np.float64)
-            _, relative = nearest_landmarks(rows, compared, count)
-            squared = to_numpy(relative[:, -1] + squared_norms(rows))
-            parts.append(np.sqrt(np.maximum(squared, 0.0)))
-    return np.concatenate(parts)
-
-
 # --------------------------------------------------------------------------------------------------
 
 
@@ -177,22 +172,11 @@ EXAMPLES = 4
 """Rows of a group that are named, and suggested first."""
 
 
-@dataclass(frozen=True)
-class UnlikeLabels:
-    """A group of rows that is unlike all labelled rows."""
-
-    share: float  # share of all rows that is in the group, estimated from a sample
-    rows: list[int]  # some rows of it, unlike each other
-
-    def report(self) -> dict[str, Any]:
-        """JSON values for the report."""
-        return {"share": round(self.share, 3), "rows": self.rows}
-
-
-def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | None:
+def unlike_labels(problem: Problem[Any], answer: Predictor) -> dict[str, Any] | None:
     """Look for rows that are unlike all labels; None when there is no such group.
 
-    ``answer``: what was learnt from the labels.
+    ``answer``: what was learnt from the labels. For the report: ``share`` of all rows that is in
+    the group, estimated from a sample, and some ``rows`` of it, unlike each other.
     """
     labels, graph, seed = problem.labels, problem.graph, problem.settings.seed
     n_rows = graph.source.n_rows
@@ -202,11 +186,11 @@ def unlike_labels(problem: Problem[Any], answer: Predictor) -> UnlikeLabels | No
         return None
     with one_blas_thread():
         features = float64_features(problem.sample_features)
-        sample = SpectralSample.among(graph, graph.sample.rows(SAMPLE), features, LEADING)
+        sample = SpectralSample.of(graph, SAMPLE, features, LEADING)
         looked_at = to_numpy(problem.sample_rows) if answer.needs_rows else None
-        outputs, _ = answer.outputs(sample.features.astype(graph.source.dtype), looked_at)
+        outputs, _ = answer.outputs(features.astype(graph.source.dtype), looked_at)
         called = largest_column(to_numpy(outputs))
-        part = problem.part_of_labels(MOST_LABELS)
+        part = part_of_labels(labels, MOST_LABELS, seed)
         known = sample.spectrum.rotated(graph.features_of(part.rows))
         return graph.engine.once(lambda: _group(sample, called, part.codes, known, seed))
 
@@ -223,7 +207,7 @@ def unlike_warning(found: dict[str, Any]) -> UnlikeLabelsWarning:
 
 def _group(
     sample: SpectralSample, called: np.ndarray, codes: np.ndarray, known: np.ndarray, seed: int
-) -> UnlikeLabels | None:
+) -> dict[str, Any] | None:
     """Compare the given labels with such as are drawn again.
 
     ``called``: (m,), the classes of the sample's rows; ``known``: (l, q), the labelled rows.
@@ -243,9 +227,17 @@ def _group(
         redrawn = np.concatenate(parts, axis=1)  # (DRAWS, l, q)
         # Variance of each row before any label, and the share of it that labels leave open.
         before = np.einsum("ij,ij->i", rotated / (1.0 - ALPHA * sample.spectrum.values), rotated)
-        drawn, given = (_open(sample, before, labelled) for labelled in (redrawn, known))
-        usual = drawn.mean(axis=0)
-        values, excess = _upper_mean(drawn - usual), _upper_mean(given - usual)
+        whole, opened = np.where(before > 0, before, 1.0), []
+        for labelled in (redrawn, known):
+            posterior = Posterior.from_labels(sample.spectrum.values, len(sample.rows), labelled)
+            after = posterior.variances(rotated)
+            opened.append(np.where(before > 0, after / whole, 1.0))
+        drawn, given = opened  # (DRAWS, m) and (m,)
+        usual, count = drawn.mean(axis=0), max(1, int(UPPER * len(given)))
+        values, excess = (
+            np.sort(np.partition(e, -count, axis=-1)[..., -count:], axis=-1).mean(axis=-1)
+            for e in (drawn - usual, given - usual)
+        )
         allowed = UNUSUAL * np.sqrt(max(1.0, len(codes) / FEW_LABELS))
         if excess <= values.mean() + allowed * values.std(ddof=1):
             return None
@@ -257,19 +249,4 @@ def _group(
         int(sample.rows[group[members[squared[members].argmin()]]])
         for members in (np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters))
     ]
-    return UnlikeLabels(len(group) / len(sample.rows), examples)
-
-
-def _open(sample: SpectralSample, before: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Share of each row's variance that labels leave open.  (..., l, q) → (..., m)."""
-    after = Posterior.from_labels(sample.spectrum.values, len(sample.rows), known).variances(
-        sample.rotated
-    )
-    return np.where(before > 0, after / np.where(before > 0, before, 1.0), 1.0)
-
-
-def _upper_mean(values: np.ndarray) -> Any:
-    """Mean of the largest values of each row of a table.  (..., m) → (...)."""
-    count = max(1, int(UPPER * values.shape[-1]))
-    largest = np.partition(values, -count, axis=-1)[..., -count:]
-    return np.sort(largest, axis=-1).mean(axis=-1)
+    return {"share": round(len(group) / len(sample.rows), 3), "rows": examples}

@@ -7,46 +7,73 @@ Estimators, command line, estimates of time and the paper's experiments all go t
 from __future__ import annotations
 
 import json
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy import sparse
 
-from biglp._core.device import Stopwatch, is_card_full
-from biglp._core.errors import BigLPWarning, DegreeWarning, LabelRegionWarning, UnreachedRowsWarning
-from biglp._core.memory import give_back
-from biglp._core.settings import Settings
-from biglp._core.size import Cost, HasCost
+from biglp._core.arrays import values_per_row
+from biglp._core.blocks import cut_rows
+from biglp._core.device import chosen_device, is_card_full
+from biglp._core.errors import (
+    BigLPWarning,
+    CardMemoryWarning,
+    DegreeWarning,
+    LabelRegionWarning,
+    UnreachedRowsWarning,
+    warn_caller,
+)
+from biglp._core.memory import MIN_BLOCK_ROWS
+from biglp._core.settings import GraphSettings, Settings
+from biglp._core.size import Cost, HasCost, Size
 from biglp._core.threads import blas_threads_for, one_blas_thread, threads_of_one
 from biglp._engines import Engine
+from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.choose_rows import typical_rows
-from biglp._fit.map import MappedPredictor, RowMap, map_bytes
+from biglp._fit.evidence import MEMORY, EvidenceMaker
 from biglp._fit.model import Model, ModelView
 from biglp._fit.novelty import unlike_labels, unlike_warning, usual_distance
-from biglp._fit.plan import Plan
-from biglp._fit.prepare import Prepared, choose_store, prepare
+from biglp._fit.plan import Plan, plan_fit, size_of_transformed
 from biglp._fit.report import Report
+from biglp._fit.sample import MappedPredictor, RowMap, map_bytes
+from biglp._fit.update import learn
 from biglp._graph import FACTORS
-from biglp._graph.graph import Answered, Answerer, Graph
+from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
+from biglp._graph.graph import Answered, Answerer, Graph, TrainingRows
 from biglp._graph.own import OwnGraph
+from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
+from biglp._labels.doubts import LabelDoubts
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._learn import ANSWERS, METHODS
 from biglp._learn.accuracy import reliability
 from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Problem, View
 from biglp._output import Sink
-from biglp._rows import PreparedRows, Source
-from biglp._rows.source import explained
+from biglp._rows import PreparedRows, Source, working_dtype
+from biglp._rows.prepared import Sample, kept_rows
+from biglp._rows.source import explain_bad_rows, explained
+from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
+from biglp._transforms.base import RowTransform
+from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
 
 T = TypeVar("T")
 TASKS = 2
 """Tasks that run at once beside a sweep."""
 MOST_BYTES = 16 << 20
 """Rows of a sample beside which a sweep still has its room."""
+TIMED = ("graph", "sums", "learning", "answers")
+"""Steps whose times a report names where a GPU is at work."""
+SMALLER = 4
+"""Times that blocks become smaller where a card was full."""
 
 
 class Start(Protocol):
@@ -69,17 +96,6 @@ def in_background(engine: Engine, source: PreparedRows) -> Iterator[Start]:
     else:
         with threads_of_one(TASKS) as pool:
             yield lambda task: pool.submit(task).result
-
-
-def learn(problem: Problem[Any]) -> LearnResult:
-    """Learn the answer to a problem: from sums, without a sweep over the rows."""
-    factor, is_sparse = problem.graph.factor, sparse.issparse(problem.sums.gram)
-    if is_sparse:
-        give_back()  # what summing took is wanted for factors now
-    # Factors are made side by side: with one thread each, for the same bits in any number of them.
-    factorised = factor.unit_degrees and problem.settings.few_alphas
-    with blas_threads_for(0 if is_sparse or factorised else factor.rank):
-        return METHODS[problem.settings.method].learn(problem)
 
 
 @dataclass(frozen=True)
@@ -117,6 +133,46 @@ class Fitted:
             warned.append(unlike_warning(report["unlike_labels"]))
         return warned + region_warnings(report)
 
+    def look(self, doubts: LabelDoubts | None) -> EvidenceMaker:
+        """What looks at a sample of the rows, within half of what nothing needs any more.
+
+        The other half the allocator may not have given back. ``doubts``: of the labels.
+        """
+        problem, plan = self.problem, self.plan
+        memory = min((plan.blocks + plan.stored - plan.kept) // 2, MEMORY)
+        answer, seed = self.model.answer, problem.settings.seed
+        return EvidenceMaker(problem.graph, answer, problem.labels, doubts, seed, memory)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows that are ready, and the plan by which they were cut."""
+
+    source: Source  # the rows as they are
+    views: tuple[TrainingRows, ...]  # what was made of them
+    plan: Plan
+
+    def in_smaller_blocks(self) -> Prepared:
+        """The same rows, of which nothing stays on the card, in smaller blocks; tells the user."""
+        plan = self.plan
+        warn_caller(
+            f"{self.views[0].source.device} has less memory left than was planned (others may use "
+            "it): rows are copied to it in every sweep now, in smaller blocks, which takes longer. "
+            "Give a smaller gpu_memory (--gpu-memory) to plan for less.",
+            CardMemoryWarning,
+        )
+        rows_each = plan.rows_each // SMALLER
+        gpu = plan.gpu and replace(plan.gpu, rows_each=rows_each, rows=0, features=0)
+        views = []
+        for rows in self.views:
+            for block in rows.blocks:
+                block.memory.clear()
+            source = rows.source
+            moved = PreparedRows(source.inner, source.dtype, source.chain, source.device)
+            views.append(replace(rows, source=moved, blocks=cut_rows(moved, rows_each)))
+        plan = replace(plan, rows_each=rows_each, gpu=gpu, stores_features=False)
+        return Prepared(self.source, tuple(views), plan)
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -139,95 +195,133 @@ class Pipeline:
         places: bool = False,
         n_rows: int | None = None,
     ) -> Prepared:
-        """Check what can be checked, then choose scaling, memory plan and blocks.
+        """Check what can be checked, learn the chain of transforms, plan, and cut into blocks.
 
-        ``parts`` say what else takes memory or time: the sink; ``places``: whether rows get places
-        on a map; ``n_rows``: rows of all, where these are a part on which a fit of all is tried.
+        ``parts`` say what takes memory or time beside rows, graph and method: the sink;
+        ``places``: whether rows get places on a map; ``n_rows``: rows of all, where these are a
+        part on which a fit of all is tried; the plan is that of all.
         """
-        graph, answer = self.settings.graph, self.settings.answer
-        rank = FACTORS[graph.factor].rank_for(graph, n_rows or source.n_rows, source.n_features)
-        METHODS[answer.method].check(labels, answer, rank)
+        engine, settings, graph = self.engine, self.settings, self.settings.graph
+        n_rows, kind = n_rows or source.n_rows, FACTORS[graph.factor]
+        rank = kind.rank_for(graph, n_rows, source.n_features)
+        METHODS[settings.answer.method].check(labels, settings.answer, rank)
         if places:
-            n_bytes = map_bytes(rank, self.engine.n_threads)
+            n_bytes = map_bytes(rank, engine.n_threads)
             parts = (*parts, lambda _: Cost(answers=n_bytes))
-        self.engine.check_rows(source.n_rows)
+        engine.check_rows(source.n_rows)
+        dtype = working_dtype(source.dtype)
+        work = 0.0 if source.is_sparse else float(n_rows) * source.n_features * rank
+        place = settings.place
+        device = chosen_device(place.device, source.device, work, engine.local_number)
+        graph = replace(graph, device=device)
+        settings = replace(settings, graph=graph)
+        size = Size(
+            n_rows=n_rows,
+            n_features=source.n_features,
+            n_classes=labels.n_columns,
+            n_labelled=len(labels.rows),
+            values=0.0,  # known once the sample is
+            dtype=dtype,
+            decoding=source.decoding_bytes,
+            part_bytes=source.part_bytes,
+            n_machines=engine.n_machines,
+            effort=graph.effort,
+        )
         with explained(source), one_blas_thread():
-            return prepare(
-                self.engine, source, labels, self.settings, self.checkpoint, *parts, n_rows=n_rows
+            sample = Sample(source, dtype, graph.seed, ROWS_PER_LANDMARK * rank)
+            learn_transforms = partial(learn_chain, source, sample, graph, size)
+            state = self.checkpoint.step("transforms", learn_transforms)
+            chain = Chain.from_state(state)
+            size = size_of_transformed(replace(size, values=float(state["values"])), source, chain)
+            # One plan for all processes: what is free ("auto") is not the same on every machine.
+            plan = engine.once(lambda: plan_fit(settings, size, engine, *parts))
+            engine.limit_threads(plan.workers)
+            stay = plan.gpu is not None and plan.gpu.rows > 0
+            rows = PreparedRows(source, dtype, chain, device, stay)
+            sample.chain, sample.n_kept = (
+                chain,
+                kept_rows(source.n_rows, size.directions * size.dtype.itemsize or size.row_bytes),
             )
+            blocks = cut_rows(rows, plan.rows_each)
+        return Prepared(source, (TrainingRows(engine, rows, blocks, sample),), plan)
 
     def fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
         """Build the graph, sum, learn, answer; again in smaller blocks where a card is full."""
-        with self.settings.place.precisely():
-            while True:
-                try:
-                    with explained(prepared.source):
-                        return self._fit_prepared(prepared, labels, sink)
-                except Exception as error:
-                    if not (is_card_full(error) and prepared.can_be_smaller):
-                        raise
-                prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
+        while True:
+            try:
+                return self._fit_prepared(prepared, labels, sink)
+            except Exception as error:
+                # Processes that share the work keep their cut.
+                fewer = prepared.plan.rows_each >= SMALLER * MIN_BLOCK_ROWS
+                if not (is_card_full(error) and fewer and self.engine.shares_memory):
+                    raise
+            prepared = prepared.in_smaller_blocks()  # here the error holds no memory any more
 
     def _fit_prepared(self, prepared: Prepared, labels: Labels | Targets, sink: Sink) -> Fitted:
-        watch = Stopwatch()
-        self.engine.progress.expect(prepared.plan.seconds)
-        graphs = watch.timed("graph", lambda: self.graphs(prepared))
-        with in_background(self.engine, graphs[0].source) as start:
-            usual = start(lambda: usual_distance(graphs[0]))
-            problem = watch.timed("sums", lambda: self.problem(graphs, labels))
-        learnt = watch.timed("learning", lambda: self.learn(problem))
-        with in_background(self.engine, graphs[0].source) as start:
-            unlike = start(lambda: unlike_labels(problem, learnt.answer))
-            answered = watch.timed("answers", lambda: self.answer(problem, learnt, sink))
-        novelty = unlike()
-        report = self._report(prepared, problem, learnt, answered) | {
-            "unlike_labels": novelty and novelty.report(),
-            "usual_distance": usual(),
-            **prepared.where_it_ran(watch.seconds),
-        }
-        model = Model(
-            classes=labels.classes,
-            views=tuple(ModelView.of(graph) for graph in graphs),
-            answer=learnt.answer,
-            dtype=graphs[0].source.dtype,
-            n_features=prepared.source.n_features,
-            report=Report(report),
-            encoding=prepared.source.encoding,
-            input_names=prepared.source.input_names,
-        )
-        problem = replace(problem)  # a copy, without factorised matrices
-        return Fitted(model, problem, prepared.plan, answered, learnt.n_iter, learnt.held_out)
+        source, plan, engine = prepared.source, prepared.plan, self.engine
+        with self.settings.place.precisely(), explained(source):
+            engine.progress.expect(plan.seconds)
+            clock = [time.perf_counter()]
+            graphs = self.graphs(prepared)
+            clock.append(time.perf_counter())
+            first, rows = graphs[0], graphs[0].source
+            with in_background(engine, rows) as start:
+                usual = start(lambda: usual_distance(first))
+                problem = self.problem(graphs, labels)
+            clock.append(time.perf_counter())
+            learnt = self.learn(problem)
+            clock.append(time.perf_counter())
+            with in_background(engine, rows) as start:
+                unlike = start(lambda: unlike_labels(problem, learnt.answer))
+                answered = self.answer(problem, learnt, sink)
+            clock.append(time.perf_counter())  # all steps end with numbers in the computer's memory
+            novelty, usual_distances = unlike(), usual()
 
-    def _report(
-        self, prepared: Prepared, problem: Problem[Any], learnt: LearnResult, answered: Answered
-    ) -> dict[str, Any]:
-        """What was chosen, and what was counted on the way."""
-        effort, labels, encoding = (
-            self.settings.graph.effort,
-            problem.labels,
-            prepared.source.encoding,
-        )
+        # What was chosen, and what was counted on the way.
+        effort, encoding = self.settings.graph.effort, source.encoding
         views = {
-            view.graph.view: {
-                **view.graph.describe(),
-                "left_out": view.graph.factor.left_out(effort, view.graph.source.n_rows),
-                **view.graph.source.chain.describe(),
+            graph.view: {
+                **graph.factor.describe(),
+                "left_out": graph.factor.left_out(effort, graph.source.n_rows),
+                **graph.source.chain.describe(),
             }
-            for view in problem.views
+            for graph in graphs
         }
-        facts = {
-            **views.pop(problem.graph.view),
+        report = {
+            **views.pop(first.view),
             **learnt.report,
             **reliability(labels, learnt.held_out),
             "effort": effort,
-            "rows": prepared.source.n_rows,
+            "rows": source.n_rows,
             "labelled_rows": len(labels.rows),
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
             "text_columns": encoding.text_columns if encoding else [],
             "left_out_columns": dict(encoding.left_out) if encoding else {},
+            **({"views": views} if views else {}),
+            "unlike_labels": novelty,
+            "usual_distance": usual_distances,
         }
-        return facts | ({"views": views} if views else {})
+        if rows.device != "cpu":
+            steps = zip(TIMED, pairwise(clock), strict=True)
+            seconds = {step: round(ended - began, 4) for step, (began, ended) in steps}
+            stayed = plan.gpu.describe() if plan.gpu else {}
+            report["device"] = {"name": rows.device, **stayed, "seconds": seconds}
+        model = Model(
+            classes=labels.classes,
+            views=tuple(
+                ModelView(graph.view, graph.source.chain, graph.features.for_new_rows())
+                for graph in graphs
+            ),
+            answer=learnt.answer,
+            dtype=rows.dtype,
+            n_features=source.n_features,
+            report=Report(report),
+            encoding=encoding,
+            input_names=source.input_names,
+        )
+        problem = replace(problem)  # a copy, without factorised matrices
+        return Fitted(model, problem, plan, answered, learnt.n_iter, learnt.held_out)
 
     def typical_rows(self, source: Source, n: int) -> np.ndarray:
         """Choose rows to label first, without any label."""
@@ -291,6 +385,71 @@ class Pipeline:
             answer = MappedPredictor(learnt.answer, RowMap.of(problem.graph))
         clamp = self.settings.answer.clamp
         return problem.graph.answer(answer, sink, problem.labels, self.checkpoint, clamp=clamp)
+
+
+def learn_chain(
+    source: Source, sample: Sample, settings: GraphSettings, size: Size
+) -> dict[str, np.ndarray]:
+    """Learn from a sample what is done to rows: the state of the chain, and values of a row."""
+    rows, words_from = sample.raw(), source.words_from
+    if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+        explain_bad_rows(source)
+    values = values_per_row(rows)
+    size = replace(size, values=values)
+    kind, count, seed = settings.scaling, settings.directions, settings.seed
+    about_distances = FACTORS[settings.factor].scales_features
+    beside_table = bool(words_from) and about_distances
+    if beside_table:
+        chain = Chain([Parts(words_from or 0, kind, seed)]).fit(rows, size)
+    else:
+        if kind == "auto" and (words_from == 0 or not about_distances):
+            kind = "text" if about_distances else "none"
+        scale = Scale(kind, settings.device).fit(rows, size)
+        # Factors that are about the values themselves, not about distances, take them as they are,
+        # but for a feature that has only one: it tells nothing of a row, and a large one (1e12)
+        # drowns the others in products of rows. Sparse rows would be dense without their zeros.
+        pairwise = FACTORS[settings.factor].pairwise
+        if scale.kind == "none" and not (about_distances or pairwise or sparse.issparse(rows)):
+            low = np.asarray(rows.min(axis=0), dtype=np.float64)
+            same = low == rows.max(axis=0)
+            constants = np.where(same, low, 0.0)
+            if constants.any() and not same.all():
+                scale = replace(scale, offset=constants)
+        chain = Chain([scale])
+    further: RowTransform | None = None
+    learnt_from = rows
+    if settings.embedder is not None:
+        further = TRANSFORMS[settings.embedder]()
+    elif not beside_table:  # there words have their directions, and columns keep their meaning
+        n_rows, n_features = rows.shape
+        project = Project(count, seed, words=chain.scaling == "text", unit=chain.unit)
+        if project.words:
+            # Topics show in fewer rows than the weights of words need.
+            learnt_from, wanted = rows[:: max(n_rows // TEXT_ROWS, 1)], count != 0
+        elif count is not None:
+            wanted = 0 < count < n_features
+        else:
+            wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
+        further = project if wanted else None
+    chain = chain if further is None else chain.then(further, learnt_from, size)
+    return {"values": np.array(values)} | chain.state()
+
+
+def choose_store(factor: Factor, source: PreparedRows, plan: Plan) -> FeatureStore:
+    """Store features in memory, and those that do not fit in a file where that is faster."""
+    on_device = source.device != "cpu"
+    if not factor.overwritable or (on_device and plan.gpu is None):
+        return NoStore()
+    if plan.stores_features:
+        return MemoryStore()
+    if on_device:
+        return NoStore()
+    # Rows in memory are as near as features in a file would be; rows in files are not.
+    smaller = plan.stored_row < source.n_features * source.dtype.itemsize
+    folder, needed = Path(tempfile.gettempdir()), plan.stored_row * source.n_rows
+    if source.stamps and smaller and free_space(folder) > 1.2 * needed:
+        return SpillingStore(plan.kept - plan.workers * MemoryStore.BUFFER_BYTES, str(folder))
+    return NoStore()
 
 
 def unreached_warning(problem: Problem[Any], n_unreached: int) -> UnreachedRowsWarning:

@@ -17,10 +17,12 @@ short.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from biglp._core.device import PINNED_BYTES, Device
 from biglp._core.errors import MemoryBudgetError
@@ -35,9 +37,10 @@ from biglp._core.settings import Settings
 from biglp._core.size import SKLEARN, TORCH, Cost, HasCost, Size, add_up
 from biglp._engines import Engine
 from biglp._graph import FACTORS
-from biglp._graph.factor import FeatureMap
+from biglp._graph.features import FeatureMap
 from biglp._learn import METHODS
-from biglp._rows import PreparedRows
+from biglp._rows import PreparedRows, Source
+from biglp._transforms import Chain
 
 PROCESS_BYTES = 63 << 20
 """Python, NumPy, SciPy and what the allocator does not give back."""
@@ -75,11 +78,6 @@ class Machine:
     memory: int  # bytes, shared by the engine's processes there
     engine: Engine  # its threads and processes
     place: Device  # where the arithmetic runs
-
-    @property
-    def share(self) -> int:
-        """Memory of one process."""
-        return self.memory // self.engine.n_sharing
 
 
 @dataclass(frozen=True)
@@ -130,15 +128,12 @@ class Plan:
     stored: int
     wanted: int
     stored_row: int  # features of one row
+    # Whether they wait between sweeps in memory: a GPU's, where they are made there
+    stores_features: bool
     gpu: GpuPlan | None  # the plan of a GPU's memory
     size: Size  # what it was made for
     # Steps in their order, and guesses of how long they take beside each other
     seconds: dict[str, float]
-
-    @property
-    def stores_features(self) -> bool:
-        """Whether features wait between sweeps in memory: a GPU's, where they are made there."""
-        return self.wanted <= self.stored if self.gpu is None else self.gpu.features > 0
 
     @property
     def kept(self) -> int:
@@ -159,7 +154,7 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """The memory, for a summary."""
         facts = asdict(self)
-        del facts["size"], facts["seconds"]
+        del facts["size"], facts["seconds"], facts["stores_features"]
         return {("card" if name == "gpu" else name): value for name, value in facts.items()}
 
 
@@ -173,7 +168,8 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     ``parts``: the ``cost`` of everything that takes memory or time; ``machine``: blocks in work
     at once may be fewer than its threads when memory is short.
     """
-    cost, engine, share = add_up(part(size) for part in parts), machine.engine, machine.share
+    cost, engine = add_up(part(size) for part in parts), machine.engine
+    share = machine.memory // engine.n_sharing  # of one process
     on_cpu = machine.place.device == "cpu"
     process = PROCESS_BYTES + sum(cost.libraries.values())
     if share < process + cost.opening:
@@ -185,7 +181,7 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     if left <= 0:
         what = "Python, the labels and the answers" if answers else "Python and the labels"
         raise TooLittleError(f"{what} alone take {format_bytes(share - left)}")
-    gpu = plan_gpu(cost, size, machine)
+    gpu = None if on_cpu else plan_gpu(cost, size, machine)
     try:
         # The budget of the machine, not of the share: any number of ranks has the same cut.
         whole, device = machine.memory - process - labels, machine.place.device
@@ -209,8 +205,17 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
     workers = min(engine.n_threads, (left - needed) // a_block)
     if gpu is not None:
         workers = min(workers, gpu.workers)
-    holders = engine.n_sharing if engine.keeps_shares else 1
-    shared = Plan(
+    stored = left - workers * a_block - cost.fixed
+    wanted = cost.stored_row * size.kept_rows // (engine.n_sharing if engine.keeps_shares else 1)
+    stores = wanted <= stored if gpu is None else gpu.features > 0
+    # Features are made in every sweep, or in the first where they wait for the others.
+    own = [step for step in cost.seconds if step not in STEPS]
+    order = [*own, *(step for step in STEPS if step in cost.seconds)]
+    seconds = {step: cost.seconds[step] for step in order}
+    sweeps = [step for step in order if step in SWEEPS]
+    for step in sweeps[:1] if stores and cost.stored_row > 0 else sweeps:
+        seconds[step] += size.n_rows * cost.seconds_row
+    return Plan(
         rows_each=rows_each,
         workers=workers,
         process=process,
@@ -220,26 +225,14 @@ def plan(parts: Iterable[HasCost], size: Size, machine: Machine) -> Plan:
         blocks=workers * a_block,
         small=cost.fixed,
         answers=answers,
-        stored=left - workers * a_block - cost.fixed,
-        wanted=cost.stored_row * size.kept_rows // holders,
+        stored=stored,
+        wanted=wanted,
         stored_row=cost.stored_row,
+        stores_features=stores,
         gpu=gpu,
         size=size,
-        seconds={},
+        seconds=seconds,
     )
-    stores = shared.stores_features and cost.stored_row > 0
-    return replace(shared, seconds=steps(cost, size, stores=stores))
-
-
-def steps(cost: Cost, size: Size, *, stores: bool) -> dict[str, float]:
-    """Seconds of each step, in their order; ``stores``: whether features wait between sweeps."""
-    own = [step for step in cost.seconds if step not in STEPS]
-    order = [*own, *(step for step in STEPS if step in cost.seconds)]
-    seconds = {step: cost.seconds[step] for step in order}
-    sweeps = [step for step in seconds if step in SWEEPS]
-    for step in sweeps[:1] if stores else sweeps:
-        seconds[step] += size.n_rows * cost.seconds_row
-    return seconds
 
 
 def plan_gpu(cost: Cost, size: Size, machine: Machine) -> GpuPlan | None:
@@ -300,21 +293,28 @@ def plan_fit(
     if settings.sklearn:
         everything.append(lambda _: Cost(libraries=SKLEARN))
 
-    def within(memory: int, size: Size) -> Plan:
-        rank = kind.rank_for(graph, size.n_rows, size.n_features)
-        machine = Machine(memory, engine, settings.place)
-        return plan(everything, replace(size, rank=rank), machine)
-
+    rank = kind.rank_for(graph, size.n_rows, size.n_features)
+    machine = Machine(settings.memory, engine, settings.place)
     try:
-        return within(settings.memory, size)
+        return plan(everything, replace(size, rank=rank), machine)
     except TooLittleError as error:
         what = str(error)
-    least = least_memory(partial(within, size=likely or size))
+    # The smallest budget that a plan can be made with, to a hundredth.
+    likely = likely or size
+    likely = replace(likely, rank=kind.rank_for(graph, likely.n_rows, likely.n_features))
+    low, least, fits = 1 << 20, 1 << 24, False
+    while not fits or least - low > max(low // 100, 1 << 20):
+        trial = (low + least) // 2 if fits else least
+        try:
+            plan(everything, likely, replace(machine, memory=trial))
+        except TooLittleError:
+            low, least = trial, least if fits else 2 * least
+        else:
+            least, fits = trial, True
     with_landmarks = ""
     advice = "give a graph with fewer ties" if kind.pairwise else "use fewer features"
     if kind.n_landmarks_counts:
-        k = kind.rank_for(graph, size.n_rows, size.n_features)
-        with_landmarks, advice = f" and {k:,} landmarks", "use fewer landmarks"
+        with_landmarks, advice = f" and {rank:,} landmarks", "use fewer landmarks"
     sharing = f", shared by {engine.n_sharing} processes," if engine.n_sharing > 1 else ""
     raise MemoryBudgetError(
         f"memory={format_bytes(settings.memory)}{sharing} is too little for {size.n_rows:,} rows "
@@ -322,25 +322,6 @@ def plan_fit(
         f"Give at least {format_bytes(least)} (--memory {-(-least >> 20)}MB), or {advice}.",
         least=least,
     )
-
-
-def least_memory(within: Callable[[int], Plan]) -> int:
-    """Smallest budget that a plan can be made with, to a hundredth."""
-
-    def fits(memory: int) -> bool:
-        try:
-            within(memory)
-        except TooLittleError:
-            return False
-        return True
-
-    low, high = 1 << 20, 1 << 24
-    while not fits(high):
-        low, high = high, 2 * high
-    while high - low > max(low // 100, 1 << 20):
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
 
 
 def plan_new_rows(
@@ -374,4 +355,25 @@ def plan_new_rows(
         return gpu.rows_each, gpu.workers
     rows_each = rows_per_block(cost.row, (memory - process) // 2, device=device)
     a_block = int(rows_each * (reading.read_row + cost.row)) + cost.block
-    return rows_each, max(min(engine.n_threads, (machine.share - process) // a_block), 1)
+    return rows_each, max(
+        min(engine.n_threads, (memory // engine.n_sharing - process) // a_block), 1
+    )
+
+
+def size_of_transformed(size: Size, source: Source, chain: Chain) -> Size:
+    """The size of a problem, with what its chain makes of the rows."""
+    width = chain.width(size.n_features)
+    # Projected sparse rows are dense; other rows count as wide as they are before or after.
+    dense = source.is_sparse and chain.embeds and not chain.keeps_sparse
+    if PreparedRows.are_there(source, size.dtype, chain):
+        gpu_row = 0
+    elif source.dtype == np.float16 and not chain.changes_rows:
+        gpu_row = width * source.dtype.itemsize
+    else:
+        gpu_row = width * size.dtype.itemsize
+    return replace(
+        size,
+        directions=width if dense or width > size.n_features else 0,
+        values=max(size.values, width) if width > size.n_features else size.values,
+        gpu_row=gpu_row,
+    )

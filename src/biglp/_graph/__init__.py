@@ -24,14 +24,15 @@ FACTORS: Registry[type[Factor] | type[OwnGraph]] = Registry(
 """Every factor by its name, and the graph that needs none: one line each."""
 
 _MODULES = {
+    "AnswerSweep": "graph",
     "DiskStore": "stores",
     "Factor": "factor",
     "Graph": "graph",
     "Lloyd": "kmeans",
     "MemoryStore": "stores",
-    "Normalisation": "normalise",
+    "Normalisation": "features",
     "SpillingStore": "stores",
-    "TrainingRows": "factor",
+    "TrainingRows": "graph",
     "choose_landmarks": "landmarks",
     "kmeans_start": "kmeans",
     "landmark_spacing": "landmarks",

@@ -37,9 +37,10 @@ from biglp._core.arrays import (
 )
 from biglp._core.parameters import positive, positive_integer
 from biglp._core.settings import GraphSettings
-from biglp._core.size import DEFAULT_EFFORT, EFFORTS, Cost, Size, left_out, pair_seconds
-from biglp._graph.factor import DENSE_COLUMNS, SWEEP_ENTRY
-from biglp._graph.kernels import Search, scatter, searched_at_once
+from biglp._core.size import EFFORTS, Cost, Size, left_out, pair_seconds
+from biglp._graph.factor import SWEEP_ENTRY
+from biglp._graph.features import DENSE_COLUMNS
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS, Search, scatter
 from biglp._graph.landmarks import LandmarkFactor
 from biglp._graph.stores import Packed
 
@@ -63,6 +64,12 @@ class AnchorFactor(LandmarkFactor):
     params = {"n_nearest": positive_integer, "bandwidth_factor": positive}  # noqa: RUF012
     unit_degrees = True
     takes_half = True
+    # A landmark for every other row of few, as many as are affordable of many. With few labels a
+    # fine graph is the better one (20,000 images with one label a class: 78 % with 1,000 landmarks,
+    # 81 % with 2,000, 82 % with 4,000), and up to a few hundred thousand rows it costs little
+    # beside the rest.
+    landmarks_by_effort = True
+    usual = {"n_nearest": NEAREST}  # noqa: RUF012
     spacing_share = 0.4
     compiles = staticmethod(is_search_worthwhile)
 
@@ -71,20 +78,6 @@ class AnchorFactor(LandmarkFactor):
         self.bandwidth = float(bandwidth)
         self.n_nearest = min(n_nearest, len(landmarks))  # s
         self.rank = len(landmarks)
-
-    @classmethod
-    def options(cls, settings: GraphSettings) -> dict[str, int]:
-        return {"n_nearest": int(settings.factor_params.get("n_nearest", NEAREST))}
-
-    @staticmethod
-    def default_landmarks(n_rows: int, effort: str = DEFAULT_EFFORT) -> int:
-        """A landmark for every other row of few, as many as are affordable of many.
-
-        With few labels a fine graph is the better one (20,000 images with one label a class: 78 %
-        with 1,000 landmarks, 81 % with 2,000, 82 % with 4,000), and up to a few hundred thousand
-        rows it costs little beside the rest.
-        """
-        return EFFORTS[effort].landmarks_for(n_rows)
 
     def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
         """Landmarks that a larger effort would have, where this one decided on their number."""
@@ -130,7 +123,7 @@ class AnchorFactor(LandmarkFactor):
         """The few nearest landmarks of a row, for which a block holds distances of some rows."""
         if device != "cpu":  # distances to all landmarks are held for a part of the rows only
             return super().sweep_cost(replace(size, rank=8 * NEAREST), device)
-        cells = size.rank * (searched_at_once(size.rank) + 2 * size.width)
+        cells = size.rank * (max(SEARCH_CELLS // size.rank, SEARCH_ROWS) + 2 * size.width)
         row = super().sweep_cost(size, device).row
         if size.rank > DENSE_COLUMNS:  # answers come later
             width = KEPT_WIDTH + 10 * size.n_classes
@@ -141,7 +134,8 @@ class AnchorFactor(LandmarkFactor):
     def cost(cls, settings: GraphSettings, size: Size) -> Cost:
         """Sparse features, and with thousands of landmarks sparse sums."""
         cost = super().cost(settings, size)
-        rank, nearest, fixed = size.rank, cls.options(settings)["n_nearest"], cost.fixed
+        nearest = int(settings.factor_params.get("n_nearest", NEAREST))
+        rank, fixed = size.rank, cost.fixed
         if is_sparse_rank(rank, size.n_labelled):
             # A row ties each of its landmarks to the others; rows share most of these cells.
             cells = min(rank**2, rank + nearest * (nearest - 1) * size.n_rows, CELLS * rank)
@@ -162,17 +156,3 @@ class AnchorFactor(LandmarkFactor):
             stored_row=nearest * (size.dtype.itemsize + index),
             seconds={**cost.seconds, "Gram": sweep, "labels": sweep / 2},
         )
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {**super().state(), "n_nearest": np.array(self.n_nearest)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> AnchorFactor:
-        factor = cls(state["landmarks"], float(state["bandwidth"]), int(state["n_nearest"]))
-        factor.compiled = "compiled" in state
-        return factor
-
-    def describe(self) -> dict[str, Any]:
-        facts = super().describe()
-        del facts["rank"]  # that of the landmarks
-        return {**facts, "nearest": self.n_nearest}

@@ -24,13 +24,12 @@ from scipy import sparse
 
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System, is_sparse_rank, take_apart
-from biglp._compiled import column_sums, gram_matrix, native
-from biglp._core.arrays import Array, RowEntries, Rows, like, to_csr, to_device, to_numpy
+from biglp._compiled import native
+from biglp._core.arrays import Array, Rows, like, to_device, to_numpy
 from biglp._core.blocks import Block
 from biglp._engines import Engine
 from biglp._files.runfolder import Checkpoint, Journal, Tally
-from biglp._graph.factor import DENSE_COLUMNS, FeatureMap, TrainingRows
-from biglp._graph.normalise import Normalisation
+from biglp._graph.features import FeatureMap, Features, Normalisation, float64_features
 from biglp._labels.labels import Labels, OwnLabels
 from biglp._labels.targets import Targets
 from biglp._output.sink import Sink
@@ -39,6 +38,17 @@ from biglp._rows.source import take_rows
 
 SAMPLED_AT_ONCE = 2000
 """Rows of a sample whose features are held."""
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The training rows, ready for the sweeps: prepared, cut, with an engine to visit them."""
+
+    engine: Engine
+    source: PreparedRows  # scaled rows in the type of the arithmetic
+    blocks: Sequence[Block]
+    sample: Sample
+    view: str = "rows"  # name of this view of the rows in checkpoints and model files
 
 
 @dataclass(frozen=True)
@@ -75,11 +85,6 @@ class Graph:
     @property
     def factor(self) -> FeatureMap:
         return self.features.factor
-
-    @property
-    def keeps_features(self) -> bool:
-        """Whether the features of its rows are kept, and not those that such rows have as new."""
-        return self.factor.kept_with_blocks
 
     def sums(self, labels: Labels | Targets, checkpoint: Checkpoint | None = None) -> GramSums:
         """H, B and t over all rows, mixed; one sweep."""
@@ -120,7 +125,7 @@ class Graph:
 
     def features_of(self, rows: np.ndarray) -> Any:
         """Normalised features of rows by number, increasing, before mixing.  (l,) → (l, p)."""
-        if not self.keeps_features:  # a few rows, wherever they are: not worth a sweep
+        if not self.factor.kept_with_blocks:  # a few rows, wherever they are: not worth a sweep
             return float64_features(self.features.of_rows(self.take(rows)))
         bounds = np.searchsorted(rows, [block.start for block in self.blocks] + [rows.max() + 1])
         holding = [block for block, n in zip(self.blocks, np.diff(bounds), strict=True) if n > 0]
@@ -146,19 +151,19 @@ class Graph:
 
     def sample_features(self, n: int) -> Any:
         """Normalised features of the first n rows of the sample, in float64.  (n, p)."""
-        if self.keeps_features:
+        if self.factor.kept_with_blocks:
             return self.features_of(self.sample.rows(n))
         return float64_features(self.features.of_rows(self.sample_rows(n)))
 
     def features_to_answer(self, rows: np.ndarray, taken: Rows) -> Array:
         """Normalised features of rows, by number and prepared, as the last sweep has them."""
-        if self.keeps_features:
+        if self.factor.kept_with_blocks:
             return self.features_of(rows).astype(self.source.dtype)
         return self.features.of_rows(taken)
 
     def sample_products(self, size: int, matrix: np.ndarray) -> np.ndarray:
         """Normalised features of the first rows of the sample, times a matrix.  (p, q) → (b, q)."""
-        if self.keeps_features:
+        if self.factor.kept_with_blocks:
             return np.asarray(self.sample_features(size) @ matrix)
         sample = self.sample_rows(size)
         parts = []
@@ -187,7 +192,7 @@ class Graph:
         tallies = list(finished.values())
         if sink.in_memory and not self.engine.shares_memory:
             # The answers are made elsewhere: they are sent here, and put into the sink.
-            results = self.engine.map_blocks(sweep.answers_of, todo, label="labels")
+            results = self.engine.map_blocks(sweep.write_block, todo, label="labels")
             for block, (tally, answers) in zip(todo, results, strict=True):
                 sink.write(block.start, answers)
                 tallies.append(tally)
@@ -204,108 +209,6 @@ class Graph:
             for code, count in in_block.items():
                 counts[code] = counts.get(code, 0) + count
         return Answered(sum(unreached for unreached, _ in tallies), dict(sorted(counts.items())))
-
-    def describe(self) -> dict[str, Any]:
-        """Facts worth reporting."""
-        return self.factor.describe()
-
-
-# --------------------------------------------------------------------------------------------------
-# Rows to normalised features φ̄ = φ/√d: the part of a graph that travels to other processes.
-
-
-@dataclass(frozen=True)
-class Features:
-    """A feature map and the degrees of its graph."""
-
-    factor: FeatureMap
-    normalisation: Normalisation
-
-    def for_new_rows(self) -> Features:
-        """The same without what belongs to the training rows."""
-        return replace(self, factor=self.factor.for_new_rows())
-
-    def of_rows(self, rows: Rows) -> Array:
-        """Normalised features of any rows, before mixing.  (b, m) → (b, p)."""
-        return self.normalisation.apply(self.factor.features(rows))[0]
-
-    def of_block(self, block: Block, features: Array | None = None) -> tuple[Array, int]:
-        """Normalised features of a training block, and its rows whose degree was repaired.
-
-        ``features`` are those of the block, where they are at hand. Stored ones are overwritten.
-        """
-        if features is None:
-            features = self.factor.block_features(block)
-        repaired = block.memory.get("repaired")
-        if repaired is not None:
-            return features, repaired  # an earlier sweep has left them normalised
-        overwritable = self.factor.overwritable
-        features, repaired = self.normalisation.apply(features, in_place=overwritable)
-        if self._stays(block):
-            block.memory["repaired"] = repaired
-        return features, repaired
-
-    def of_chosen(self, block: Block, rows: np.ndarray) -> Any:
-        """Normalised features of those of some rows, by number, that a training block holds."""
-        first, last = np.searchsorted(rows, [block.start, block.stop])
-        features, _ = self.of_block(block)
-        return float64_features(features[rows[first:last] - block.start])
-
-    def sums_of_block(self, block: Block, labels: Labels | Targets) -> tuple[Any, ...]:
-        """What a training block adds to H, B and t, and how many of its rows were repaired."""
-        factor = self.factor
-        rows, given = labels.targets_within(block.start, block.stop)
-        features = factor.block_features(block)
-        ready = "repaired" in block.memory or self.normalisation.weights is None
-        stays = self._stays(block)
-        # In one read of the features, which normalises them, where there are loops for it.
-        in_place = factor.compiled and not ready and isinstance(features, np.ndarray)
-        sums: tuple[Any, ...] | None
-        if in_place:
-            native.check_can_run()
-            sums = native.gram(features, self.normalisation)
-        else:
-            sums = self.normalisation.summed(features, in_place=stays, ready=ready)
-        if sums is not None:
-            matrix, totals, repaired = sums
-            if stays and not ready:
-                block.memory["repaired"] = repaired
-            labelled = features[rows]
-            if not (ready or stays or in_place):
-                labelled = self.normalisation.apply(labelled)[0]
-            repaired = block.memory.get("repaired", repaired)
-        else:
-            features, repaired = self.of_block(block, features)
-            if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
-                features = features.toarray()
-            labelled, matrix, totals = features[rows], gram_matrix(features), column_sums(features)
-        if isinstance(labelled, RowEntries):
-            targets = labelled.csr().T @ given
-            if is_sparse_rank(factor.rank, len(labels.rows)):
-                matrix = to_csr(matrix)  # where r × r numbers would be too many
-        else:
-            targets = labelled.T @ like(labelled, given)
-        return matrix, targets, totals, np.array(repaired)
-
-    def _stays(self, block: Block) -> bool:
-        """Whether a block's features stay as a sweep leaves them."""
-        return self.factor.overwritable and self.factor.store.stays(block.memory.get("features"))
-
-
-def float64_features(features: Array) -> Any:
-    """Features of a few rows, from any device, for the small algebra; CSR remains CSR."""
-    features = to_numpy(features)
-    if sparse.issparse(features):
-        return sparse.csr_array(features, dtype=np.float64)
-    return np.asarray(features, dtype=np.float64)
-
-
-def quick_to_multiply(features: Array, compiled: bool) -> Array:
-    """Features whose products with a few columns go the way of the fit."""
-    if compiled and isinstance(features, np.ndarray):
-        native.check_can_run()
-        return features.view(native.Multiplied)
-    return features
 
 
 # --------------------------------------------------------------------------------------------------
@@ -348,22 +251,30 @@ class AnswerSweep:
     labels: Labels | Targets | None = None  # of training rows, which add to their own answers
     clamp: bool = False  # whether labelled rows keep exactly the labels they were given
 
-    def write_block(self, block: Block, sink: Sink, journal: Journal | None) -> Tally:
-        """Write the answers of a block; return what is to be known about it."""
-        tally, answers = self.answers_of(block, as_they_are=sink.takes_tensors)
+    def write_block(
+        self, block: Block, sink: Sink | None = None, journal: Journal | None = None
+    ) -> Any:
+        """Write the answers of a block; return what is to be known about it.
+
+        Without a sink the answers are returned beside it, in the memory of this process.
+        """
+        rows = block.rows() if self.answer.needs_rows else None
+        features = self.features.of_block(block)[0]
+        if self.features.factor.compiled and isinstance(features, np.ndarray):
+            # Their products with a few columns go the way of the fit.
+            native.check_can_run()
+            features = features.view(native.Multiplied)
+        own = None if self.labels is None else self.labels.own(block.start, block.stop)
+        outputs, unreached = self.answer.outputs(features, rows, own)
+        if sink is None or not sink.takes_tensors:
+            outputs = to_numpy(outputs)
+        answers = self.answer.finish(outputs)
+        if self.clamp and own is not None:
+            answers[own.rows, : own.shares.shape[1]] = like(answers, own.shares)
+        tally: Tally = (unreached, self.answer.count(answers))
+        if sink is None:
+            return tally, answers
         sink.write(block.start, answers)
         if journal is not None:
             journal.note(block.start, tally)
         return tally
-
-    def answers_of(self, block: Block, as_they_are: bool = False) -> tuple[Tally, Array]:
-        """Answers of a block, on their device if ``as_they_are``, and what is known about it."""
-        rows = block.rows() if self.answer.needs_rows else None
-        features = self.features.of_block(block)[0]
-        features = quick_to_multiply(features, self.features.factor.compiled)
-        own = None if self.labels is None else self.labels.own(block.start, block.stop)
-        outputs, unreached = self.answer.outputs(features, rows, own)
-        answers = self.answer.finish(outputs if as_they_are else to_numpy(outputs))
-        if self.clamp and own is not None:
-            answers[own.rows, : own.shares.shape[1]] = like(answers, own.shares)
-        return (unreached, self.answer.count(answers)), answers

@@ -6,8 +6,9 @@ Gaussian kernel (section 2.1 of the paper):  w(x, l) = exp(−‖x − l‖² / 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -51,7 +52,7 @@ def gaussian(rows: Rows, landmarks: np.ndarray, bandwidth: float) -> Array:
 
     The exponent −γ(‖x‖² − 2x·l + ‖l‖²) with γ = 1/2σ² is built in place from one matrix product.
     """
-    fast = fused.gaussian(rows, landmarks, bandwidth)
+    fast = fused.gaussian(rows, landmarks, bandwidth) if is_torch(rows) else None
     if fast is not None:
         kernel, bad = fast
         if bool(bad):
@@ -116,47 +117,28 @@ def searchable(landmarks: np.ndarray) -> Rows:
     return sparse.csr_matrix(landmarks)
 
 
-def nearest_landmarks(rows: Rows, landmarks: Rows, count: int) -> tuple[Array, Array]:
+def nearest_landmarks(
+    rows: Rows, landmarks: Rows, count: int, *, whole: bool = False
+) -> tuple[Array, Array]:
     """Landmarks nearest to each row, nearest first, and ‖x − l‖² − ‖x‖².  2 × (b, count).
 
     Of equally near ones the first. For CSR rows, landmarks may be as :func:`searchable` has made
-    them once for many blocks.
+    them once for many blocks. ``whole`` takes all rows at once, and landmarks as they are.
 
     All distances are computed. Cells of landmarks that the triangle inequality could rule out were
     tried: in 40 or 50 dimensions 85 to 100 % of the landmarks remain, and a matrix product is ten
     times faster than a tree that skips the others.
     """
-    fast = fused.nearest(rows, landmarks, count)
-    if fast is not None:
-        return fast
-    if is_torch(rows):
-        step = max(DEVICE_CELLS // landmarks.shape[0], 1)
-    else:
-        step = searched_at_once(landmarks.shape[0])
-    if sparse.issparse(rows) and not sparse.issparse(landmarks):
-        landmarks = searchable(landmarks)
-    distances = distances_to(landmarks, rows)
-    if step >= rows.shape[0]:
-        return smallest(distances(rows), count)
-    parts = [
-        smallest(distances(rows[start : start + step]), count)
-        for start in range(0, rows.shape[0], step)
-    ]
-    columns, values = zip(*parts, strict=True)
-    xp = namespace(values[0])
-    return xp.concatenate(columns), xp.concatenate(values)
-
-
-def searched_at_once(n_landmarks: int) -> int:
-    """Rows whose distances to all landmarks are held at once on a processor."""
-    return max(SEARCH_CELLS // n_landmarks, SEARCH_ROWS)
-
-
-def distances_to(landmarks: Rows, like_rows: Rows) -> Callable[[Rows], Array]:
-    """Make the function that finds ‖x − l‖² − ‖x‖² for parts of such rows.  (b, m) → (b, k).
-
-    That is enough to rank landmarks and to compare their distances.
-    """
+    step, tensors, sparse_rows = rows.shape[0], is_torch(rows), sparse.issparse(rows)
+    if not whole:
+        fast = fused.nearest(rows, landmarks, count) if tensors else None
+        if fast is not None:
+            return fast
+        k = landmarks.shape[0]
+        step = max(DEVICE_CELLS // k, 1) if tensors else max(SEARCH_CELLS // k, SEARCH_ROWS)
+        if sparse_rows and not sparse.issparse(landmarks):
+            landmarks = searchable(landmarks)
+    columns, values = [], []
     # Rows that are not finite are found out by what comes of them, as in products.
     with np.errstate(over="ignore", invalid="ignore"):
         if sparse.issparse(landmarks):
@@ -164,27 +146,32 @@ def distances_to(landmarks: Rows, like_rows: Rows) -> Callable[[Rows], Array]:
             sizes = np.asarray(landmarks.multiply(landmarks).sum(axis=1)).ravel()
         else:
             doubled, sizes = landmarks * -2.0, np.einsum("ij,ij->i", landmarks, landmarks)
-            if sparse.issparse(like_rows):
-                sizes = sizes.astype(like_rows.dtype)
+            if sparse_rows:
+                doubled, sizes = like(rows, doubled).T, sizes.astype(rows.dtype)
             else:
+                # −2·x·l + 1·‖l‖²: within the product the last term costs no pass of its own.
                 doubled = np.concatenate([doubled, sizes[:, None]], axis=1)
-                doubled = like(widened(like_rows[:1]), doubled)
-
-    def distances(rows: Rows) -> Array:
-        if not sparse.issparse(rows):
-            # −2·x·l + 1·‖l‖²: within the product the last term costs no pass over the distances.
-            rows, shape = widened(rows), (rows.shape[0], 1)
-            ones = rows.new_ones(shape) if is_torch(rows) else np.ones(shape, rows.dtype)
-            return products(namespace(rows).concatenate([rows, ones], 1), doubled)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if sparse.issparse(landmarks):
-                squared = (rows @ doubled).toarray()
-                return np.asarray(squared + sizes.astype(squared.dtype))
-            squared = products(rows, doubled)
-            squared += sizes
-            return np.asarray(squared)
-
-    return distances
+                # (k, m)ᵀ rather than a copy: BLAS reads the small matrix as it is.
+                doubled = like(widened(rows[:1]), doubled).T
+        for start in range(0, max(rows.shape[0], 1), step or 1):
+            some = rows if step >= rows.shape[0] else rows[start : start + step]
+            if not sparse_rows:
+                some, shape = widened(some), (some.shape[0], 1)
+                ones = some.new_ones(shape) if tensors else np.ones(shape, some.dtype)
+                distances = namespace(some).concatenate([some, ones], 1) @ doubled
+            elif sparse.issparse(landmarks):
+                distances = (some @ doubled).toarray()
+                distances = np.asarray(distances + sizes.astype(distances.dtype))
+            else:
+                distances = some @ doubled
+                distances += sizes
+            found = smallest(distances, count)
+            columns.append(found[0])
+            values.append(found[1])
+    if len(columns) == 1:
+        return columns[0], values[0]
+    xp = namespace(values[0])
+    return xp.concatenate(columns), xp.concatenate(values)
 
 
 def scatter(columns: Array, weights: Array, width: int) -> Array:
@@ -197,54 +184,60 @@ def scatter(columns: Array, weights: Array, width: int) -> Array:
     return sparse.csr_matrix((weights.ravel(), columns.ravel(), starts), shape=(b, width))
 
 
+@dataclass(eq=False)
 class Search:
     """The search for the landmarks (k, m) nearest to rows."""
 
-    def __init__(self, landmarks: np.ndarray, compiled: bool) -> None:
-        self._landmarks, self._compiled = landmarks, compiled
-        if compiled:
-            native.check_can_run()
+    landmarks: np.ndarray
+    compiled: bool
 
     @cached_property
     def _panels(self) -> native.Panels:
-        return native.panels(self._landmarks)
+        native.check_can_run()
+        return native.panels(self.landmarks)
 
     @cached_property
     def _searchable(self) -> Rows:
-        return searchable(self._landmarks)
+        return searchable(self.landmarks)
 
     def nearest(self, rows: Rows, count: int) -> tuple[Array, Array]:
         """Numbers of the ``count`` nearest, and ‖x − l‖² − ‖x‖².  (b, m) → (b, s), (b, s)."""
-        if self._compiled and isinstance(rows, np.ndarray):
+        if self.compiled and isinstance(rows, np.ndarray):
             return native.nearest(rows, self._panels, count)
-        compared = self._searchable if sparse.issparse(rows) else self._landmarks
+        compared = self._searchable if sparse.issparse(rows) else self.landmarks
         return nearest_landmarks(rows, compared, count)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process makes for itself what is made of these.
+        return {"landmarks": self.landmarks, "compiled": self.compiled}
 
+
+@dataclass(eq=False)
 class Gaussians:
     """Gaussian similarities of rows to landmarks (k, m), times a root (k, r) if there is one."""
 
-    def __init__(
-        self, landmarks: np.ndarray, bandwidth: float, root: np.ndarray | None, compiled: bool
-    ) -> None:
-        self._landmarks, self._bandwidth, self._root = landmarks, bandwidth, root
-        self.sums_columns = compiled  # features are summed while they are made
-        if compiled:
-            native.check_can_run()
+    landmarks: np.ndarray
+    bandwidth: float
+    root: np.ndarray | None
+    compiled: bool  # features are summed while they are made
 
     @cached_property
     def _tables(self) -> native.Made:
-        return native.tables(self._landmarks, self._bandwidth, self._root)
+        native.check_can_run()
+        return native.tables(self.landmarks, self.bandwidth, self.root)
 
     def features(self, rows: Rows) -> Array:
         """(b, m) → (b, k) or (b, r)."""
-        if self.sums_columns and isinstance(rows, np.ndarray):
+        if self.compiled and isinstance(rows, np.ndarray):
             return self.summed(rows)[0]
-        kernel = gaussian(rows, self._landmarks, self._bandwidth)
-        return kernel if self._root is None else kernel @ like(kernel, self._root)
+        kernel = gaussian(rows, self.landmarks, self.bandwidth)
+        return kernel if self.root is None else kernel @ like(kernel, self.root)
 
     def summed(
         self, rows: np.ndarray, out: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Features, in ``out`` if it is given, and the sums of their columns."""
         return native.features(rows, self._tables, out)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tables"}

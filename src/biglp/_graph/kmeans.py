@@ -62,72 +62,55 @@ def kmeans_start(sample: Rows, k: int, seed: int, n_threads: int = 1) -> np.ndar
     chosen = [int(rng.integers(size))]
     squared = np.full(size, np.inf)
     fresh = chosen
+    is_sparse = sparse.issparse(pool)
+    if is_sparse:
+        few = pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
+    else:
+        # ‖x − l‖² − ‖x‖² as one product, so that the smallest of each column is wanted: NumPy
+        # compares whole rows of distances at a time.
+        across = np.vstack([pool.T, np.ones((1, size), pool.dtype)])
+        doubled = np.hstack([pool * -2.0, norms[:, None]])
     n_threads = n_threads if size * k >= WORTH_THREADS else 1
     workers = threads_of_one(n_threads) if n_threads > 1 else nullcontext()
     with one_blas_thread(), workers as threads:
-        distances = _distances_from(pool, map if threads is None else threads.map)
+        over: Callable[..., Iterable[np.ndarray]] = map if threads is None else threads.map
         while True:
-            squared = np.minimum(squared, np.maximum(distances(fresh) + norms, 0.0))
+            if is_sparse:
+                of_fresh = pool[fresh] if few else to_dense(pool[fresh])
+                distances = nearest_landmarks(pool, of_fresh, 1)[1][:, 0]
+            else:
+                step = max(SEARCH_CELLS // len(fresh), 1)
+                parts = [across[:, start : start + step] for start in range(0, size, step)]
+                distances = np.concatenate(list(over(partial(_smallest, doubled[fresh]), parts)))
+            squared = np.minimum(squared, np.maximum(distances + norms, 0.0))
             squared[chosen] = 0.0
             batch = min(k - len(chosen), max(1, k // START_BATCHES), int(np.count_nonzero(squared)))
             if batch <= 0:
                 return to_dense(pool[chosen])
-            fresh = _drawn(rng, squared, batch)
+            # Distinct rows, each with a chance proportional to its squared distance: as
+            # Generator.choice draws, to the last bit, without its checks, which take as long.
+            chance = squared / squared.sum(dtype=np.float64)
+            chance /= chance.sum()
+            fresh = []
+            while len(fresh) < batch:
+                ends = chance.cumsum()
+                ends /= ends[-1]
+                indices = ends.searchsorted(rng.random(batch - len(fresh)), side="right").tolist()
+                drawn = list(dict.fromkeys(indices))  # each once, in the order of the draws
+                chance[drawn] = 0.0
+                fresh += drawn
             chosen = chosen + fresh
+
+
+def _smallest(doubled: np.ndarray, across: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray((doubled @ across).min(axis=0))
 
 
 def start_rows(n_features: int) -> int:
     """Rows a centre among which the start chooses."""
     fewest, most = START_ROWS
     return min(max(START_NUMBERS // n_features, fewest), most)
-
-
-def _drawn(rng: np.random.Generator, weights: np.ndarray, count: int) -> list[int]:
-    """Draw distinct indices, each with a chance proportional to its weight.
-
-    As ``Generator.choice`` does, to the last bit, without its checks, which take as long.
-    """
-    chance = weights / weights.sum(dtype=np.float64)
-    chance /= chance.sum()
-    drawn: list[int] = []
-    while len(drawn) < count:
-        ends = chance.cumsum()
-        ends /= ends[-1]
-        indices = ends.searchsorted(rng.random(count - len(drawn)), side="right").tolist()
-        fresh = list(dict.fromkeys(indices))  # each once, in the order in which they were drawn
-        chance[fresh] = 0.0
-        drawn += fresh
-    return drawn
-
-
-def _distances_from(
-    pool: Rows, over: Callable[..., Iterable[np.ndarray]]
-) -> Callable[[list[int]], np.ndarray]:
-    """Make the function that finds ‖x − l‖² − ‖x‖² of all rows for the nearest of some of them.
-
-    ``over`` is ``map``, or that of some threads: the numbers are the same.
-    """
-    if sparse.issparse(pool):
-        few = pool.nnz <= SPARSE_LANDMARKS * np.prod(pool.shape)
-        return lambda fresh: nearest_landmarks(
-            pool, pool[fresh] if few else to_dense(pool[fresh]), 1
-        )[1][:, 0]
-    across = np.vstack([pool.T, np.ones((1, len(pool)), pool.dtype)])
-    doubled = np.hstack([pool * -2.0, squared_norms(pool)[:, None]])
-
-    def distances(fresh: list[int]) -> np.ndarray:
-        matrix = doubled[fresh]
-        step = max(SEARCH_CELLS // len(fresh), 1)
-
-        def nearest(start: int) -> np.ndarray:
-            # The smallest of each column: NumPy compares whole rows of distances at a time.
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.asarray((matrix @ across[:, start : start + step]).min(axis=0))
-
-        parts = list(over(nearest, range(0, len(pool), step)))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    return distances
 
 
 @dataclass(frozen=True)

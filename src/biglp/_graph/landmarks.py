@@ -6,8 +6,6 @@ Landmarks are random rows (Algorithm S.3), k-means centres (S.4), or the user's 
 from __future__ import annotations
 
 from abc import abstractmethod
-from copy import copy
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,12 +14,13 @@ from scipy import sparse
 from biglp._compiled import is_search_worthwhile
 from biglp._compiled.native import can_run
 from biglp._core.arrays import Rows, check_finite, squared_norms, to_dense, to_device, to_numpy
-from biglp._core.blocks import Block, cut_rows
+from biglp._core.blocks import cut_rows
 from biglp._core.errors import BadRowsError, LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import positive
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size, pair_seconds
-from biglp._graph.factor import ROWS_PER_LANDMARK, Factor, TrainingRows
+from biglp._graph.factor import ROWS_PER_LANDMARK, Factor
+from biglp._graph.graph import TrainingRows
 from biglp._graph.kernels import DEVICE_CELLS, check_bandwidth, nearest_landmarks
 from biglp._graph.kmeans import Lloyd, kmeans_start, start_rows
 from biglp._rows.opening import as_source
@@ -52,11 +51,13 @@ class LandmarkFactor(Factor):
     params = {"bandwidth_factor": positive}  # noqa: RUF012  declared in the base
     # The automatic bandwidth, as a multiple of the usual distance to the nearest landmarks.
     spacing_share: ClassVar[float]
+    # What it is made with beside landmarks and bandwidth, by `factor_params`.
+    usual: ClassVar[dict[str, int]] = {}
     landmarks: np.ndarray  # (k, m), in the precision of the rows
     bandwidth: float  # σ
 
     @abstractmethod
-    def __init__(self, landmarks: np.ndarray, bandwidth: float) -> None: ...
+    def __init__(self, landmarks: np.ndarray, bandwidth: float, **options: int) -> None: ...
 
     @staticmethod
     @abstractmethod
@@ -64,22 +65,18 @@ class LandmarkFactor(Factor):
         """Whether the compiled loops are worth loading for a fit of so many dense rows."""
 
     @classmethod
-    def options(cls, settings: GraphSettings) -> dict[str, int]:
-        """What its making takes beside landmarks and bandwidth."""
-        return {}
-
-    @classmethod
     def fit(cls, rows: TrainingRows, settings: GraphSettings) -> Self:
         """Choose landmarks, then the bandwidth, and whether loops are compiled."""
         source = rows.source
         k = settings.n_landmarks or cls.rank_for(settings, source.n_rows, source.n_features)
         landmarks = choose_landmarks(rows, settings.landmarks, k)
-        options = cls.options(settings)
+        given = settings.factor_params
+        options = {name: int(given.get(name, usual)) for name, usual in cls.usual.items()}
         sample = rows.sample.prepared(rows.sample.ends[0])
         if settings.bandwidth is not None:
             sigma = check_bandwidth(settings.bandwidth, sample)
         else:
-            share = settings.factor_params.get("bandwidth_factor")
+            share = given.get("bandwidth_factor")
             # The nearest landmark tells it, or the farthest of those that a row is tied to.
             sigma = landmark_spacing(sample, landmarks, options.get("n_nearest", 1))
             sigma = (cls.spacing_share if share is None else share) * sigma
@@ -103,9 +100,9 @@ class LandmarkFactor(Factor):
         if isinstance(settings.landmarks, str) and settings.landmarks != "random":
             on_sample = settings.landmarks == "kmeans"
             swept = sampled if on_sample else size.n_rows
-            sweeps = LLOYD_SHARE * most_iterations(swept, rank)
-            if on_sample and begins_with_few(swept, rank):
-                sweeps = FIRST_ITERATIONS / EVERY + LAST_ITERATIONS
+            first, last = kmeans_iterations(swept, rank, on_sample=on_sample)
+            # Without a part it is started with all, and may settle before the last one.
+            sweeps = first / EVERY + last if first else LLOYD_SHARE * last
             searched = sweeps * swept + min(start_rows(width) * rank, sampled)
             seconds["k-means"] = searched * rank * pair_seconds(width)
         return cost._replace(
@@ -115,29 +112,33 @@ class LandmarkFactor(Factor):
 
     def for_new_rows(self) -> Self:
         """The fit's loops, where they can run: a training row gets the features it had."""
-        factor = copy(self)
-        factor.compiled = self.compiled and can_run()
-        return factor
+        if not self.compiled or can_run():
+            return self
+        state = self.state()
+        del state["compiled"]
+        return self.from_state(state)
 
     def state(self) -> dict[str, np.ndarray]:
         """Landmarks and bandwidth, and who makes the features."""
         state = {"landmarks": self.landmarks, "bandwidth": np.array(self.bandwidth)}
-        return {**state, "compiled": np.array(True)} if self.compiled else state
+        state |= {"compiled": np.array(True)} if self.compiled else {}
+        return state | {name: np.array(getattr(self, name)) for name in self.usual}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        options = {name: int(state[name]) for name in cls.usual}
+        factor = cls(state["landmarks"], float(state["bandwidth"]), **options)
+        factor.compiled = "compiled" in state
+        return factor
 
     def describe(self) -> dict[str, Any]:
         """Landmarks, effective rank and bandwidth, and whether loops were compiled."""
-        facts = {
-            "factor": self.kind,
-            "landmarks": len(self.landmarks),
-            "rank": self.rank,
-            "bandwidth": self.bandwidth,
-        }
-        return {**facts, "sweeps": "compiled"} if self.compiled else facts
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what another process makes for itself."""
-        made = ("_search", "_gaussians")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
+        facts: dict[str, Any] = {"factor": self.kind, "landmarks": len(self.landmarks)}
+        if not self.unit_degrees:  # else the rank is that of the landmarks
+            facts["rank"] = self.rank
+        facts["bandwidth"] = self.bandwidth
+        facts |= {"sweeps": "compiled"} if self.compiled else {}
+        return facts | {name.removeprefix("n_"): getattr(self, name) for name in self.usual}
 
 
 def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
@@ -146,73 +147,72 @@ def choose_landmarks(rows: TrainingRows, strategy: Any, k: int) -> np.ndarray:
     "kmeans" clusters a sample of ``ROWS_PER_LANDMARK`` rows a landmark, "kmeans-full" sweeps over
     all rows as the paper does, "random" takes rows; else ``strategy`` is an array of landmarks.
     """
-    engine, source, seed = rows.engine, rows.source, rows.sample.seed
-    if not isinstance(strategy, str):
-        return _distinct(_given(strategy, source))
-    if strategy not in STRATEGIES:
+    source, is_word = rows.source, isinstance(strategy, str)
+    if is_word and strategy not in STRATEGIES:
         raise ParameterError(
             f"landmarks={strategy!r} is not known; use one of {', '.join(STRATEGIES)}, "
             "or an array of shape (k, n_features)."
         )
-    if k > source.n_rows:
+    if is_word and k > source.n_rows:
         warn_caller(
             f"n_landmarks={k} is more than the {source.n_rows} rows there are; "
             f"{source.n_rows} landmarks are used. Give a smaller n_landmarks.",
             LandmarkWarning,
         )
         k = source.n_rows
-    if strategy == "random":
+    if not is_word:
+        chosen = _given(strategy, source)
+    elif strategy == "random":
         chosen = to_dense(rows.sample.prepared(k))
         check_finite(squared_norms(chosen))
-        return _distinct(chosen)
+    else:
+        chosen = _centres(rows, k, on_sample=strategy == "kmeans")
+        # Where all rows have length 1, centres have: the mean of rows that point in many directions
+        # is short, and so nearer to every row than the mean of a tight bundle is.
+        chosen = unit_length(chosen) if source.chain.unit else chosen
+    # Without repeated ones, in their order: these only make matrices singular.
+    ordered = np.sort(chosen[:, 0])
+    if (ordered[1:] == ordered[:-1]).any():  # else no need to compare all of their numbers
+        _, first = np.unique(chosen, axis=0, return_index=True)
+        chosen = chosen[np.sort(first)]
+    return np.ascontiguousarray(chosen)
+
+
+def _centres(rows: TrainingRows, k: int, *, on_sample: bool) -> np.ndarray:
+    """Centres of k-means on a sample or on all rows.  (k, m)."""
+    engine, source, seed = rows.engine, rows.source, rows.sample.seed
     n_threads = min(engine.n_threads, engine.most_at_once)
     sample = rows.sample.prepared(ROWS_PER_LANDMARK * k, n_threads)
-    start = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
-    pool = to_dense(sample[: min(sample.shape[0], 2 * k)])
-    lloyd = Lloyd(engine, pool, most_iterations(sample.shape[0], k), seed=seed)
-    if strategy == "kmeans-full":
-        centres, _ = lloyd.run(rows.blocks, start)
-    else:
-        rows_each = max(block.n_rows for block in rows.blocks)
-
-        def cut(rows: Rows) -> list[Block]:
-            # A block's sums are k × m numbers, as many as a thousand rows may have; adding them
-            # exactly takes as long as finding them. Several blocks in one are added in place.
-            joined = min(JOINED * rows_each, -(-rows.shape[0] // FEWEST_BLOCKS))
-            return cut_rows(_SampleSource(rows, source), max(rows_each, joined))
-
-        compiled = not sparse.issparse(sample) and source.device == "cpu"
-        compiled = compiled and engine.once(
-            lambda: kmeans_compiles(len(sample), source.n_features, len(start))
-        )
-        lloyd = replace(lloyd, rows_at_once=rows_each, compiled=compiled)
-        centres = start
-        if begins_with_few(sample.shape[0], len(start)):
-            few = replace(lloyd, pool=None, max_iter=FIRST_ITERATIONS)
-            centres, _ = few.run(cut(sample[::EVERY]), centres)
-            lloyd = replace(lloyd, max_iter=LAST_ITERATIONS)
-        centres, _ = lloyd.run(cut(sample), centres)
-    # Where all rows have length 1, centres have: the mean of rows that point in many directions is
-    # short, and so nearer to every row than the mean of a tight bundle is.
-    return _distinct(unit_length(centres) if source.chain.unit else centres)
+    centres = engine.once(lambda: kmeans_start(sample, k, seed, n_threads))
+    n_rows, n_centres = sample.shape[0], len(centres)
+    pool = to_dense(sample[: min(n_rows, 2 * k)])
+    if not on_sample:
+        _, most = kmeans_iterations(n_rows, k, on_sample=False)
+        return Lloyd(engine, pool, most, seed=seed).run(rows.blocks, centres)[0]
+    first, last = kmeans_iterations(n_rows, n_centres)
+    searched = (first // EVERY + last) * n_rows
+    compiled = not sparse.issparse(sample) and source.device == "cpu"
+    compiled = compiled and engine.once(
+        lambda: is_search_worthwhile(searched, source.n_features, n_centres)
+    )
+    rows_each = max(block.n_rows for block in rows.blocks)
+    for part, iterations, replacing in ((sample[::EVERY], first, None), (sample, last, pool)):
+        if iterations == 0:
+            continue
+        # A block's sums are k × m numbers, as many as a thousand rows may have; adding them exactly
+        # takes as long as finding them. Several blocks in one are added in place.
+        joined = min(JOINED * rows_each, -(-part.shape[0] // FEWEST_BLOCKS))
+        blocks = cut_rows(_SampleSource(part, source), max(rows_each, joined))
+        lloyd = Lloyd(engine, replacing, iterations, 1e-3, seed, rows_each, compiled)
+        centres, _ = lloyd.run(blocks, centres)
+    return centres
 
 
-def most_iterations(n_rows: int, k: int) -> int:
-    """Iterations of k-means on so many rows, at most."""
-    return KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
-
-
-def kmeans_compiles(n_rows: int, n_features: int, k: int) -> bool:
-    """Whether k-means on so many dense rows is to use the compiled search."""
-    sweeps = most_iterations(n_rows, k)
-    if begins_with_few(n_rows, k):
-        sweeps = FIRST_ITERATIONS // EVERY + LAST_ITERATIONS
-    return is_search_worthwhile(sweeps * n_rows, n_features, k)
-
-
-def begins_with_few(n_rows: int, k: int) -> bool:
-    """Whether the first iterations of k-means look at a part of the sample only."""
-    return n_rows >= max(EVERY * FEWEST_ROWS_PER_LANDMARK * k, FEWEST_ROWS)
+def kmeans_iterations(n_rows: int, k: int, *, on_sample: bool = True) -> tuple[int, int]:
+    """Iterations of k-means, at most: on a part of a sample of so many rows, and on all of it."""
+    if on_sample and n_rows >= max(EVERY * FEWEST_ROWS_PER_LANDMARK * k, FEWEST_ROWS):
+        return FIRST_ITERATIONS, LAST_ITERATIONS
+    return 0, KMEANS_ITERATIONS if n_rows >= FINE * k else FINE_ITERATIONS
 
 
 def landmark_spacing(sample: Rows, landmarks: np.ndarray, neighbour: int) -> float:
@@ -277,12 +277,3 @@ def _given(landmarks: Any, source: PreparedRows) -> np.ndarray:
             f"landmarks holds NaN or infinity in {source.dtype}; give finite numbers only."
         )
     return np.asarray(source.chain.apply(given))
-
-
-def _distinct(landmarks: np.ndarray) -> np.ndarray:
-    """Landmarks without repeated ones, in their order: these only make matrices singular."""
-    ordered = np.sort(landmarks[:, 0])
-    if (ordered[1:] != ordered[:-1]).all():  # no need to compare all of their numbers
-        return np.ascontiguousarray(landmarks)
-    _, first = np.unique(landmarks, axis=0, return_index=True)
-    return np.ascontiguousarray(landmarks[np.sort(first)])

@@ -22,7 +22,8 @@ from biglp._core.parameters import true_or_false
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size
 from biglp._engines import Engine
-from biglp._graph.factor import Factor, TrainingRows
+from biglp._graph.factor import Factor
+from biglp._graph.graph import TrainingRows
 
 
 class LinearFactor(Factor):

@@ -64,7 +64,7 @@ class NystromFactor(LandmarkFactor):
 
     def block_sums(self, block: Block) -> tuple[Array]:
         """Column sums, made with the features, which are written where they are kept."""
-        if not self._gaussians.sums_columns or "features" in block.memory:
+        if not self._gaussians.compiled or "features" in block.memory:
             return super().block_sums(block)
         width = self.rank if self.mixing is None else len(self.landmarks)
         room = self.store.room((block.n_rows, width), self.landmarks.dtype)
@@ -78,12 +78,6 @@ class NystromFactor(LandmarkFactor):
     def _gaussians(self) -> Gaussians:
         root = self._root if self.mixing is None else None
         return Gaussians(self.landmarks, self.bandwidth, root, self.compiled)
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> NystromFactor:
-        factor = cls(state["landmarks"], float(state["bandwidth"]))
-        factor.compiled = "compiled" in state
-        return factor
 
 
 def eigenvalue_cutoff(k: int, dtype: np.dtype[Any]) -> float:

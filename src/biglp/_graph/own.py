@@ -33,9 +33,8 @@ from biglp._core.errors import BadRowsError, ParameterError
 from biglp._core.settings import GraphSettings
 from biglp._core.size import TORCH, Cost, Size
 from biglp._files.runfolder import Checkpoint
-from biglp._graph.factor import FeatureMap, TrainingRows
-from biglp._graph.graph import Features, Graph
-from biglp._graph.normalise import Normalisation
+from biglp._graph.features import FeatureMap, Features, Normalisation
+from biglp._graph.graph import Graph, TrainingRows
 from biglp._labels.labels import Labels
 from biglp._labels.targets import Targets
 from biglp._rows.source import Source
@@ -53,7 +52,7 @@ class Ties(FeatureMap):
 
     kind = "precomputed"
     overwritable = False
-    rank = 0
+    rank = n_ties = 0
 
     def __init__(self, degrees: np.ndarray) -> None:
         self.degrees = degrees  # of the training rows, (n,)
@@ -81,6 +80,10 @@ class Ties(FeatureMap):
     def state(self) -> dict[str, np.ndarray]:
         return {"degrees": self.degrees}
 
+    def describe(self) -> dict[str, Any]:
+        isolated = int((self.degrees == 0).sum())
+        return {"factor": self.kind, "ties": self.n_ties, "isolated_rows": isolated}
+
 
 @dataclass(frozen=True)
 class OwnFeatures(Features):
@@ -94,7 +97,7 @@ class OwnFeatures(Features):
 
     def for_new_rows(self) -> Features:
         # Without S: new rows need the degrees alone.
-        return Features(self.factor, self.normalisation)
+        return Features(Ties(self.factor.degrees), self.normalisation)
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,7 @@ class OwnGraph(Graph):
         check_finite(degrees)
         ties = Ties(degrees)
         ties.normalise(graph, ties.roots)
+        ties.n_ties, ties.kept_with_blocks = graph.nnz // 2, True  # in memory, as S
         features = OwnFeatures(ties, Normalisation(None, rows.source.n_rows), graph)
         return cls(rows.engine, rows.source, rows.blocks, features, rows.sample, rows.view)
 
@@ -177,10 +181,6 @@ class OwnGraph(Graph):
             seconds={"graph": n * 1e-5, "learning": n * 5e-5, "labels": n * 5e-6},
         )
 
-    @property
-    def keeps_features(self) -> bool:
-        return True  # in memory, as S
-
     def features_of(self, rows: np.ndarray) -> Any:
         return self.features.similarities[rows]
 
@@ -205,14 +205,6 @@ class OwnGraph(Graph):
 
     def system(self, sums: GramSums, n_labelled: int, *, few_alphas: bool) -> System:
         return OwnGraphSystem(1.0, sums)
-
-    def describe(self) -> dict[str, Any]:
-        degrees, ties = self.features.factor.degrees, self.features.similarities.nnz // 2
-        return {
-            "factor": self.factor.kind,
-            "ties": ties,
-            "isolated_rows": int((degrees == 0).sum()),
-        }
 
 
 def _read(block: Block) -> Any:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from biglp._jobs.check import CheckJob as CheckJob
     from biglp._jobs.fit import FitJob as FitJob
     from biglp._jobs.identity import FinishedFit as FinishedFit
+    from biglp._jobs.inspect import Trials as Trials
     from biglp._jobs.predict import PredictJob as PredictJob
     from biglp._jobs.report import ReportJob as ReportJob
     from biglp._jobs.suggest import FirstJob as FirstJob
@@ -25,6 +26,7 @@ _PLACES = {
     "PredictJob": "predict",
     "ReportJob": "report",
     "SuggestJob": "suggest",
+    "Trials": "inspect",
 }
 
 

@@ -7,35 +7,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biglp._core.parameters import DEFAULTS, checked
+from biglp._core.parameters import METHOD, checked
 from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
-from biglp._fit.check_labels import fit_and_check
 from biglp._fit.pipeline import Pipeline
-from biglp._jobs.fit import FitJob
+from biglp._fit.update import check_labels
 from biglp._jobs.identity import FinishedFit, label_identity
-from biglp._jobs.table_job import TableJob
+from biglp._jobs.job import TableJob
 from biglp._rows.options import ReadOptions
+from biglp._rows.source import explained
 
 DIGITS = 4
 """Digits of probabilities in the table."""
 
 
 @dataclass(frozen=True)
-class CheckJob(TableJob, FitJob):
+class CheckJob(TableJob):
     """Fit a model to find which of its labels are probably wrong; no row is labelled."""
 
     least: float | None = None  # probability; by default all that the rest of the data contradicts
 
     verb = "check"
-    columns = (
-        "row",
-        "label",
-        "suggested_label",
-        "probability",
-        "suggested_probability",
-        "wrong",
-    )
+    columns = ("row", "label", "suggested_label", "probability", "suggested_probability", "wrong")
 
     @property
     def neighbour(self) -> Path:
@@ -60,8 +53,12 @@ class CheckJob(TableJob, FitJob):
         labels = read.labels
         for suspicion in read.suspicions(all_labelled=False):
             warnings.warn(suspicion, stacklevel=2)
+        # The way of a fit up to the answer; its labels are judged instead of labelling all rows.
         pipeline = Pipeline(engine, settings)
-        doubts = fit_and_check(pipeline, pipeline.prepare(source, labels), labels)
+        prepared = pipeline.prepare(source, labels)
+        with explained(source):
+            problem = pipeline.problem(pipeline.graphs(prepared), labels)
+            doubts = check_labels(problem, pipeline.learn(problem).held_out)
         listed = doubts.listed(labels, self.least)
         columns = {
             name: (values.round(DIGITS) if values.dtype.kind == "f" else values).tolist()
@@ -97,5 +94,5 @@ def check_of_fit(folder: Any) -> dict[str, Any]:
     return {
         **fit.as_arguments(tuple(ReadOptions.__annotations__)),
         "weight_column": fit.weight_column,
-        "parameters": {name: options[name] for name in DEFAULTS if options.get(name) is not None},
+        "parameters": {name: options[name] for name in METHOD if options.get(name) is not None},
     }

@@ -10,61 +10,45 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from biglp._core.errors import ParameterError
 from biglp._core.memory import give_back
-from biglp._core.parameters import DEFAULTS, one_of
+from biglp._core.parameters import DEFAULTS
 from biglp._core.settings import Settings
-from biglp._core.size import Cost, HasCost, Size
+from biglp._core.size import Cost, HasCost
 from biglp._engines import Engine
 from biglp._files.local import atomic_write
 from biglp._files.runfolder import RunFolder
-from biglp._fit.check_labels import known_doubts
-from biglp._fit.evidence import EvidenceMaker
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.plan import plan_fit
+from biglp._fit.update import known_doubts
 from biglp._graph import FACTORS
-from biglp._graph.landmarks import STRATEGIES
-from biglp._jobs.identity import label_identity, run_identity
-from biglp._jobs.job import Job, from_stdin, per_class, typed_names, typed_options
-from biglp._jobs.report import EVIDENCE, OWN_GRAPH, doubtful_lines, look_at_rows, page
+from biglp._jobs.identity import label_identity
+from biglp._jobs.job import Job, from_stdin, per_class, typed_options
+from biglp._jobs.report import DIGITS, EVIDENCE, OWN_GRAPH, look_at_rows, page
 from biglp._jobs.results import MODEL, REPORT, STAGE
-from biglp._labels.reading import LabelsRead
 from biglp._output.sink import check_top
-from biglp._rows import Source
-from biglp._rows.options import LAYOUT, ReadOptions
-from biglp._rows.source import explained, table_bytes
+from biglp._rows.source import explained
 
-LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
-"""What is named when a budget is refused before labels were read: enough for usual ones."""
+MOST_DOUBTFUL = 100
+"""Doubtful labels that the summary names."""
 
 
 @dataclass(frozen=True)
 class FitJob(Job):
     """Fit a model and label all rows."""
 
-    parameters: dict[str, Any] = field(default_factory=dict)  # the estimator's, but engine, verbose
     map: bool = False
     report: bool = True
 
     @property
-    def memory_given(self) -> str | int:
-        """Memory budget, as it was given."""
-        return self.parameters.get("memory", "auto")
-
-    @property
     def costs(self) -> list[HasCost]:
-        """What takes time beside the fit."""
-        return [report_cost] if self.report else []
-
-    def settings(self) -> Settings:
-        """Check the parameters, as the estimator does."""
-        one_of("landmarks", self.parameters.get("landmarks", "kmeans"), STRATEGIES)
-        return Settings.of(self.parameters)
+        """What takes time beside the fit: looking at the rows for the report."""
+        return [lambda size: Cost(seconds={"report": 0.3})] if self.report else []
 
     def identity(self) -> dict[str, Any]:
         """Input, labels and every option that the answers depend on."""
@@ -74,16 +58,8 @@ class FitJob(Job):
         # A budget changes no answer by itself; the cut into blocks that follows is confirmed later.
         given = {name: value for name, value in self.parameters.items() if name != "memory"}
         options = {**DEFAULTS, **given, "memory": None, "map": self.map}
-        identity = run_identity(self, "fit", options)
+        identity = self.identity_with("fit", options)
         return {**identity, "labels": label_identity(self.label_input)}
-
-    def open_labelled(self, engine: Engine, run: RunFolder) -> tuple[Settings, Source, LabelsRead]:
-        """Check the memory, then open rows and labels."""
-        settings = engine.once(self.settings)  # one budget for all: it decides the cut into blocks
-        engine.once(lambda: self._refuse_early(settings, engine))
-        source = self.open_source(engine, run)
-        read = engine.once(lambda: self.label_input.gather(source.n_rows))
-        return settings, source, read
 
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
         """Open rows and labels, plan the memory, fit, and stage labels, model and report."""
@@ -109,7 +85,7 @@ class FitJob(Job):
             "rows": source.n_rows,
             "features": source.n_features,
             "labelled_rows": len(labels.rows),
-            "told": [*read.notes, *self.notes_on_ids()],
+            "told": [*read.notes],
             "given": per_class(labels.classes, dict(enumerate(labels.rows_each.tolist()))),
             "found": per_class(labels.classes, fitted.answered.counts),
             "settings": {**model.report, "memory": settings.memory, "threads": plan.workers},
@@ -119,8 +95,26 @@ class FitJob(Job):
         names = [*sink.names, MODEL]
         if self.report:
             doubts = engine.once(lambda: known_doubts(labels, fitted.held_out))
-            facts["doubtful_labels"] = doubtful_lines(doubts, labels)
-            look = EvidenceMaker.of(fitted, doubts)
+            facts["doubtful_labels"] = []
+            if doubts is not None:  # the most doubtful ones
+                listed = doubts.listed(labels)
+                lines = zip(
+                    listed.rows.tolist(),
+                    listed.labels.tolist(),
+                    listed.suggested_labels.tolist(),
+                    listed.wrong.tolist(),
+                    strict=True,
+                )
+                facts["doubtful_labels"] = [
+                    {
+                        "row": row,
+                        "label": str(label),
+                        "suggested_label": str(suggested),
+                        "wrong": round(wrong, DIGITS),
+                    }
+                    for row, label, suggested, wrong in islice(lines, MOST_DOUBTFUL)
+                ]
+            look = fitted.look(doubts)
             if not look.graph.pairwise:  # a graph of one's own has no rows to look at
                 give_back()  # rows of a table are decoded once more
                 with explained(source), engine.progress.task("report"):
@@ -149,7 +143,7 @@ class FitJob(Job):
             options["drop"] = (*options.get("drop", ()), self.weight_column)
         names = ("metadata", "label_column", "id_column")
         options |= {name: getattr(self, name) for name in names}
-        words = ["biglp", "label", *typed_names(self.inputs), *typed_options(options)]
+        words = ["biglp", "label", *self.inputs, *typed_options(options)]
         marks = self.unlabelled if isinstance(self.unlabelled, (list, tuple)) else [self.unlabelled]
         for mark in marks:
             words += typed_options({"unlabelled": mark})
@@ -157,32 +151,3 @@ class FitJob(Job):
         for file in (*self.labels, *(["answers.csv"] if self.labels else [])):
             words += ["--labels", str(file)]
         return shlex.join(words)
-
-    def _refuse_early(self, settings: Settings, engine: Engine) -> None:
-        """Refuse a table that cannot fit the memory before it is converted."""
-        if not self.rows.is_table:
-            return
-        layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
-        facts = self.rows.peek(ReadOptions(**layout))
-        others = self.label_input.not_features
-        dropped = {others.get("label_column"), *others.get("drop", self.reading.get("drop", ()))}
-        columns = {*(self.reading.get("columns") or facts.columns)} - dropped
-        if not columns:
-            return  # the reader says which columns there are
-        decoding = table_bytes(facts.n_rows, len(columns), facts.page_bytes)
-        # The least that it can be: nobody has looked into it, or at its labels.
-        least = Size(
-            facts.n_rows,
-            len(columns),
-            2,
-            2,
-            float(len(columns)),
-            np.dtype(np.float32),
-            decoding,
-        )
-        plan_fit(settings, least, engine, likely=replace(least, **LIKELY))
-
-
-def report_cost(size: Size) -> Cost:
-    """What looking at the rows for the report takes."""
-    return Cost(seconds={"report": 0.3})

@@ -1,48 +1,23 @@
 """What a run is: what ``--resume`` and ``--overwrite`` compare, and what is read back later.
 
 An identity is made of JSON values: command and version, facts of the input's files (names, sizes,
-times), every option that the answers depend on and, of a fit, where its labels are. It is written
-to ``run.json`` in the run folder before the work and to ``summary.json`` after it;
-``_files/runfolder.differences`` puts into words how two of them differ.
+times), every option that the answers depend on (``Job.identity_with``) and, of a fit, where its
+labels are. It is written to ``run.json`` in the run folder before the work and to ``summary.json``
+after it; ``_files/runfolder.differences`` puts into words how two of them differ.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from biglp._core.errors import CheckpointError, ParameterError, StoreError
-from biglp._files.runfolder import HEADER, differences, read_identity
-from biglp._files.uri import StorePath, plain_name
-from biglp._jobs.results import SUMMARY, Destination, unfinished_work
-from biglp._labels.codes import Marks
-from biglp._labels.reading import LabelInput
+from biglp._core.errors import ParameterError
+from biglp._files.uri import plain_name
+from biglp._jobs.results import SUMMARY
+from biglp._labels.reading import LabelInput, Marks
 from biglp._rows import InputFiles
 from biglp._rows.options import LAYOUT
-from biglp._version import __version__
-
-if TYPE_CHECKING:
-    from biglp._jobs.job import Job
-
-
-def run_identity(job: Job, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What any run that writes a result for each row is: version, input and options."""
-    given = {name: value for name, value in job.reading.items() if value not in (None, ())}
-    return {
-        "command": command,
-        "biglp": __version__,
-        "input": job.rows.facts,
-        "option": {
-            **given,
-            **options,
-            "outputs": ", ".join(job.outputs),
-            "top": job.top,
-            "output format": job.format,
-            "id column": job.id_column,
-        },
-    }
 
 
 def label_identity(source: LabelInput) -> dict[str, Any]:
@@ -74,71 +49,6 @@ def label_identity(source: LabelInput) -> dict[str, Any]:
     }
 
 
-def settle(
-    destination: Destination, identity: Mapping[str, Any], *, resume: bool, overwrite: bool
-) -> dict[str, Any] | None:
-    """Decide whether a run may begin; return its summary when it has ended already.
-
-    ParameterError: results or unfinished work would be lost. CheckpointError: the results that are
-    to be resumed are another run's.
-    """
-    path, folder = destination.path, destination.run_folder
-    if resume and overwrite:
-        raise ParameterError("--resume and --overwrite contradict each other; give one.")
-    if path.exists() and path.is_dir() == destination.is_file:
-        what = "a folder" if destination.is_file else "a file"
-        raise ParameterError(f"{path} is {what}; give another output (-o).")
-    # Whether unfinished work is of the same run is looked at under its lock, by RunFolder.
-    if overwrite or (resume and (folder / HEADER).exists()):
-        return None
-    now = json.loads(json.dumps(identity))
-    if resume and (summary := _summary_in(path)) is not None:
-        changed = differences(summary.get("run", {}), now)
-        if not changed:
-            return summary
-        raise CheckpointError(
-            f"{path} holds the results of another run: {'; '.join(changed)}. "
-            "Give --overwrite to replace them, or another output folder (-o)."
-        )
-    if results := destination.results():
-        names = ", ".join(result.name for result in results)
-        raise ParameterError(
-            f"{path} already holds results ({names}). Give --overwrite to replace them, "
-            "or another output (-o)."
-        )
-    stored = unfinished_work(folder)
-    if stored and not resume:
-        other = differences(read_identity(folder), now)
-        what = " of other options or files" if other else ""
-        advice = "Start" if other else "Go on with it by --resume, or start"
-        where = folder if isinstance(path, StorePath) else folder.parent
-        raise ParameterError(
-            f"{where} holds an unfinished run{what} ({stored}). {advice} afresh with --overwrite."
-        )
-    return None
-
-
-def _summary_in(folder: Any) -> dict[str, Any] | None:
-    try:
-        return dict(json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
-    except StoreError:
-        raise
-    except (OSError, ValueError):
-        return None
-
-
-def changed_since(job: Job) -> list[str]:
-    """Why an unfinished run cannot be gone on with, such as a file that was written again."""
-    try:
-        again = replace(job)  # the job knows its files as they were when it began
-        now = json.loads(json.dumps(again.identity()))
-        return differences(read_identity(job.destination.run_folder), now)
-    except StoreError:  # out of reach for the moment
-        return []
-    except Exception as error:  # a file that is gone, a damaged description: no such run either
-        return [str(error)]
-
-
 @dataclass(frozen=True)
 class FinishedFit:
     """Rows, labels and options of a finished fit, read back from its folder."""
@@ -161,13 +71,15 @@ class FinishedFit:
         try:
             run = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["run"]
             facts, labels = dict(run["input"]), dict(run["labels"])
-            options = dict(run.get("option", {}))
+            options = dict(run["option"])
             columns = {
-                "label_column": labels.pop("column"),
-                "weight_column": labels.pop("weight column", None),
-                "id_column": labels.pop("id column", None),
-                "metadata": labels.pop("metadata", None),
-                "unlabelled": labels.pop("unlabelled"),
+                # Labels may have been added to their files since; in the rows they cannot.
+                "labels": tuple(labels["named"]),
+                "label_column": labels["column"],
+                "weight_column": labels["weight column"],
+                "id_column": labels["id column"],
+                "metadata": labels.get("metadata"),
+                "unlabelled": labels["unlabelled"],
             }
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ParameterError(
@@ -181,12 +93,7 @@ class FinishedFit:
                 f"the rows behind {folder} have changed since it was made ({', '.join(inputs)}); "
                 f"{changed}."
             )
-        if "named" in labels:
-            # Labels may have been added to their files since; in the rows themselves they cannot.
-            files = tuple(labels["named"])
-        else:  # a fit of an earlier release, with one file of labels at most
-            files = () if simulated or list(labels) == list(inputs) else tuple(labels)[:1]
-        return cls(inputs, files, **columns, options=options)
+        return cls(inputs, **columns, options=options)
 
     def as_arguments(self, reading: tuple[str, ...] = ("drop", *LAYOUT)) -> dict[str, Any]:
         """Arguments of a job on the same rows and labels, with these options of their reading.

@@ -21,22 +21,19 @@ import numpy as np
 from biglp._core.arrays import to_dense
 from biglp._core.blocks import Block, Cut, cut_rows
 from biglp._core.errors import BigLPWarning, MemoryBudgetError
-from biglp._core.memory import available_memory, parse_memory
+from biglp._core.memory import available_memory
 from biglp._core.progress import Progress, StepClock
 from biglp._core.settings import GraphSettings, Settings
 from biglp._core.size import HasCost
 from biglp._engines import Engine, make_engine
 from biglp._engines.base import cut_runs
-from biglp._fit.pipeline import Pipeline
+from biglp._fit.pipeline import Pipeline, Prepared
 from biglp._fit.plan import SWEEPS, Plan
-from biglp._fit.prepare import Prepared
 from biglp._graph import FACTORS
 from biglp._graph.graph import Graph
-from biglp._jobs.fit import FitJob, report_cost
-from biglp._jobs.identity import settle
-from biglp._jobs.job import per_class
-from biglp._labels.labels import Labels
-from biglp._labels.reading import LabelInput, LabelsRead
+from biglp._jobs.job import Job, per_class
+from biglp._labels.labels import Labels, LabelsRead
+from biglp._labels.reading import LabelInput
 from biglp._learn.base import Problem
 from biglp._output import NoSink
 from biglp._rows import ReadOptions
@@ -69,7 +66,7 @@ MOST_MADE_UP = 5000
 """Labels that are made up where those of the run are not among the rows at hand."""
 
 
-def survey(job: FitJob, progress: Progress, *, full: bool = False) -> dict[str, Any]:
+def survey(job: Job, progress: Progress, *, full: bool = False) -> dict[str, Any]:
     """Look at the input of a job, count its labels if any are named, and estimate every method.
 
     JSON values. ``full``: try methods on more rows. Files of a store are copied to a temporary
@@ -93,7 +90,7 @@ def survey(job: FitJob, progress: Progress, *, full: bool = False) -> dict[str, 
             looked, problem = error, str(error)
         if probe is not None:
             uses, n_features = probe.uses, probe.source.n_features
-            methods = list(_methods(job.parameters, Trials(engine, probe, labels, full), progress))
+            methods = list(_methods(job, Trials(engine, probe, labels, full), progress))
         notes = {**uses, **{name: f"left out: {why}" for name, why in looked.left_out.items()}}
         no_features = {job.label_column: "the label", job.id_column: "the ID"}
         return {
@@ -119,21 +116,19 @@ def survey(job: FitJob, progress: Progress, *, full: bool = False) -> dict[str, 
             "labels": labels and _counted(labels),
             "told": [] if read is None else read.notes,
             "warnings": [] if read is None else list(map(str, read.suspicions())),
-            "memory": parse_memory(job.memory_given),
+            "memory": job.memory,
             "threads": engine.n_threads,
             "problem": problem,
             "methods": methods,
         }
 
 
-def _methods(
-    common: Mapping[str, Any], trials: Trials, progress: Progress
-) -> Iterator[dict[str, Any]]:
+def _methods(job: Job, trials: Trials, progress: Progress) -> Iterator[dict[str, Any]]:
     """What every method would take."""
     n_rows, n_features = trials.probe.n_rows, trials.probe.source.n_features
     with progress.task("trying methods", len(METHODS)) as task:
         for name, (options, parameters) in METHODS.items():
-            settings = Settings.of({**parameters, **common})
+            settings = Settings.of({**parameters, **job.parameters})
             kind = FACTORS[settings.graph.factor]
             rank = kind.rank_for(settings.graph, n_rows, n_features)
             if kind.learnt and rank * n_features > MOST_LEARNT and not trials.full:
@@ -145,7 +140,7 @@ def _methods(
                 "seconds": None,
             }
             try:
-                estimate = trials.estimate(settings, report_cost)
+                estimate = trials.estimate(settings, *job.costs)
             except MemoryBudgetError as error:
                 if error.least is None:
                     raise
@@ -162,10 +157,10 @@ def _methods(
             yield method
 
 
-def plan(job: FitJob) -> dict[str, Any]:
+def plan(job: Job) -> dict[str, Any]:
     """Check a job and estimate it without writing anything; files of stores are copied for it."""
     with job.copying(None, Progress()):
-        settle(job.destination, job.identity(), resume=job.resume, overwrite=job.overwrite)
+        job.settle()
         settings = job.settings()
         facts = job.rows.peek(_layout(job.reading))
         labels = _read(job.label_input, facts).labels
@@ -267,7 +262,7 @@ class Trials:
         plan = prepared.plan
         if kind.pairwise:  # a part of its rows is another graph
             return Estimate(steps | {step: np.full(2, s) for step, s in plan.seconds.items()}, plan)
-        graph = replace(settings.graph, device=prepared.device)
+        graph = replace(settings.graph, device=prepared.views[0].source.device)
         landmarks = _landmarks(probe, settings)
         if landmarks is not None:
             graph = replace(graph, n_landmarks=min(landmarks, source.n_rows))

@@ -10,40 +10,62 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from biglp._core.device import Device
-from biglp._core.errors import BadRowsError, BigLPWarning, LabelError, ParameterError
+from biglp._core.errors import (
+    BadRowsError,
+    BigLPWarning,
+    CheckpointError,
+    LabelError,
+    ParameterError,
+    StoreError,
+)
 from biglp._core.memory import PeakMemory, give_back, parse_memory
-from biglp._core.parameters import flags_of
+from biglp._core.parameters import DEFAULTS, flags_of, one_of
 from biglp._core.progress import Progress, StepClock, versions
+from biglp._core.settings import Settings
+from biglp._core.size import HasCost, Size
 from biglp._engines import Engine, make_engine
 from biglp._files.copies import copying_to
 from biglp._files.local import atomic_write
-from biglp._files.runfolder import RunFolder
-from biglp._files.uri import StorePath, as_place
+from biglp._files.runfolder import HEADER, RunFolder, differences, read_identity
+from biglp._files.uri import StorePath, as_place, plain_name, work_folder
 from biglp._fit.model import Model
+from biglp._fit.plan import plan_fit
 from biglp._graph.graph import Graph
-from biglp._jobs.identity import settle
-from biglp._jobs.results import CACHE, STAGE, SUMMARY, Destination, finish_moves, publish
-from biglp._labels.codes import Marks
-from biglp._labels.reading import LabelInput
-from biglp._output import TABLES, FileSink, file_sink, table_ending
+from biglp._graph.landmarks import STRATEGIES
+from biglp._jobs.results import (
+    CACHE,
+    MOVES,
+    RUN_FOLDER,
+    STAGE,
+    SUMMARY,
+    Destination,
+    finish_moves,
+    unfinished_work,
+)
+from biglp._labels.labels import LabelsRead
+from biglp._labels.reading import LabelInput, Marks
+from biglp._labels.tools import TASK_FORMATS, Tasks
+from biglp._output import TABLES, file_sink
+from biglp._output.sink import FileSink
 from biglp._rows import InputFiles, Source, as_source
 from biglp._rows.format import without_pyarrow
-from biglp._rows.source import explained_model, some
-
-if TYPE_CHECKING:
-    pass
+from biglp._rows.options import LAYOUT, ReadOptions
+from biglp._rows.source import explained_model, some, table_bytes
+from biglp._version import __version__
 
 FORMATS = ("auto", "npy", "parquet", "csv", "jsonl")
 STDIN_FOLDER, STDOUT_FOLDER = "biglp-stdin-", "biglp-stdout-"
 """How temporary folders begin for rows from standard input, and for answers to standard output."""
+LIKELY: dict[str, Any] = {"n_classes": 10, "n_labelled": 1000, "dtype": np.dtype(np.float64)}
+"""What is named when a budget is refused before labels were read: enough for usual ones."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,9 @@ class Job(ABC):
     resume: bool = False
     overwrite: bool = False
     command: str | None = None  # what the user typed, for the summary
+    parameters: dict[str, Any] = field(default_factory=dict)  # the estimator's, but engine, verbose
+
+    resumable: ClassVar[bool] = True
 
     @cached_property
     def rows(self) -> InputFiles:
@@ -86,10 +111,15 @@ class Job(ABC):
             self.unlabelled,
             dict(self.reading),
             self.metadata,
-            parse_memory(self.memory_given),
+            self.memory,
         )
 
-    @property
+    @cached_property
+    def memory(self) -> int:
+        """Memory budget of this machine, in bytes."""
+        return parse_memory(self.parameters.get("memory", "auto"))
+
+    @cached_property
     def destination(self) -> Destination:
         """Where the results go."""
         return Destination(as_place(self.output), self.cache)
@@ -103,19 +133,24 @@ class Job(ABC):
                 f"output_format={self.output_format!r} is not known; use one of {allowed}."
             )
         if self.destination.is_file:
-            return TABLES.get(table_ending(self.destination.path.name) or "", "npy")
+            return TABLES.get(self.destination.ending or "", "npy")
         if self.output_format == "auto":
             return "parquet" if self.rows.is_table else "npy"
         return self.output_format
 
     @property
-    @abstractmethod
-    def memory_given(self) -> str | int:
-        """Memory budget, as it was given."""
+    def costs(self) -> list[HasCost]:
+        """What takes time beside the fit."""
+        return []
+
+    def settings(self) -> Settings:
+        """Check the parameters, as the estimator does."""
+        one_of("landmarks", self.parameters.get("landmarks", "kmeans"), STRATEGIES)
+        return Settings.of(self.parameters)
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """What the run is: the same again may be resumed."""
+        """What the run is, in JSON values: the same again may be resumed."""
 
     @abstractmethod
     def work(self, engine: Engine, run: RunFolder) -> tuple[list[str], dict[str, Any]]:
@@ -124,24 +159,96 @@ class Job(ABC):
     def stage_pages(self, run: RunFolder, summary: dict[str, Any]) -> None:  # noqa: B027
         """Stage what is made from the summary, on one process; nothing for most jobs."""
 
+    def identity_with(self, command: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What any run that writes a result for each row is: version, input and options."""
+        given = {name: value for name, value in self.reading.items() if value not in (None, ())}
+        return {
+            "command": command,
+            "biglp": __version__,
+            "input": self.rows.facts,
+            "option": {
+                **given,
+                **options,
+                "outputs": ", ".join(self.outputs),
+                "top": self.top,
+                "output format": self.format,
+                "id column": self.id_column,
+            },
+        }
+
+    def settle(self) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Decide whether the run may begin: what it is, and its summary where it has ended already.
+
+        ParameterError: results or unfinished work would be lost. CheckpointError: the results that
+        are to be resumed are another run's.
+        """
+        identity, path = self.identity(), self.destination.path
+        folder = self.destination.run_folder
+        if self.resume and self.overwrite:
+            raise ParameterError("--resume and --overwrite contradict each other; give one.")
+        if path.exists() and path.is_dir() == self.destination.is_file:
+            what = "a folder" if self.destination.is_file else "a file"
+            raise ParameterError(f"{path} is {what}; give another output (-o).")
+        # Whether unfinished work is of the same run is looked at under its lock, by RunFolder.
+        if self.overwrite or (self.resume and (folder / HEADER).exists()):
+            return identity, None
+        now, summary = json.loads(json.dumps(identity)), None
+        if self.resume:
+            try:
+                summary = dict(json.loads((path / SUMMARY).read_text(encoding="utf-8")))
+            except StoreError:
+                raise
+            except (OSError, ValueError):
+                pass  # there is none
+        if summary is not None:
+            changed = differences(summary.get("run", {}), now)
+            if not changed:
+                return identity, summary
+            raise CheckpointError(
+                f"{path} holds the results of another run: {'; '.join(changed)}. "
+                "Give --overwrite to replace them, or another output folder (-o)."
+            )
+        if results := self.destination.results():
+            names = ", ".join(result.name for result in results)
+            raise ParameterError(
+                f"{path} already holds results ({names}). Give --overwrite to replace them, "
+                "or another output (-o)."
+            )
+        stored = unfinished_work(folder)
+        if stored and not self.resume:
+            other = differences(read_identity(folder), now)
+            what = " of other options or files" if other else ""
+            advice = "Start" if other else "Go on with it by --resume, or start"
+            where = folder if isinstance(path, StorePath) else folder.parent
+            raise ParameterError(
+                f"{where} holds an unfinished run{what} ({stored}). {advice} afresh with "
+                "--overwrite."
+            )
+        return identity, None
+
     def run(self, progress: Progress | None = None) -> dict[str, Any]:
         """Run to the end, or see that the run has ended already; return its summary."""
         destination, clock = self.destination, StepClock(progress)
-
-        def begin() -> tuple[dict[str, Any], dict[str, Any] | None]:
-            identity = self.identity()
-            ended = settle(destination, identity, resume=self.resume, overwrite=self.overwrite)
-            if ended is None:
-                destination.mark()
-            return identity, ended
+        in_store = isinstance(destination.path, StorePath)
 
         def end(names: list[str], summary: dict[str, Any]) -> dict[str, Any]:
+            """Stage what is left, and give all files their final names, the summary's last."""
             self.check_inputs()
             self.stage_pages(run, summary)
             with atomic_write(run.folder / STAGE / SUMMARY) as file:
                 file.write((json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode())
             last = [] if destination.is_file else [SUMMARY]
-            return publish(run, destination, [*names, *last])
+            stale = [plain_name(path) for path in destination.results()]
+            plan = {
+                "moves": {name: plain_name(destination.final(name)) for name in [*names, *last]},
+                "stale": sorted(stale, key=lambda name: not name.endswith(SUMMARY)),
+                "marker": str(destination.beside) if in_store else None,
+            }
+            with atomic_write(run.folder / MOVES) as file:
+                file.write(json.dumps(plan).encode())
+            published = finish_moves(run)
+            assert published is not None
+            return published
 
         # The engine comes first: an error after that ends all its processes with one message.
         with (
@@ -150,7 +257,9 @@ class Job(ABC):
         ):
             engine.progress = clock
             try:
-                identity, ended = engine.once(begin)
+                identity, ended = engine.once(self.settle)
+                if ended is None and in_store:
+                    engine.once(destination.mark)
             except BaseException:
                 if engine.is_root:
                     destination.forget()
@@ -162,7 +271,7 @@ class Job(ABC):
             folder = destination.run_folder
             folder = folder if engine.shares_memory else folder.absolute()
             run = RunFolder(folder, identity, resume=self.resume, once=engine.once)
-            if isinstance(destination.path, StorePath):
+            if in_store:
                 clock.say(
                     f"unfinished work is in {folder}; results go to {destination.path} at the end"
                 )
@@ -171,8 +280,13 @@ class Job(ABC):
                 done: dict[str, Any] | None = engine.once(lambda: finish_moves(run))
                 if done is not None:  # it was killed while its files were getting their names
                     return done
-                with PeakMemory() as peak, recorded_warnings() as messages, self.ids_in_errors():
+                with PeakMemory() as peak, self.watched() as messages:
                     names, facts = self.work(engine, run)
+                if self.id_column is not None and self.format == "npy":
+                    facts["told"].append(
+                        "IDs are not written: .npy files hold answers only, in the order of the "
+                        "rows. --output-format parquet, csv or jsonl has a column for them."
+                    )
                 seconds = time.perf_counter() - began
                 summary = {
                     "command": self.command,
@@ -201,7 +315,7 @@ class Job(ABC):
     def copying(self, folder: Path | None, progress: Progress) -> AbstractContextManager[Any]:
         """Have files of stores copied to the cache folder, or else to the run folder, if any."""
         cache = None if self.cache in (None, "never") else Path(self.cache)
-        return copying_to(cache or folder, progress, parse_memory(self.memory_given))
+        return copying_to(cache or folder, progress, self.memory)
 
     def check_inputs(self) -> None:
         """Raise when a file of the rows or labels is no longer what it was."""
@@ -229,8 +343,7 @@ class Job(ABC):
         """
         path = stage = run.folder / STAGE
         if self.format != "npy":
-            ending = table_ending(self.destination.path.name) if self.destination.is_file else None
-            path = stage / f"labels{ending or '.' + self.format}"
+            path = stage / f"labels{self.destination.ending or '.' + self.format}"
         sink = file_sink(path, n_rows, classes, self.outputs, self.top)
         sink.ids = engine.once(lambda: self.label_input.ids)
         if map:
@@ -246,72 +359,181 @@ class Job(ABC):
         engine.once(lambda: sink.open(resume=finished))
         return sink
 
-    def notes_on_ids(self) -> list[str]:
-        """Say that there is no place for IDs where that is so."""
-        if self.id_column is None or self.format != "npy":
-            return []
-        return [
-            "IDs are not written: .npy files hold answers only, in the order of the rows. "
-            "--output-format parquet, csv or jsonl has a column for them."
-        ]
+    def open_labelled(self, engine: Engine, run: RunFolder) -> tuple[Settings, Source, LabelsRead]:
+        """Check the memory, then open rows and labels."""
+
+        def check() -> Settings:
+            """Refuse a table that cannot fit the memory before it is converted."""
+            settings = self.settings()
+            if not self.rows.is_table:
+                return settings
+            layout = {name: value for name, value in self.reading.items() if name in LAYOUT}
+            facts = self.rows.peek(ReadOptions(**layout))
+            others = self.label_input.not_features
+            dropped = {
+                others.get("label_column"),
+                *others.get("drop", self.reading.get("drop", ())),
+            }
+            width = len({*(self.reading.get("columns") or facts.columns)} - dropped)
+            if width:  # else the reader says which columns there are
+                decoding = table_bytes(facts.n_rows, width, facts.page_bytes)
+                # The least that it can be: nobody has looked into it, or at its labels.
+                dtype = np.dtype(np.float32)
+                least = Size(facts.n_rows, width, 2, 2, float(width), dtype, decoding)
+                plan_fit(settings, least, engine, likely=replace(least, **LIKELY))
+            return settings
+
+        settings = engine.once(check)  # one budget for all: it decides the cut into blocks
+        source = self.open_source(engine, run)
+        read = engine.once(lambda: self.label_input.gather(source.n_rows))
+        return settings, source, read
 
     @contextmanager
-    def ids_in_errors(self) -> Iterator[None]:
-        """Say in errors about rows which IDs these have."""
+    def watched(self) -> Iterator[list[str]]:
+        """Collect biglp's warnings as text, and say in errors about rows which IDs these have.
+
+        Other warnings are given as usual, and after an error all of them.
+        """
+        messages: list[str] = []
+        ended = False
         try:
-            yield
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", BigLPWarning)
+                yield messages
+            ended = True
         except BadRowsError as error:
             if error.rows and self.label_input.ids is not None:
                 ids = some(self.label_input.ids.at(np.array(error.rows)))
                 error.add_note(f"In column {self.id_column!r} these rows are {ids}.")
             raise
+        finally:
+            for warning in caught:
+                if ended and isinstance(warning.message, BigLPWarning):
+                    messages.append(str(warning.message))
+                    continue
+                # Where warnings are made errors, the error that ended the run is still the one
+                # raised.
+                with nullcontext() if ended else suppress(Warning):
+                    warnings.warn_explicit(
+                        warning.message, warning.category, warning.filename, warning.lineno
+                    )
 
 
 @dataclass(frozen=True)
 class ModelJob(Job):
-    """A job on rows for which there is a model; where the arithmetic runs, and its budgets."""
-
-    device: str = "cpu"
-    memory: str | int = "auto"
-    gpu_memory: str | int = "auto"
-    precision: str = "float32"
-
-    @property
-    def memory_given(self) -> str | int:
-        """Memory budget, as it was given."""
-        return self.memory
+    """A job on rows for which there is a model."""
 
     def open_graph(
         self, engine: Engine, run: RunFolder, path: Any, model: Model, seed: int = 0
     ) -> Graph:
         """Open the rows as the model's were, tied to its landmarks; ``path`` is the model's."""
         source = self.open_source(engine, run, encoding=model.encoding_for_new_rows())
-        memory = engine.once(lambda: parse_memory(self.memory))
-        device = Device.of(self.device, self.gpu_memory, self.precision)
+        memory = engine.once(lambda: self.memory)
+        places = ("device", "gpu_memory", "precision")
+        device = Device.of(*({**DEFAULTS, **self.parameters}[name] for name in places))
         with explained_model(path):
             return model.graph(engine, source, memory, device, seed)
 
 
-@contextmanager
-def recorded_warnings() -> Iterator[list[str]]:
-    """Collect biglp's warnings as text; others are given as usual, and after an error all."""
-    messages: list[str] = []
-    ended = False
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", BigLPWarning)
-            yield messages
-        ended = True
-    finally:
-        for warning in caught:
-            if ended and isinstance(warning.message, BigLPWarning):
-                messages.append(str(warning.message))
-                continue
-            # Where warnings are made errors, the error that ended the run is still the one raised.
-            with nullcontext() if ended else suppress(Warning):
-                warnings.warn_explicit(
-                    warning.message, warning.category, warning.filename, warning.lineno
-                )
+@dataclass(frozen=True)
+class TableJob(Job):
+    """A job that leaves nothing but a table behind, and cannot be resumed."""
+
+    show: tuple[str, ...] = ()  # columns of the rows' table that stand beside
+
+    resumable = False
+    verb: ClassVar[str]  # the command
+    columns: ClassVar[tuple[str, ...]]  # of the table
+
+    def with_columns(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Lines of the table with the IDs of their rows, and what else people want to see."""
+        ids = self.label_input.ids
+        wanted = tuple(dict.fromkeys((*([] if ids is None else [ids.name]), *self.show)))
+        if not wanted:
+            return lines
+        side_table = self.label_input.side_table
+        side_table.check("show", *self.show)
+        rows = np.array([line["row"] for line in lines], dtype=np.int64)
+        taken = side_table.table(wanted, rows).to_pydict()
+        return [
+            {name: taken[name][index] for name in wanted if name not in self.show}
+            | line
+            | {name: taken[name][index] for name in self.show}
+            for index, line in enumerate(lines)
+        ]
+
+    @property
+    def table_format(self) -> str:
+        """Format of the table: a name in ``TASK_FORMATS``."""
+        return "csv"
+
+    @property
+    def table(self) -> Any:
+        """File that the table is written to; None when it is printed."""
+        return None if self.output == Path() else as_place(self.output)
+
+    @property
+    @abstractmethod
+    def neighbour(self) -> Any:
+        """A file or folder beside which every process can write, where no table is named."""
+
+    @property
+    def scratch(self) -> Path:
+        """Where text and Parquet are converted."""
+        neighbour = self.table or self.neighbour
+        if isinstance(neighbour, StorePath):
+            return work_folder(neighbour, self.cache)
+        return Path(neighbour.with_name(f".{neighbour.name}.{self.verb}{RUN_FOLDER}"))
+
+    def refuse_to_replace(self) -> None:
+        """Refuse an output that exists already, unless it may be replaced."""
+        if self.table is not None and self.table.exists() and not self.overwrite:
+            raise ParameterError(
+                f"{self.table} exists already. Give --overwrite to replace it, or another output "
+                "(-o)."
+            )
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Do the work, write the table, return what was found."""
+        clock, began = StepClock(progress), time.perf_counter()
+        with make_engine(self.engine, self.threads) as engine, self.copying(self.scratch, clock):
+            engine.progress = clock
+            identity, folder = engine.once(self.identity), self.scratch.absolute()
+            run = RunFolder(folder, identity, resume=False, once=engine.once)
+            try:
+                with PeakMemory() as peak, self.watched() as messages:
+                    names, facts = self.work(engine, run)
+            finally:
+                if engine.is_root:
+                    run.remove()
+                run.close()
+        seconds = time.perf_counter() - began
+        return {
+            "command": self.command,
+            **facts,
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(facts["rows"] / seconds),
+            "peak_memory": peak.peak,
+            "warnings": messages,
+            "files": names,
+        }
+
+    def publish(self, engine: Engine, lines: list[dict[str, Any]]) -> list[str]:
+        """Write the table where a file was named, whole or not at all; return its name."""
+        engine.once(self.check_inputs)
+        table = self.table
+        if table is None:
+            return []
+
+        def write() -> None:
+            ids = [] if self.id_column is None else [self.id_column]
+            columns = (*ids, *self.columns, *self.show)
+            tasks = Tasks(lines, columns, self.show, self.id_column)
+            with atomic_write(table) as file:
+                file.write(TASK_FORMATS[self.table_format](tasks).encode())
+
+        engine.once(write)
+        return [str(table)]
 
 
 def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
@@ -325,11 +547,6 @@ def per_class(classes: np.ndarray, counts: Mapping[int, int]) -> dict[str, int]:
 def from_stdin(names: Sequence[str]) -> bool:
     """Whether rows of these names came through standard input, and are gone after the command."""
     return any(as_place(name).parent.name.startswith(STDIN_FOLDER) for name in names)
-
-
-def typed_names(names: Sequence[str]) -> list[str]:
-    """Names of the rows as they were typed."""
-    return ["-"] if from_stdin(names) else list(names)
 
 
 def typed_options(parameters: Mapping[str, Any]) -> list[str]:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from biglp._core.errors import ParameterError
-from biglp._core.memory import parse_memory
+from biglp._core.parameters import DEFAULTS
 from biglp._engines import Engine
 from biglp._files.runfolder import RunFolder
 from biglp._fit.model import Model
 from biglp._fit.novelty import drift_of, drift_warnings
-from biglp._jobs.identity import run_identity
 from biglp._jobs.job import ModelJob, per_class
 from biglp._jobs.results import MODEL
 from biglp._output.sink import check_top
@@ -29,9 +28,10 @@ class PredictJob(ModelJob):
 
     def identity(self) -> dict[str, Any]:
         """Input, model and options."""
-        parse_memory(self.memory)
-        identity = run_identity(self, "predict", {"device": self.device})
-        model = Model.load(self.model)  # says what is wrong with it before anything is made
+        _ = self.memory  # refused before anything is made, as is the model
+        device = self.parameters.get("device", DEFAULTS["device"])
+        identity = self.identity_with("predict", {"device": device})
+        model = Model.load(self.model)
         if model.answer.kind == "regression":
             raise ParameterError(
                 f"{self.model} predicts numbers, and biglp predict writes classes; use "
@@ -59,7 +59,7 @@ class PredictJob(ModelJob):
             "features": source.n_features,
             "found": per_class(model.classes, answered.counts),
             "unreached_rows": answered.n_unreached,
-            "told": self.notes_on_ids(),
+            "told": [],
             "drift": drift,
         }
         return sink.names, facts

@@ -12,14 +12,13 @@ import json
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from biglp._core.errors import BadRowsError
 from biglp._files.local import atomic_write, explained_writing, hold, remove_held, sync_folder
 from biglp._files.runfolder import HEADER, LOCK, RunFolder, journal_entries
-from biglp._files.uri import StorePath, as_place, plain_name, work_folder
+from biglp._files.uri import StorePath, as_place, work_folder
 from biglp._output import MAP, TABLES, table_ending
 
 RUN_FOLDER = ".biglp-run"
@@ -35,35 +34,23 @@ STEP_WORDS = {
 }
 
 
-@dataclass(frozen=True)
 class Destination:
-    """The final names of a run's files."""
+    """The final names of a run's files.
 
-    path: Any  # a folder, or a file for answers alone (.npy or a table), here or in a store
-    cache: str | None = None  # folder for unfinished work whose results go to a store
+    ``path`` is a folder, or a file for answers alone (.npy or a table), here or in a store;
+    ``cache`` is a folder for unfinished work whose results go to a store.
+    """
 
-    @property
-    def is_file(self) -> bool:
-        return self.path.suffix.lower() == ".npy" or table_ending(self.path.name) is not None
-
-    @property
-    def _beside(self) -> Any:
-        """What stands beside the results while they are not there yet."""
+    def __init__(self, path: Any, cache: str | None = None) -> None:
+        self.path, self.ending = path, table_ending(path.name)
+        self.is_file = path.suffix.lower() == ".npy" or self.ending is not None
+        # What stands beside the results while they are not there yet: in a store only a mark, as
+        # unfinished work is always on a disk.
+        self.beside = path / RUN_FOLDER
         if self.is_file:
-            return self.path.with_name(f".{self.path.name}{RUN_FOLDER}")
-        return self.path / RUN_FOLDER
-
-    @property
-    def run_folder(self) -> Path:
-        """The folder of the unfinished work, always on a disk."""
-        if isinstance(self.path, StorePath):
-            return work_folder(self.path, self.cache)
-        return Path(self._beside)
-
-    @property
-    def marker(self) -> StorePath | None:
-        """What a store holds while a run whose results go there is unfinished; None on a disk."""
-        return self._beside if isinstance(self.path, StorePath) else None
+            self.beside = path.with_name(f".{path.name}{RUN_FOLDER}")
+        in_store = isinstance(path, StorePath)
+        self.run_folder = work_folder(path, cache) if in_store else Path(self.beside)
 
     def final(self, staged: str) -> Any:
         if not self.is_file:
@@ -112,27 +99,9 @@ class Destination:
 
     def mark(self) -> None:
         """Find out now whether a store takes files under that name, not when the work is done."""
-        if self.marker is not None:
-            with atomic_write(self.marker) as file:
-                text = f"unfinished; its work is in {self.run_folder} on {socket.gethostname()}\n"
-                file.write(text.encode())
-
-
-def publish(run: RunFolder, destination: Destination, names: list[str]) -> dict[str, Any]:
-    """Give the staged files their final names in this order, forget the run, return its summary."""
-    moves = {name: plain_name(destination.final(name)) for name in names}
-    stale = [plain_name(path) for path in destination.results()]
-    stale.sort(key=lambda name: not name.endswith(SUMMARY))
-    with atomic_write(run.folder / MOVES) as file:
-        plan = {
-            "moves": moves,
-            "stale": stale,
-            "marker": destination.marker and str(destination.marker),
-        }
-        file.write(json.dumps(plan).encode())
-    summary = finish_moves(run)
-    assert summary is not None
-    return summary
+        with atomic_write(self.beside) as file:
+            text = f"unfinished; its work is in {self.run_folder} on {socket.gethostname()}\n"
+            file.write(text.encode())
 
 
 def finish_moves(run: RunFolder) -> dict[str, Any] | None:

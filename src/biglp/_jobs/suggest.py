@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from biglp._core.errors import BigLPError, ParameterError
-from biglp._core.memory import parse_memory
 from biglp._core.parameters import checked
 from biglp._core.settings import Settings
 from biglp._engines import Engine
@@ -23,10 +22,10 @@ from biglp._fit.choose_rows import Pool, suggest_rows
 from biglp._fit.model import Model
 from biglp._fit.pipeline import Pipeline
 from biglp._jobs.identity import FinishedFit
-from biglp._jobs.job import ModelJob, from_stdin, typed_names, typed_options
+from biglp._jobs.job import ModelJob, TableJob, from_stdin, typed_options
 from biglp._jobs.results import MODEL, SUMMARY
-from biglp._jobs.table_job import TableJob
-from biglp._labels.reading import OWN_NAMES, LabelsRead
+from biglp._labels.labels import LabelsRead
+from biglp._labels.reading import OWN_NAMES
 from biglp._labels.tools import labelling_interface
 from biglp._rows import InputFiles
 from biglp._rows.source import explained, explained_model
@@ -50,7 +49,7 @@ class SuggestJob(TableJob, ModelJob):
 
     def identity(self) -> dict[str, Any]:
         """Input and model."""
-        parse_memory(self.memory)
+        _ = self.memory
         self.refuse_to_replace()
         _ = self.table_format
         own = [name for name in self.show if name in OWN_NAMES]
@@ -131,8 +130,6 @@ class SuggestJob(TableJob, ModelJob):
 class FirstJob(SuggestJob):
     """Choose rows to label first; there is no model yet."""
 
-    parameters: dict[str, Any] = field(default_factory=dict)  # that the graph follows from
-
     columns = ("row", "label")
 
     @property
@@ -142,13 +139,7 @@ class FirstJob(SuggestJob):
 
     def settings(self) -> Settings:
         """Check the parameters, as the estimator does."""
-        given = {
-            "device": self.device,
-            "memory": self.memory,
-            "gpu_memory": self.gpu_memory,
-            "precision": self.precision,
-        }
-        return Settings.without_labels({**self.parameters, **given})
+        return Settings.without_labels(self.parameters)
 
     def check(self) -> None:
         """Refuse parameters that cannot be used, and labels: with these there is a model to fit."""
@@ -183,9 +174,10 @@ class FirstJob(SuggestJob):
             # What was no feature here is none there.
             reading["drop"] = (*reading.get("drop", ()), self.label_column)
         reading |= {"metadata": self.metadata, "id_column": self.id_column}
-        fit = ["biglp", "fit", *typed_names(self.inputs), "--labels", table]
+        gone = from_stdin(self.inputs)
+        fit = ["biglp", "fit", *(["-"] if gone else self.inputs), "--labels", table]
         fit += [*typed_options(reading), "-o", "out/"]
-        return [shlex.join(fit), *([] if from_stdin(self.inputs) else ["biglp suggest out/"])]
+        return [shlex.join(fit), *([] if gone else ["biglp suggest out/"])]
 
 
 def is_finished_fit(inputs: Sequence[str]) -> bool:

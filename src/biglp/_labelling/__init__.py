@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _FILES = {
+    "Address": "server",
     "Answers": "answers",
     "Guard": "server",
     "History": "answers",
@@ -13,6 +14,7 @@ _FILES = {
     "Page": "app",
     "Session": "session",
     "Wanted": "session",
+    "kept_token": "server",
 }
 __all__ = list(_FILES)
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._files.local import atomic_write, explained_writing, let_go, lock_file, sync_folder
-from biglp._labels.codes import whole_number
+from biglp._labels.reading import whole_number
 from biglp._rows.written_numbers import MISSING_TEXTS
 
 # --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The server's answers to the page's requests: paths, and what they take and give."""
+"""The server of the page: its answers to requests, which paths take and give JSON, and its run."""
 
 from __future__ import annotations
 
@@ -6,26 +6,173 @@ import asyncio
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Callable
+import sys
+import warnings
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 
-from biglp._core.errors import BigLPError, LabelError, ParameterError
-from biglp._labelling.cards import Cards, state
-from biglp._labelling.session import Session
+from biglp._core.arrays import to_numpy
+from biglp._core.errors import (
+    BigLPError,
+    BigLPWarning,
+    LabelError,
+    MissingExtraError,
+    ParameterError,
+)
 
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
+except ImportError as error:
+    raise MissingExtraError(
+        "biglp label needs Starlette and uvicorn, which are not installed; install them with: "
+        'pip install "biglp[label]"'
+    ) from error
+
+from biglp._labelling.learner import Fit
+from biglp._labelling.server import Address, Guard, kept_token
+from biglp._labelling.session import Session, Wanted
+from biglp._labelling.view import SHORT, readable
+
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+"""Names of this machine for itself."""
+SWITCH_SECONDS = 0.001
+"""How long Python lets a fit go on while a request waits."""
 STATIC = Path(__file__).parent / "page"
 HEARTBEAT = 10.0
 """Seconds between signs of life on the stream of events."""
 MOST_ANSWER_LETTERS = 100
+MOST_CARDS = 20
+PROBABILITIES, NEAREST = 6, 4
+COMPARED = 2000
+"""Labelled rows among which the nearest are looked for: the latest ones."""
+
+
+class Cards:
+    """Cards of rows of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._means: tuple[int, dict[str, dict[str, str]]] = (-1, {})
+        self._numbers: tuple[list[str], np.ndarray] | None = None
+
+    def next(self, n: int = 5) -> list[dict[str, Any]]:
+        """The rows to label next."""
+        rows = list(islice(self._session.loop.next_rows(), max(1, min(n, MOST_CARDS))))
+        return self.cards([row for row, _ in rows], [why for _, why in rows])
+
+    def card(self, row: int) -> dict[str, Any]:
+        """One row."""
+        return self.cards([row], ["A row that you chose."])[0]
+
+    def cards(self, rows: Sequence[int], whys: Sequence[str]) -> list[dict[str, Any]]:
+        """Cards of some rows."""
+        if not rows:
+            return []
+        session = self._session
+        fit, view, source = session.loop.fit, session.view, session.source
+        means, nearest, positions = {}, self._nearest(rows), np.empty(0)
+        if fit is not None:
+            means = self._class_means(fit)
+            positions = session.loop.learner.pool.positions_of(rows)
+        cards = []
+        for index, (row, entry) in enumerate(zip(rows, view.entries(rows), strict=True)):
+            guesses: list[dict[str, Any]] = []
+            if fit is not None:
+                if 0 <= positions[index] < len(fit.probabilities):
+                    shares = fit.probabilities[positions[index]]
+                else:  # of a row outside the pool
+                    shares = fit.probabilities_of(source.read(row, row + 1))[0]
+                guesses = [
+                    {"label": fit.classes[code], "probability": round(float(shares[code]), 4)}
+                    for code in np.argsort(-shares, kind="stable")[:PROBABILITIES]
+                ]
+            cards.append(
+                {
+                    "row": row,
+                    "id": _id(view.id_column, entry),
+                    "why": whys[index],
+                    "label": session.answers.label_of(row),
+                    "guess": guesses[0] if guesses else None,
+                    "probabilities": guesses,
+                    "content": view.content(row, entry),
+                    "values": [
+                        {"name": name, "value": readable(value), "means": means.get(name, {})}
+                        for name, value in view.values(row, entry)
+                    ],
+                    "shown": [{"name": name, "value": readable(entry[name])} for name in view.show],
+                    "nearest": nearest[index],
+                }
+            )
+        source.check_unchanged()  # a page may be open for days
+        return cards
+
+    def _nearest(self, rows: Sequence[int]) -> list[list[dict[str, Any]]]:
+        """The nearest labelled rows of each row, in the features that the model compares."""
+        session = self._session
+        view, answers = session.view, session.answers
+        pool, graph = session.loop.learner.pool, session.loop.graph
+        labelled = list(answers.labelled())[-COMPARED:]
+        positions = pool.positions_of(labelled)
+        known = sorted((at, row) for at, row in zip(positions, labelled, strict=True) if at >= 0)
+        if graph is None or not known or known[-1][0] >= graph.source.n_rows:
+            return [[] for _ in rows]
+        given = to_numpy(graph.source.take(np.array([position for position, _ in known])))
+        wanted = sorted(set(rows))
+        raw = session.source.take(np.array(wanted, dtype=np.int64))
+        products = to_numpy(graph.source.prepared(raw)) @ given.T
+        dense = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
+        norms = given.multiply(given).sum(axis=1) if hasattr(given, "multiply") else (given**2)
+        norms = np.asarray(norms).reshape(len(known), -1).sum(axis=1)
+        distances = norms[None, :] - 2.0 * dense
+        nearest = []
+        for row in rows:
+            order = np.argsort(distances[wanted.index(row)], kind="stable")
+            near = [known[index][1] for index in order if known[index][1] != row][:NEAREST]
+            nearest.append(
+                [
+                    {
+                        "row": other,
+                        "id": _id(view.id_column, entry),
+                        "label": answers.label_of(other) or "",
+                        "content": view.content(other, entry, SHORT),
+                    }
+                    for other, entry in zip(near, view.entries(near), strict=True)
+                ]
+            )
+        return nearest
+
+    def _class_means(self, fit: Fit) -> dict[str, dict[str, str]]:
+        """Means of the classes in each column of numbers, over the pool as it is labelled now."""
+        view = self._session.view
+        if view.kind != "table":
+            return {}
+        version, means = self._means
+        if version == fit.version:
+            return means
+        if self._numbers is None:
+            self._numbers = view.numbers(self._session.loop.learner.pool)
+        names, numbers = self._numbers
+        codes = fit.probabilities[: len(numbers)].argmax(axis=1)
+        means = {name: {} for name in names}
+        for code, label in enumerate(fit.classes):
+            members = numbers[codes == code]
+            known = np.isfinite(members)
+            sums = np.where(known, members, 0.0).sum(axis=0, dtype=np.float64)
+            for name, total, count in zip(names, sums, known.sum(axis=0), strict=True):
+                if count:
+                    means[name][label] = readable(float(total / count))
+        self._means = fit.version, means
+        return means
 
 
 class Page:
@@ -82,7 +229,54 @@ class Page:
 
     def state(self, request: Request) -> Response:
         """The state of the session."""
-        return JSONResponse(state(self.session))
+        session = self.session
+        answers, loop, view = session.answers, session.loop, session.view
+        fit, counts, n_rows = loop.fit, answers.counts(), session.source.n_rows
+        sizes: dict[str, int] = {}  # of each class in all data, as in the pool
+        if fit is not None:
+            codes = np.bincount(fit.probabilities.argmax(axis=1), minlength=len(fit.classes))
+            shares = codes / len(fit.probabilities)
+            sizes = {name: round(s * n_rows) for name, s in zip(fit.classes, shares, strict=True)}
+        estimate = None if fit is None or fit.estimate is None else fit.estimate
+        accuracy, next_gain = None, None
+        if estimate is not None:
+            low, high = estimate["interval"]
+            accuracy = {"accuracy": estimate["accuracy"], "low": low, "high": high}
+            more = estimate["next_labels"]
+            gain, low, high = (round(100 * s, 1) for s in (more["gain"], *more["range"]))
+            next_gain = (
+                f"{more['labels']} more labels would add about {gain:g} "
+                f"{'point' if gain == 1 else 'points'} ({low:g} to {high:g})."
+            )
+        state = {
+            "server": session.id,
+            "version": session.version,
+            "data": session.source.name,
+            "rows": n_rows,
+            "pool_rows": loop.learner.pool.n_rows,
+            "kind": view.kind,
+            "image": None if view.shape is None else view.shape.facts(),
+            "classes": [
+                {"name": name, "key": key, "labelled": counts[name], "found": sizes.get(name)}
+                for name, key in list(answers.keys.items())
+            ],
+            "labelled": counts.total(),
+            "skipped": len(answers.skipped),
+            "can_undo": answers.can_undo,
+            "labels_file": str(session.wanted.path),
+            "model": {
+                "state": loop.state,
+                "labels": 0 if fit is None else fit.n_labels,
+                "seconds": None if fit is None else round(fit.seconds, 3),
+                "problem": loop.problem,
+            },
+            "estimate": accuracy,
+            "history": list(loop.history),
+            "next_gain": next_gain,
+            "map_points": 0 if session.map.points is None else len(session.map.points.rows),
+            "finish": session.finishing.state(),
+        }
+        return JSONResponse(state)
 
     def next(self, request: Request) -> Response:
         """Rows to label next."""
@@ -275,5 +469,63 @@ def _uuid(given: dict[str, Any]) -> str:
     return answer
 
 
+def _id(column: str | None, entry: dict[str, Any]) -> str | None:
+    return None if column is None else readable(entry[column])
+
+
 def _error(status: int, message: str) -> Response:
     return JSONResponse({"error": message}, status_code=status)
+
+
+def serve(
+    wanted: Wanted, address: Address, began: Callable[[str], None], allowed: tuple[str, ...] = ()
+) -> int:
+    """Serve the page until the process is asked to end; return how many labels there are then.
+
+    ``began`` is told the URL when the page can be opened; ``allowed`` are further hosts that the
+    page may be asked under, for a reverse proxy.
+    """
+    address.check()
+    with address.listen() as listening:
+        session = Session(wanted)
+        try:
+            page, token = Page(session), kept_token(wanted.path)
+            port, host = listening.getsockname()[1], address.host
+            hosts = (*(f"{name}:{port}" for name in (*NAMES, host)), *allowed)
+
+            class Server(uvicorn.Server):
+                """Ends streams of events before it waits for requests to end."""
+
+                async def startup(self, sockets: Any = None) -> None:
+                    await super().startup(sockets)
+                    session.start()
+                    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+                    began(f"http://{shown}:{port}/?token={token}")
+
+                async def shutdown(self, sockets: Any = None) -> None:
+                    page.closing.set()
+                    session.changed()
+                    await super().shutdown(sockets)
+
+            config = uvicorn.Config(
+                Guard(page.app(), token, hosts),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                ws="none",
+                timeout_graceful_shutdown=3,
+            )
+            interval = sys.getswitchinterval()
+            sys.setswitchinterval(SWITCH_SECONDS)
+            try:
+                with warnings.catch_warnings():  # the page says what there is to say
+                    warnings.simplefilter("ignore", BigLPWarning)
+                    Server(config).run(sockets=[listening])
+            finally:
+                sys.setswitchinterval(interval)
+        except KeyboardInterrupt:  # how a server is ended: every answer is on disk
+            pass
+        finally:
+            session.close()
+    return len(session.answers.own)

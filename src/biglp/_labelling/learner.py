@@ -21,8 +21,8 @@ from biglp._core.blocks import Block
 from biglp._core.settings import Settings
 from biglp._engines import Engine
 from biglp._fit.choose_rows import Pool, pool_spectrum, suggest_rows, typical_rows
-from biglp._fit.pipeline import Pipeline, learn
-from biglp._fit.update import with_only
+from biglp._fit.pipeline import Pipeline
+from biglp._fit.update import learn, with_only
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import find_doubts
 from biglp._labels.labels import Labels, labels_from_pairs

@@ -1,7 +1,7 @@
 """The map: a position for each of up to a million rows, coloured by what is thought of them.
 
-Positions are leading directions of the pool's graph (:mod:`biglp._fit.map`). Rows of the pool come
-first and have colours of their own. The others come after them, in the background; each has
+Positions are leading directions of the pool's graph (:mod:`biglp._fit.sample`). Rows of the pool
+come first and have colours of their own. The others come after them, in the background; each has
 the colour of the pool's rows at its nearest landmark, so that no fit has to look at all of them.
 """
 
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, to_numpy
 from biglp._fit.choose_rows import uncertainty
-from biglp._fit.map import RowMap
+from biglp._fit.sample import RowMap
 from biglp._labelling.learner import Fit, Learner
 from biglp._rows.source import sample_indices
 

@@ -1,35 +1,21 @@
-"""Running the server: an address, a token, and an end that leaves nothing behind."""
+"""Who may talk to the server, and where it listens: a guard, a token and an address."""
 
 from __future__ import annotations
 
 import hmac
 import os
 import socket
-import sys
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import Any
 
-from biglp._core.errors import BigLPWarning, MissingExtraError, ParameterError
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-try:
-    import uvicorn
-    from starlette.datastructures import MutableHeaders
-    from starlette.requests import Request
-    from starlette.responses import PlainTextResponse, RedirectResponse, Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-except ImportError as error:
-    raise MissingExtraError(
-        "biglp label needs Starlette and uvicorn, which are not installed; install them with: "
-        'pip install "biglp[label]"'
-    ) from error
-
-from biglp._labelling.app import Page
-from biglp._labelling.session import Session, Wanted
+from biglp._core.errors import ParameterError
 
 # --------------------------------------------------------------------------------------------------
 # Who may talk to the server: the one who has the token, from a page of this server, and no other.
@@ -150,12 +136,6 @@ def kept_token(labels: Path) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-NAMES = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine for itself."""
-SWITCH_SECONDS = 0.001
-"""How long Python lets a fit go on while a request waits."""
-
-
 @dataclass(frozen=True)
 class Address:
     """Where the server listens."""
@@ -195,57 +175,3 @@ class Address:
             ) from error
         listening.listen(128)
         return listening
-
-
-def serve(
-    wanted: Wanted, address: Address, began: Callable[[str], None], allowed: tuple[str, ...] = ()
-) -> int:
-    """Serve the page until the process is asked to end; return how many labels there are then.
-
-    ``began`` is told the URL when the page can be opened; ``allowed`` are further hosts that the
-    page may be asked under, for a reverse proxy.
-    """
-    address.check()
-    with address.listen() as listening:
-        session = Session(wanted)
-        try:
-            page, token = Page(session), kept_token(wanted.path)
-            port, host = listening.getsockname()[1], address.host
-            hosts = (*(f"{name}:{port}" for name in (*NAMES, host)), *allowed)
-
-            class Server(uvicorn.Server):
-                """Ends streams of events before it waits for requests to end."""
-
-                async def startup(self, sockets: Any = None) -> None:
-                    await super().startup(sockets)
-                    session.start()
-                    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-                    began(f"http://{shown}:{port}/?token={token}")
-
-                async def shutdown(self, sockets: Any = None) -> None:
-                    page.closing.set()
-                    session.changed()
-                    await super().shutdown(sockets)
-
-            config = uvicorn.Config(
-                Guard(page.app(), token, hosts),
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                lifespan="off",
-                ws="none",
-                timeout_graceful_shutdown=3,
-            )
-            interval = sys.getswitchinterval()
-            sys.setswitchinterval(SWITCH_SECONDS)
-            try:
-                with warnings.catch_warnings():  # the page says what there is to say
-                    warnings.simplefilter("ignore", BigLPWarning)
-                    Server(config).run(sockets=[listening])
-            finally:
-                sys.setswitchinterval(interval)
-        except KeyboardInterrupt:  # how a server is ended: every answer is on disk
-            pass
-        finally:
-            session.close()
-    return len(session.answers.own)

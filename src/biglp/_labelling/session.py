@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from biglp._core.errors import BigLPError, LabelError, ParameterError
-from biglp._core.memory import parse_memory
 from biglp._core.progress import Progress, Task
 from biglp._core.settings import Settings
 from biglp._engines import make_engine
 from biglp._graph.graph import Graph
-from biglp._jobs.fit import FitJob
+from biglp._jobs.job import Job
 from biglp._labelling.answers import Answers, History, Known, LabelsFile, class_name
 from biglp._labelling.learner import Fit, Learner, PoolSource, draw_pool, pool_size, stored_bytes
 from biglp._labelling.map import MapMaker
@@ -197,7 +196,7 @@ class FinishProgress(Progress):
 class Finishing:
     """Runs a fit once it is asked for, again when it is asked for again; then calls ``changed``."""
 
-    def __init__(self, job: FitJob, changed: Callable[[], None]) -> None:
+    def __init__(self, job: Job, changed: Callable[[], None]) -> None:
         self._job, self._changed = job, changed
         self._state: dict[str, Any] = {"state": "no"}
         self._thread: threading.Thread | None = None
@@ -268,7 +267,7 @@ class Wanted:
     one that answers are written to.
     """
 
-    job: FitJob
+    job: Job
     show: tuple[str, ...] = ()
     images: Path | None = None
     shape: str | None = None
@@ -307,7 +306,7 @@ class Session:
         wanted, job = self.wanted, self.wanted.job
         job.settings()  # parameters before files: they are the quicker to refuse
         classes = [class_name(name) for name in wanted.classes]
-        self.memory = parse_memory(job.memory_given)
+        self.memory = job.memory
         label_input = replace(job, labels=job.labels[:-1]).label_input
         reading = {**job.reading, **label_input.not_features, "cache": wanted.cache}
         self.source: Source = as_source(label_input.files, **reading)

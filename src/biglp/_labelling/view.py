@@ -13,8 +13,7 @@ from scipy import sparse
 
 from biglp._core.errors import ParameterError
 from biglp._labels.reading import LabelInput
-from biglp._report.charts import png
-from biglp._report.rows import LOOKED_AT, Pictures
+from biglp._report.charts import LOOKED_AT, Pictures, png
 from biglp._rows import Source
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif")

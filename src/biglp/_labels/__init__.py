@@ -7,10 +7,11 @@ from typing import Any
 _FILES = {
     "LabelInput": "reading",
     "Labels": "labels",
+    "OwnLabels": "labels",
     "encode_labels": "labels",
     "encode_targets": "targets",
     "find_doubts": "doubts",
-    "label_array": "values",
+    "label_array": "labels",
     "labels_from_pairs": "labels",
     "suspicions": "labels",
 }

@@ -54,26 +54,20 @@ def find_doubts(labels: Labels, probabilities: np.ndarray) -> LabelDoubts:
     weights = np.ones(len(logs)) if labels.weights is None else labels.weights
     prior = np.array([WRONG_BEFORE, LOOKED_AT_BEFORE - WRONG_BEFORE])
 
-    def of_given(values: np.ndarray) -> np.ndarray:
-        """Σ_j y_ij·v_ij.  (l,)."""
-        if labels.distribution is None:
-            return np.asarray(values[index, codes])
-        return np.einsum("lc,lc->l", labels.distribution, values)
-
-    def chances(rate: float, log_sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Agreement q, its slope by log β, and ε_i.  (l,) each."""
-        sharpness = np.exp(log_sharpness)
+    def judged(unknown: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+        """The loss and its slopes by ε and log β; agreement q and ε_i, (l,) each."""
+        rate, log_sharpness = unknown
+        sharpness, rates = np.exp(log_sharpness), np.minimum(rate**weights, highest)
         sharp = sharpness * logs
         np.exp(sharp, out=sharp)
         sharp /= sharp.sum(axis=1, keepdims=True)
-        agreement = of_given(sharp)
-        sharp *= logs
-        slope = sharpness * (of_given(sharp) - agreement * sharp.sum(axis=1))
-        return agreement, slope, np.minimum(rate**weights, highest)
-
-    def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
-        rate, log_sharpness = unknown
-        agreement, slope, rates = chances(rate, log_sharpness)
+        by_log = sharp * logs
+        if labels.distribution is None:
+            agreement, slope = sharp[index, codes], by_log[index, codes]
+        else:
+            given = labels.distribution
+            agreement, slope = (np.einsum("lc,lc->l", given, part) for part in (sharp, by_log))
+        slope = sharpness * (slope - agreement * by_log.sum(axis=1))
         label = (1.0 - rates) * agreement + rates * (1.0 - agreement) / others
         value = SHARPNESS_PULL * log_sharpness**2 - np.log(label).sum()
         value -= prior @ np.log([rate, 1.0 - rate])
@@ -82,11 +76,17 @@ def find_doubts(labels: Labels, probabilities: np.ndarray) -> LabelDoubts:
         by_rate -= prior @ [1.0 / rate, -1.0 / (1.0 - rate)]
         by_sharpness = 2.0 * SHARPNESS_PULL * log_sharpness
         by_sharpness -= (slope * (1.0 - rates - rates / others) / label).sum()
-        return float(value), np.array([by_rate, by_sharpness])
+        return float(value), np.array([by_rate, by_sharpness]), agreement, rates
 
     first = np.array([WRONG_BEFORE / LOOKED_AT_BEFORE, 0.0])
-    best = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[RATES, SHARPNESS]).x
-    agreement, _, rates = chances(*best)
+    best = minimize(
+        lambda unknown: judged(unknown)[:2],
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[RATES, SHARPNESS],
+    ).x
+    _, _, agreement, rates = judged(best)
     wrong = rates * (1.0 - agreement) / others
     probability = probabilities[index, codes]
     probabilities[index, codes] = -1.0

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import LabelError, ParameterError
-from biglp._labels.codes import LabelCodes
+from biglp._labels.reading import LabelCodes
 from biglp._rows.source import some
 from biglp._tables.side_columns import RowColumn
 

@@ -8,20 +8,23 @@ labels are read, a piece at a time, and what is kept is a small code for each.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from biglp._core.arrays import as_places
 from biglp._core.errors import BadRowsError, LabelError, LabelWarning, ParameterError
 from biglp._files.uri import INSIDE, split_inside
-from biglp._labels.codes import LabelCodes, Marks
-from biglp._labels.labels import Labels, labels_from_pairs, suspicions
-from biglp._rows.format import LabelColumns
+from biglp._labels.labels import LabelsRead, labels_from_pairs
+from biglp._rows.format import LabelColumns, LabelPiece
 from biglp._rows.opening import InputFiles
 from biglp._rows.source import DECODED_BYTES, explained_reading, some
+from biglp._rows.written_numbers import MISSING_TEXTS
 
 if TYPE_CHECKING:
     from biglp._tables.side_columns import RowColumn, RowColumns
@@ -32,32 +35,11 @@ NAMED_ROWS = 5
 """Rows with several labels that are named."""
 LABELS_BY_NAME = ("label", "labels", "target")
 """Columns of a table that hold labels, by their names."""
+MAX_CLASSES = 100_000
 
-
-@dataclass(frozen=True)
-class LabelsRead:
-    """Labels that were read, and what the user should hear about them."""
-
-    labels: Labels
-    notes: list[str]
-    """Counts: labels of each place, those that replace others, votes, entries without answer."""
-    warnings: list[LabelWarning]
-    """IDs that are those of no row, or of several."""
-    marked: bool = False
-    """Whether the user has said what marks rows without a label."""
-
-    def suspicions(self, *, all_labelled: bool = True) -> list[LabelWarning]:
-        """The warnings, labels that may mean none, and (if wanted) that no row is unlabelled."""
-        labels = self.labels
-        warnings = [*self.warnings, *suspicions(labels, names=not self.marked)]
-        if all_labelled and len(labels.rows) == labels.n_rows:
-            text = (
-                f"every one of the {labels.n_rows:,} rows has a label, so there is none to find "
-                "one for. If one of the labels means that a row has none, name it with "
-                "--unlabelled VALUE."
-            )
-            warnings.append(LabelWarning(text))
-        return warnings
+Marks = int | str | Sequence[int | str] | None
+"""What marks a row without a label, beside empty, null and NaN. None: -1 and what programs write
+for a missing value (``NA``, ``null``, ``?`` …)."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +62,32 @@ class LabelInput:
     metadata: Any = None
     memory: int | None = None
 
-    @cached_property
-    def files(self) -> InputFiles | None:
-        """Files of the rows."""
-        return None if self.rows is None else InputFiles.of(self.rows)
+    files: InputFiles | None = field(init=False, repr=False)  # of the rows
+    label_files: tuple[InputFiles, ...] = field(init=False, repr=False)
+    metadata_files: InputFiles | None = field(init=False, repr=False)  # the table beside the rows
+    # The table with a line for each row; None where there is none
+    table_files: InputFiles | None = field(init=False, repr=False)
+    # Whether the column of labels is an array in the files of the rows
+    in_array: bool = field(init=False, repr=False)
+    # Whether anything says where labels are, or the rows' files hold them
+    anywhere: bool = field(init=False, repr=False)
 
-    @cached_property
-    def label_files(self) -> tuple[InputFiles, ...]:
-        """The files of labels."""
-        return tuple(InputFiles(os.fspath(path), for_labels=True) for path in self.labels)
-
-    @cached_property
-    def metadata_files(self) -> InputFiles | None:
-        """Files of the table beside the rows, if one was named."""
-        return None if self.metadata is None else InputFiles(self.metadata)
-
-    @property
-    def table_files(self) -> InputFiles | None:
-        """Files of the table with a line for each row; None where there is none."""
-        files = self.files if self.metadata is None else self.metadata_files
-        return files if files is not None and files.is_table else None
+    def __post_init__(self) -> None:
+        files = None if self.rows is None else InputFiles.of(self.rows)
+        beside = None if self.metadata is None else InputFiles(self.metadata)
+        table = files if self.metadata is None else beside
+        said = bool(self.labels) or self.label_column is not None
+        kind = None if files is None or beside is not None or self.labels else files.format
+        derived = {
+            "files": files,
+            "label_files": tuple(InputFiles(os.fspath(f), for_labels=True) for f in self.labels),
+            "metadata_files": beside,
+            "table_files": table if table is not None and table.is_table else None,
+            "in_array": said and kind is not None and kind.holds_arrays,
+            "anywhere": said or (kind is not None and kind.holds_labels),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def check_unchanged(self) -> None:
         """Raise when a file that is not one of the rows is no longer what it was."""
@@ -149,26 +137,12 @@ class LabelInput:
     @cached_property
     def in_rows(self) -> bool:
         """Whether the table with a line for each row has a column of labels."""
-        if self.label_column is None or self._in_array:
+        if self.label_column is None or self.in_array:
             return False
         if self.labels:  # then the column may be one of the labels' files
             return self.table_files is not None and self.label_column in self.side_table.names
         self.side_table.check("label_column", self.label_column)
         return True
-
-    @property
-    def _in_array(self) -> bool:
-        """Whether the column of labels is an array in the files of the rows."""
-        if self.label_column is None or self.labels or self.metadata is not None:
-            return False
-        return self.files is not None and self.files.format.holds_arrays
-
-    @property
-    def anywhere(self) -> bool:
-        """Whether anything says where labels are, or the rows' files hold them."""
-        if self.labels or self.label_column is not None:
-            return True
-        return self.metadata is None and self.files is not None and self.files.format.holds_labels
 
     @property
     def not_features(self) -> dict[str, Any]:
@@ -211,28 +185,69 @@ class LabelInput:
             check_table_beside(self.files, self.metadata_files)
         if n_rows is None and self.labels and self.table_files is not None:
             n_rows = self.side_table.count()
-        parts, warnings = [], list[str]()
-        for codes in self._places(n_rows):
-            if not codes.ids:
-                parts.append(Part.from_codes(codes, *codes.labelled()))
-                n_rows = n_rows or codes.count_rows()
-                continue
-            from biglp._labels.join_ids import join_ids  # needs pyarrow
+        # Labels of each place, in the order in which they count.
+        places: list[InputFiles | None] = [None] if self.in_rows else []
+        if not places and not self.labels:
+            assert self.files is not None
+            places.append(self.files)
+        parts, known, warnings = list[Part](), n_rows, list[str]()
+        for files in (*places, *self.label_files):
+            if files is None:
+                from biglp._tables.side_columns import labels_in_columns  # needs pyarrow
 
-            assert self.ids is not None
-            rows, coded, weights, unknown, repeated = join_ids(codes, self.ids, self.memory)
-            parts.append(Part.from_codes(codes, rows, coded, weights))
-            if unknown:
-                warnings.append(
-                    f"{codes.name}: {len(unknown):,} IDs are those of no row, and their labels "
-                    f"were left out: {some(unknown, 5)}."
+                codes = LabelCodes(known, f"column {self.label_column!r}", self.unlabelled)
+                columns = LabelColumns(self.label_column, self.weight_column, by_line=True)
+                codes.gather(labels_in_columns(self.side_table.tables, columns))
+            elif files is self.files:
+                columns = LabelColumns(self.label_column if self.in_array else None)
+                codes = labels_in_files(files, known, columns, self.unlabelled)
+            else:
+                columns = LabelColumns(
+                    self.label_column, self.weight_column, self.id_column, must=not self.in_rows
                 )
-            if repeated:
-                warnings.append(
-                    f"{codes.name}: {len(repeated):,} IDs are those of several rows, and all of "
-                    f"these got the label: {some(repeated, 5)}. If a row should have an ID of its "
-                    "own, look for rows that occur twice."
+                codes = labels_in_files(files, known, columns, self.unlabelled)
+            notes, by_id = list[str](), bool(codes.ids)
+            if by_id:
+                from biglp._labels.join_ids import join_ids  # needs pyarrow
+
+                assert self.ids is not None
+                rows, coded, weights, unknown, repeated = join_ids(codes, self.ids, self.memory)
+                if unknown:
+                    warnings.append(
+                        f"{codes.name}: {len(unknown):,} IDs are those of no row, and their labels "
+                        f"were left out: {some(unknown, 5)}."
+                    )
+                if repeated:
+                    warnings.append(
+                        f"{codes.name}: {len(repeated):,} IDs are those of several rows, and all "
+                        f"of these got the label: {some(repeated, 5)}. If a row should have an ID "
+                        "of its own, look for rows that occur twice."
+                    )
+            else:
+                rows, coded, weights = codes.labelled()
+                n_rows = n_rows or codes.n_rows
+            numbers = codes.whole_numbers() is not None  # then -1 is what one expects
+            missing = {mark: n for mark, n in codes.missing.items() if mark != "-1" or not numbers}
+            if missing:
+                counted = ", ".join(f"{mark!r} ({n:,})" for mark, n in missing.items())
+                notes.append(
+                    f"{codes.name}: taken for no label: {counted}. If that is a class, say what "
+                    "marks rows without a label with --unlabelled VALUE."
                 )
+            if codes.skipped:
+                notes.append(
+                    f"{codes.name}: {codes.skipped:,} entries without an answer were left out."
+                )
+            if weights is None and (by_id or codes.rows):  # several labels of a row are votes
+                rows, coded, weights, several, differing = votes(rows, coded)
+                if several:
+                    first = ", ".join(f"{row:,}" for row in differing[:NAMED_ROWS])
+                    became = f" (rows {first}), and became label distributions" if first else ""
+                    notes.append(
+                        f"{codes.name}: {several:,} rows have several labels; in "
+                        f"{len(differing):,} of them they differ{became}."
+                    )
+            parts.append(Part(codes, rows, coded, weights, notes))
         # Columns of the rows' table that look like labels, where labels are those of files.
         in_files = self.labels and not self.label_column and self.metadata is None
         if in_files and self.table_files is not None and not self.reading.get("columns"):
@@ -249,25 +264,6 @@ class LabelInput:
             self.metadata_files.check_unchanged()
         assert n_rows is not None
         return merge(parts), n_rows, list(map(LabelWarning, warnings))
-
-    def _places(self, n_rows: int | None) -> Iterator[LabelCodes]:
-        """Labels of each place, in the order in which they count."""
-        if self.in_rows:
-            from biglp._tables.side_columns import labels_in_columns  # needs pyarrow
-
-            codes = LabelCodes(n_rows, f"column {self.label_column!r}", self.unlabelled)
-            columns = LabelColumns(self.label_column, self.weight_column, by_line=True)
-            codes.gather(labels_in_columns(self.side_table.tables, columns))
-            yield codes
-        elif not self.labels:
-            assert self.files is not None
-            array = self.label_column if self._in_array else None
-            yield labels_in_files(self.files, n_rows, LabelColumns(array), self.unlabelled)
-        columns = LabelColumns(
-            self.label_column, self.weight_column, self.id_column, must=not self.in_rows
-        )
-        for files in self.label_files:
-            yield labels_in_files(files, n_rows, columns, self.unlabelled)
 
 
 def labels_in_files(
@@ -338,6 +334,204 @@ def check_table_beside(rows: InputFiles, table: InputFiles) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
+# Labels as they are gathered: a small integer code for each, and the class of each code.
+
+
+@dataclass
+class LabelCodes:
+    """Codes of the labels read so far; -1 is unlabelled. Messages call the labels ``name``.
+
+    ``ids`` are Arrow arrays, empty where labels are not by ID; ``missing`` counts labels that
+    programs write for a missing value, and ``skipped`` entries of a labelling tool without answer.
+    """
+
+    n_rows: int | None
+    name: str
+    unlabelled: Marks = None
+    missing: Counter[str] = field(default_factory=Counter, init=False)
+    skipped: int = field(default=0, init=False)
+    ids: list[Any] = field(default_factory=list, init=False)
+    _classes: dict[Any, int] = field(default_factory=dict, init=False)
+    _pieces: list[np.ndarray] = field(default_factory=list, init=False)
+    rows: list[np.ndarray] = field(default_factory=list, init=False)  # empty: one label a row
+    _weights: list[np.ndarray] = field(default_factory=list, init=False)
+    _text: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Bring the marks of unlabelled rows into one form: as numbers and as text."""
+        given = self.unlabelled
+        marks = [-1] if given is None else [given] if isinstance(given, (int, str)) else [*given]
+        self._marks = {*marks, *map(str, marks), ""}
+        # What is counted is told: a class may be called so.
+        self._missing = frozenset((*MISSING_TEXTS, "-1") if given is None else ()) - {""}
+
+    def gather(self, pieces: Iterable[LabelPiece]) -> None:
+        """Add the labels of all pieces."""
+        for column, rows, ids, text, weights, total, skipped in pieces:
+            if total is not None:
+                self._expect(total)
+            self.skipped += skipped
+            self._text |= text
+            if rows is not None:
+                outside = rows[(rows < 0) | (rows >= (self.n_rows or np.iinfo(np.int64).max))]
+                if outside.size:
+                    raise LabelError(
+                        f"{self.name} has a label for row {outside[0]:,}, but the rows are 0 to "
+                        f"{(self.n_rows or 0) - 1:,}; count rows from 0."
+                    )
+            distinct, indices = distinct_values(column)
+            # New classes get the next code. A label that is missing has index -1, the last.
+            table = [-1] * min(len(distinct), MAX_CLASSES + 1)
+            for index in range(len(table)):
+                value = distinct[index]
+                if isinstance(value, bool):
+                    value = int(value)
+                if isinstance(value, float):
+                    if np.isnan(value):
+                        continue
+                    if np.isinf(value) or value != np.floor(value):
+                        raise LabelError(
+                            f"{self.name} holds {value}, a measurement and not a class; "
+                            "labels must be integers or text."
+                        )
+                    value = int(value)
+                if isinstance(value, bytes):
+                    value = value.decode("utf-8", errors="replace")
+                if isinstance(value, str):
+                    # NUL characters pad text of fixed width; NumPy would take both for one class.
+                    value = value.rstrip("\0").strip()
+                if value is None or value in self._marks or value in self._missing:
+                    continue
+                if self._text and whole_number(value) in self._marks:  # "-1.0"
+                    continue
+                if not isinstance(value, (int, str)):
+                    raise LabelError(
+                        f"{self.name} holds {value!r} ({type(value).__name__}); use integers or "
+                        "text."
+                    )
+                table[index] = self._classes.setdefault(value, len(self._classes))
+            if max(len(distinct), len(self._classes)) > MAX_CLASSES:
+                raise LabelError(
+                    f"{self.name} has more than {MAX_CLASSES:,} different labels (such as "
+                    f"{distinct[0]!r}, {distinct[-1]!r}); are these measurements and not classes?"
+                )
+            codes = np.array([*table, -1], dtype=np.int64)[indices]
+            for index, value in enumerate(distinct):
+                if isinstance(value, str) and value.strip() in self._missing:
+                    self.missing[value.strip()] += int((indices == index).sum())
+            known = codes >= 0
+            if weights is not None:
+                self._weights.append(weights[known])
+            if ids is not None:
+                self.ids.append(ids.take(np.flatnonzero(known)))
+            if rows is not None:
+                self.rows.append(rows[known])
+            if rows is not None or ids is not None:
+                codes = codes[known]
+            self._pieces.append(codes.astype(np.min_scalar_type(-len(self._classes) - 1)))
+
+    def _expect(self, length: int) -> None:
+        if self.n_rows is not None and length != self.n_rows:
+            raise LabelError(
+                f"{self.name} has {length:,} labels, but there are {self.n_rows:,} rows; give one "
+                "label a row (-1 or empty where it is unknown), or 'row,label' pairs."
+            )
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Codes of all labels in the order they came.  (l,)."""
+        return np.concatenate(self._pieces or [np.empty(0, dtype=np.int8)])
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Weights of the labels, in the order they came.  (l,)."""
+        return np.concatenate(self._weights) if self._weights else None
+
+    def labelled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Rows, increasing and perhaps several times, codes of their labels, weights or None."""
+        weights = self.weights
+        if self.rows:
+            if self.n_rows is None:
+                raise LabelError(
+                    f"{self.name} holds 'row,label' pairs; the number of rows is needed."
+                )
+            rows = np.concatenate(self.rows)
+            order = np.argsort(rows, kind="stable")
+            return rows[order], self.codes[order], None if weights is None else weights[order]
+        n_rows = sum(map(len, self._pieces))
+        self._expect(n_rows)
+        self.n_rows = n_rows
+        all_rows, all_codes, start = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        for piece in self._pieces:  # few rows have labels, and codes of all of them may be large
+            known = np.flatnonzero(piece >= 0)
+            all_rows.append(start + known)
+            all_codes.append(piece[known])
+            start += len(piece)
+        return np.concatenate(all_rows), np.concatenate(all_codes), weights
+
+    def refuse_plus_minus_one(self) -> None:
+        """Raise where -1 is likelier to be a class than to mean unlabelled."""
+        ambiguous = -1 in self._marks and self.classes().tolist() == [1]
+        if ambiguous and any(bool((piece < 0).any()) for piece in self._pieces):
+            raise LabelError(
+                f"{self.name} has the labels -1 and 1 only. -1 means unlabelled here; if it is a "
+                "class, say what marks unlabelled rows instead, for example unlabelled=0."
+            )
+
+    def whole_numbers(self) -> list[int] | None:
+        """The classes as integers, also when they came as text; None where some are none."""
+        numbers = [whole_number(value) if self._text else value for value in self._classes]
+        # Integers that 64 bits do not hold are no numbers here: they are kept as text.
+        held = all(isinstance(n, int) and -(2**63) <= n < 2**63 for n in numbers)
+        return numbers if held else None  # type: ignore[return-value]
+
+    def classes(self, *, as_text: bool = False) -> np.ndarray:
+        """Class of each code: integers where all are, unless they are wanted as text.  (c,)."""
+        whole = None if as_text else self.whole_numbers()
+        if whole is not None and -1 not in whole:
+            return np.array(whole, dtype=np.int64)
+        # Where -1 is a class, integers would be taken for unlabelled: such classes become text.
+        names = np.empty(len(self._classes), dtype=object)
+        names[:] = [str(value) for value in (self._classes if whole is None else whole)]
+        return names
+
+
+def distinct_values(column: Any) -> tuple[list[Any], np.ndarray]:
+    """Distinct labels, and for each row the index of its label among them (-1 where null)."""
+    if isinstance(column, list):
+        known: dict[str, int] = {}
+        codes = [known.setdefault(text, len(known)) for text in column]
+        return list(known), np.array(codes, dtype=np.int64)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind in "iu" and len(column):
+            low, high = int(column.min()), int(column.max())
+            if high - low <= MAX_CLASSES:  # counting is quicker than sorting
+                wide = np.uint64 if column.dtype.kind == "u" else np.int64
+                shifted = (column.astype(wide) - wide(low)).astype(np.int64)
+                present = np.bincount(shifted) > 0
+                values = [low + offset for offset in np.flatnonzero(present).tolist()]
+                return values, (np.cumsum(present) - 1)[shifted]
+        distinct, indices = np.unique(column, return_inverse=True)
+        return distinct.tolist(), indices
+    encoded = column.dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.combine_chunks()
+    return encoded.dictionary.to_pylist(), as_places(encoded.indices)
+
+
+def whole_number(text: Any) -> int | None:
+    """The integer that a text reads as; None where it is none."""
+    if isinstance(text, (str, int)):
+        with suppress(ValueError):
+            return int(text)  # floating-point numbers would round it beyond 2⁵³
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return int(value) if np.isfinite(value) and value == int(value) else None
+
+
+# --------------------------------------------------------------------------------------------------
 # Labels from several places made one: votes of several people, and later labels over earlier.
 
 
@@ -349,35 +543,6 @@ class Part(NamedTuple):
     coded: np.ndarray
     weights: np.ndarray | None
     notes: list[str]
-
-    @classmethod
-    def from_codes(
-        cls, codes: LabelCodes, rows: np.ndarray, coded: np.ndarray, weights: np.ndarray | None
-    ) -> Part:
-        """Take labels as they were read; without weights, several of a row are votes."""
-        notes = []
-        numbers = codes.whole_numbers() is not None  # then -1 is what one expects
-        missing = {mark: n for mark, n in codes.missing.items() if mark != "-1" or not numbers}
-        if missing:
-            counted = ", ".join(f"{mark!r} ({n:,})" for mark, n in missing.items())
-            notes.append(
-                f"{codes.name}: taken for no label: {counted}. If that is a class, say what marks "
-                "rows without a label with --unlabelled VALUE."
-            )
-        if codes.skipped:
-            notes.append(
-                f"{codes.name}: {codes.skipped:,} entries without an answer were left out."
-            )
-        if weights is None and not codes.by_line:
-            rows, coded, weights, several, differing = votes(rows, coded)
-            if several:
-                first = ", ".join(f"{row:,}" for row in differing[:NAMED_ROWS])
-                became = f" (rows {first}), and became label distributions" if first else ""
-                notes.append(
-                    f"{codes.name}: {several:,} rows have several labels; in {len(differing):,} of "
-                    f"them they differ{became}."
-                )
-        return cls(codes, rows, coded, weights, notes)
 
 
 def votes(
@@ -414,21 +579,22 @@ def merge(parts: Sequence[Part]) -> Merged:
     # One type for all: 7 in a table and "7" in a text file are the same class.
     as_text = any(-1 in (part.codes.whole_numbers() or [-1]) for part in parts if len(part.rows))
     plain = all(part.weights is None for part in parts)
-
-    def labels_of(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        values = part.codes.classes(as_text=as_text)[part.coded]
-        values = values.astype(object if as_text else np.int64, copy=False)
-        if plain:
-            return part.rows, values, None
-        return part.rows, values, np.ones(len(values)) if part.weights is None else part.weights
-
-    rows, values, weights = labels_of(parts[0])
+    kind = object if as_text else np.int64
+    of_parts = (
+        (
+            part.rows,
+            part.codes.classes(as_text=as_text)[part.coded].astype(kind, copy=False),
+            part.weights if plain or part.weights is not None else np.ones(len(part.rows)),
+        )
+        for part in parts
+    )
+    rows, values, weights = next(of_parts)
     if len(parts) == 1:  # nothing is copied: labels may be as many as rows
         return Merged(rows, values, weights, parts[0].notes)
     n_labelled = len(np.unique(rows))
     notes = [*parts[0].notes, f"{parts[0].codes.name}: {n_labelled:,} labelled rows."]
-    for part in parts[1:]:
-        later_rows, later_values, later_weights = labels_of(part)
+    later_parts = zip(parts[1:], of_parts, strict=True)
+    for part, (later_rows, later_values, later_weights) in later_parts:
         # Of a row that occurs several times the first label stands for all in what is counted.
         before, first_before = np.unique(rows, return_index=True)
         after, first_after = np.unique(later_rows, return_index=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from biglp._core.arrays import on_host
 from biglp._core.errors import LabelError
-from biglp._labels.values import given_weights
+from biglp._labels.labels import given_weights
 
 LARGEST = 1e150
 """Targets are squared."""

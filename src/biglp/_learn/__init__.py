@@ -6,7 +6,8 @@ is a few arrays that turn a block of features (and rows) into class probabilitie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from biglp._core import Registry
 
@@ -35,3 +36,28 @@ ANSWERS: Registry[type[Predictor]] = Registry(
     }
 )
 """Every kind of answer by its name in model files and checkpoints."""
+
+_MODULES = {
+    "CommitteePredictor": "committee.answer",
+    "HeldOutLabels": "accuracy",
+    "LearnResult": "base",
+    "MEMBERS": "committee",
+    "Member": "committee.member",
+    "MemberFit": "committee.member",
+    "MemberModel": "committee.member",
+    "Method": "base",
+    "Predictor": "base",
+    "SpreadingPredictor": "spreading",
+    "TrainingSet": "committee.member",
+    "estimate_accuracy": "accuracy",
+    "everywhere": "committee.starting_weights",
+    "find_weights": "committee.find_weights",
+    "unseen_share": "accuracy",
+}
+"""The door beside it: each name with its module, which is loaded when the name is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -73,11 +73,6 @@ class HeldOutLabels:
     shares: np.ndarray  # (l, c): class probabilities; rows of NaN are left out
     truth: np.ndarray  # (l, c): w·Y
 
-    def known(self) -> HeldOutLabels:
-        """Return those about which something is said."""
-        finite = np.isfinite(self.shares).all(axis=1) & (self.truth.sum(axis=1) > 0)
-        return HeldOutLabels(self.shares[finite], self.truth[finite])
-
 
 def estimate_accuracy(
     held_out: HeldOutLabels, sample: np.ndarray, n_labelled: int
@@ -89,22 +84,27 @@ def estimate_accuracy(
     no row seems to be of it), ``largest_class`` (its code), ``base_rate``, ``next_labels``; None
     when no row is unlabelled, or hardly a label could be held out.
     """
-    held_out, sample = held_out.known(), np.asarray(sample, dtype=np.float64)
-    n_known = len(held_out.shares)
+    finite = np.isfinite(held_out.shares).all(axis=1) & (held_out.truth.sum(axis=1) > 0)
+    held_out = HeldOutLabels(held_out.shares[finite], held_out.truth[finite])
+    sample, n_known = np.asarray(sample, dtype=np.float64), len(held_out.shares)
     if not len(sample) or n_known < LEAST_KNOWN:
         return None
-    gap, log_sharpness = _sharpness(held_out, sample)
+    gap, log_sharpness = sharpness(held_out, sample)
     shares = sharpened(sample, log_sharpness)
-    stated = shares.max(axis=1)
+    stated, totals, rates = shares.max(axis=1), shares.sum(axis=0), shares.mean(axis=0)
     accuracy = float(stated.mean())
     of_sample = stated.var() / len(stated) / (4.0 * max(accuracy * (1.0 - accuracy), TINY))
     off = np.sqrt(FLOOR**2 + NOISE**2 / (n_known + 1.0) + (DISTANCE * gap) ** 2 + of_sample)
-    recall = _recall(shares)
-    rates = shares.mean(axis=0)
+    # The interval holds the shares whose angle is at most so far from that of the accuracy.
+    middle = np.arcsin(np.sqrt(min(accuracy, 1.0)))
+    angles = np.clip([middle - TAILS * off, middle + TAILS * off], 0.0, np.pi / 2)
+    # Expected recall of each class; NaN where no row seems to be of it.
+    right = np.bincount(shares.argmax(axis=1), stated, minlength=shares.shape[1])
+    recall = np.where(totals > TINY, right / np.maximum(totals, TINY), np.nan)
     return {
         "accuracy": _figure(accuracy),
-        "interval": _interval(accuracy, TAILS * off),
-        "balanced_accuracy": _figure(np.nanmean(recall)),
+        "interval": [_figure(share) for share in (np.sin(angles) ** 2).tolist()],
+        "balanced_accuracy": _figure(float(np.nanmean(recall))),
         "recall": [None if np.isnan(each) else _figure(each) for each in recall],
         "largest_class": int(rates.argmax()),
         "base_rate": _figure(rates.max()),
@@ -119,8 +119,8 @@ def next_labels(accuracy: float, n_labelled: int) -> dict[str, Any]:
     return {"labels": NEXT, "gain": _figure(middle), "range": [_figure(low), _figure(high)]}
 
 
-def _sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, float]:
-    """Return g and log b."""
+def sharpness(held_out: HeldOutLabels, sample: np.ndarray) -> tuple[float, float]:
+    """g and log b, from labels of which all something is said."""
     predicted, weights = held_out.shares, held_out.truth.sum(axis=1)
     truth, n_known = held_out.truth / weights[:, None], len(predicted)
     means = np.array([sample.max(axis=1).mean(), predicted.max(axis=1).mean()])
@@ -153,21 +153,6 @@ def sharpened(shares: np.ndarray, log_sharpness: float) -> np.ndarray:
     """p^b, made to add up to 1.  (l, c) → (l, c)."""
     logs = np.log(np.maximum(shares, TINY))
     return np.asarray(softmax(np.exp(log_sharpness) * logs, axis=1))
-
-
-def _interval(accuracy: float, angle: float) -> list[float]:
-    """Shares whose angle is at most so far from that of the accuracy."""
-    middle = np.arcsin(np.sqrt(min(accuracy, 1.0)))
-    low, high = np.clip([middle - angle, middle + angle], 0.0, np.pi / 2)
-    return [_figure(np.sin(low) ** 2), _figure(np.sin(high) ** 2)]
-
-
-def _recall(shares: np.ndarray) -> np.ndarray:
-    """Expected recall of each class; NaN where no row seems to be of it.  (m, c) → (c,)."""
-    called = shares.argmax(axis=1)
-    right = np.bincount(called, shares.max(axis=1), minlength=shares.shape[1])
-    totals = shares.sum(axis=0)
-    return np.where(totals > TINY, right / np.maximum(totals, TINY), np.nan)
 
 
 def _figure(share: float) -> float:
@@ -222,17 +207,7 @@ def unseen_share(labelled: Rows, weights: np.ndarray, sample: Rows, seed: int) -
     if not sparse.issparse(sample):  # once, and not in every product
         sample = sample.astype(np.float64)
     centre = np.asarray(sample.mean(axis=0), dtype=np.float64).ravel()
-    vectors = _leading_directions(sample, centre, seed)
-    usual = sample @ vectors - centre @ vectors
-    ordered = np.sort(usual, axis=0)
-    chosen = _ranks(ordered, labelled @ vectors - centre @ vectors)
-    usual = _ranks(ordered, usual)
-    shares = [_beyond(chosen[:, j], weights) for j in range(min(LOOKED_ALONG, chosen.shape[1]))]
-    return max(*shares, _beyond(_along_difference(usual, chosen, seed), weights))
-
-
-def _leading_directions(sample: Rows, centre: np.ndarray, seed: int) -> np.ndarray:
-    """Principal directions, the widest first.  (m, q)."""
+    # Principal directions, the widest first.  (m, q).
     width = min(DIRECTIONS, *sample.shape)
     start = np.random.default_rng(seed).normal(size=(sample.shape[1], width))
     vectors = np.linalg.qr(start)[0]
@@ -241,7 +216,32 @@ def _leading_directions(sample: Rows, centre: np.ndarray, seed: int) -> np.ndarr
         vectors = np.linalg.qr(sample.T @ seen - np.outer(centre, seen.sum(axis=0)))[0]
     seen = sample @ vectors - centre @ vectors
     _, rotation = np.linalg.eigh(seen.T @ seen)
-    return np.asarray(vectors @ rotation[:, ::-1])
+    vectors = np.asarray(vectors @ rotation[:, ::-1])
+    usual = sample @ vectors - centre @ vectors
+    ordered = np.sort(usual, axis=0)
+    chosen = _ranks(ordered, labelled @ vectors - centre @ vectors)
+    usual = _ranks(ordered, usual)
+
+    # Ranks of the labels along Fisher's direction from the rows to the other half of them.
+    half = np.random.default_rng(seed).permutation(len(chosen)) % 2
+    spread = usual.T @ usual / len(usual) - np.outer(usual.mean(axis=0), usual.mean(axis=0))
+    spread += RIDGE * np.eye(len(spread))
+    along = np.empty(len(chosen))
+    for side in (0, 1):
+        difference = chosen[half != side].mean(axis=0) - usual.mean(axis=0)
+        direction = np.linalg.solve(spread, difference)[:, None]
+        ordered = np.sort(usual @ direction, axis=0)
+        along[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
+
+    # Share of the rows before, or behind, all but OUTSIDE of the labels, in each direction.
+    shares = []
+    for ranks in (*chosen.T[:LOOKED_ALONG], along):
+        order = np.argsort(ranks, kind="stable")
+        passed = np.cumsum(weights[order])
+        places = np.searchsorted(passed, np.array([OUTSIDE, 1.0 - OUTSIDE]) * passed[-1])
+        low, high = ranks[order[np.minimum(places, len(order) - 1)]]
+        shares.append(float(max(low, 1.0 - high)))
+    return max(shares)
 
 
 def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -254,29 +254,6 @@ def _ranks(usual: np.ndarray, values: np.ndarray) -> np.ndarray:
         column = column[order]
         places[order] = ordered.searchsorted(column) + ordered.searchsorted(column, "right")
     return ranks / (2.0 * len(usual))
-
-
-def _along_difference(usual: np.ndarray, chosen: np.ndarray, seed: int) -> np.ndarray:
-    """Ranks of the labels along Fisher's direction from the rows to the other half of them."""
-    half = np.random.default_rng(seed).permutation(len(chosen)) % 2
-    spread = usual.T @ usual / len(usual) - np.outer(usual.mean(axis=0), usual.mean(axis=0))
-    spread += RIDGE * np.eye(len(spread))
-    ranks = np.empty(len(chosen))
-    for side in (0, 1):
-        difference = chosen[half != side].mean(axis=0) - usual.mean(axis=0)
-        direction = np.linalg.solve(spread, difference)[:, None]
-        ordered = np.sort(usual @ direction, axis=0)
-        ranks[half == side] = _ranks(ordered, chosen[half == side] @ direction)[:, 0]
-    return ranks
-
-
-def _beyond(ranks: np.ndarray, weights: np.ndarray) -> float:
-    """Share of the rows before, or behind, all but OUTSIDE of the labels."""
-    order = np.argsort(ranks, kind="stable")
-    passed = np.cumsum(weights[order])
-    places = np.searchsorted(passed, np.array([OUTSIDE, 1.0 - OUTSIDE]) * passed[-1])
-    low, high = ranks[order[np.minimum(places, len(order) - 1)]]
-    return float(max(low, 1.0 - high))
 
 
 # --------------------------------------------------------------------------------------------------

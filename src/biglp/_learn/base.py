@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from biglp._algebra.balance import given_prior
-from biglp._algebra.spreading import LabelledRows, iterate
+from biglp._algebra.spreading import iterate
 from biglp._algebra.sums import GramSums
 from biglp._algebra.systems import System
 from biglp._compiled import largest_column
@@ -58,15 +58,13 @@ class Problem(Generic[AnyLabels]):
     labels: AnyLabels
     settings: AnswerSettings
 
-    @property
-    def graph(self) -> Graph:
-        """That of the first view."""
-        return self.views[0].graph
+    # Those of the first view
+    graph: Graph = field(init=False, repr=False)
+    sums: GramSums = field(init=False, repr=False)
 
-    @property
-    def sums(self) -> GramSums:
-        """Those of the first view."""
-        return self.views[0].sums
+    def __post_init__(self) -> None:
+        """Have the first view at hand."""
+        self.__dict__.update(graph=self.views[0].graph, sums=self.views[0].sums)
 
     @cached_property
     def system(self) -> System:
@@ -84,30 +82,18 @@ class Problem(Generic[AnyLabels]):
         """Normalised features of the sample, before mixing.  (b, p)."""
         return self.graph.features.of_rows(self.sample_rows)
 
-    def part_of_labels(self, most: int) -> AnyLabels:
-        """The labels, or a random part of them; smaller parts are parts of the larger ones."""
-        return part_of_labels(self.labels, most, self.settings.seed)
-
-    def labelled(self, part: Labels) -> LabelledRows:
-        """Mixed, normalised features of labelled rows, for leave-one-out."""
-        return LabelledRows(self.views[0].mixed_features(part.rows), part.codes, part.given)
-
     def spread(self, alpha: float) -> tuple[np.ndarray, int]:
         """Label spreading by the chosen solver: coefficients C and the iterations used."""
-        if self.settings.solver == "closed_form":
+        settings, radius = self.settings, self.system.radius
+        if settings.solver == "closed_form":
             return self.system.solved(alpha), 1
-        settings = self.settings
-        return iterate(
-            self.sums, alpha, self.system.radius, max_iter=settings.max_iter, tol=settings.tol
-        )
+        return iterate(self.sums, alpha, radius, max_iter=settings.max_iter, tol=settings.tol)
 
     def with_labels(self, labels: AnyLabels, targets: Iterable[np.ndarray]) -> Problem[AnyLabels]:
         """The same graphs with other labels; ``targets`` is their B, for each view."""
-        views = tuple(
-            replace(view, sums=view.sums.with_labels(each, labels.counts))
-            for view, each in zip(self.views, targets, strict=True)
-        )
-        return replace(self, labels=labels, views=views)
+        both = zip(self.views, targets, strict=True)
+        views = [replace(view, sums=view.sums.with_labels(b, labels.counts)) for view, b in both]
+        return replace(self, labels=labels, views=tuple(views))
 
     def with_graphs(self, graphs: Iterable[Graph]) -> Problem[AnyLabels]:
         """The same problem with graphs that visit their rows in another way."""
@@ -152,14 +138,14 @@ class Predictor(ABC):
         codes = np.flatnonzero(counted)
         return dict(zip(codes.tolist(), counted[codes].tolist(), strict=True))
 
-    @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which :meth:`from_state` rebuilds the answer."""
+        """Arrays from which :meth:`from_state` rebuilds the answer: those it is made of."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
-    @abstractmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Predictor:
         """Rebuild from :meth:`state`."""
+        return cls(**state)
 
 
 @dataclass(frozen=True)

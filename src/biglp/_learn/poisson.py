@@ -22,13 +22,13 @@ from biglp._core.errors import ParameterError
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels
 from biglp._learn.base import LearnResult, Method, Problem
-from biglp._learn.committee.method import with_class_shares
 from biglp._learn.spreading import (
     DEFAULT_PRIOR_POWER,
     PRIOR_POWERS,
     SpreadingPredictor,
     balance_weights,
     rows_to_choose_by,
+    with_class_shares,
 )
 
 

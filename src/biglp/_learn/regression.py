@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,15 @@ from biglp._core.arrays import Array, Rows, is_torch, like, to_dense, to_numpy
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import OwnLabels
 from biglp._labels.targets import Targets
-from biglp._learn.base import LearnResult, Method, Predictor, Problem, centre_and_spread, to_float64
+from biglp._learn.base import (
+    LearnResult,
+    Method,
+    Predictor,
+    Problem,
+    centre_and_spread,
+    part_of_labels,
+    to_float64,
+)
 from biglp._learn.spreading import ALPHAS
 
 DEFAULT_ALPHA = 0.9
@@ -75,15 +83,6 @@ class RegressionPredictor(Predictor):
         """Count nothing: there are no classes."""
         return {}
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Arrays from which the answer is rebuilt."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> RegressionPredictor:
-        """Rebuild from :meth:`state`."""
-        return cls(**state)
-
 
 class RegressionMethod(Method):
     """The blend of smoothing and ridge regression that leave-one-out likes best."""
@@ -101,7 +100,7 @@ class RegressionMethod(Method):
     def learn(cls, problem: Problem[Targets]) -> LearnResult:
         """Choose α and the blend."""
         graph, labels = problem.graph, problem.labels
-        part = problem.part_of_labels(MOST_LABELLED)
+        part = part_of_labels(labels, MOST_LABELLED, problem.settings.seed)
         features = to_dense(problem.views[0].mixed_features(part.rows))
         alpha, by_graph, errors = _choose_alpha(problem, features, part)
         sample = to_float64(to_numpy(problem.sample_rows))

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from biglp._algebra.balance import class_mass, given_prior, power_prior
+from biglp._algebra.balance import class_mass, given_prior, power_prior, share_offsets
 from biglp._algebra.spreading import LabelledRows, centred, leave_one_out, mean_label, without_noise
 from biglp._compiled import gpu as fused
 from biglp._core.arrays import Array, Rows, like, namespace
 from biglp._core.settings import AnswerSettings
 from biglp._labels.labels import Labels, OwnLabels
-from biglp._learn.base import LearnResult, Method, Predictor, Problem
-from biglp._learn.committee.method import with_class_shares
+from biglp._learn.base import LearnResult, Method, Predictor, Problem, part_of_labels
 
 ALPHAS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 DEFAULT_ALPHA = 0.99
@@ -64,20 +63,6 @@ class SpreadingPredictor(Predictor):
         """What labelled rows' own labels add to their scores.  (l, c)."""
         added = (own.shares * self.own_label + self.own_shift) * own.weights[:, None]
         return np.asarray(added)
-
-    def state(self) -> dict[str, np.ndarray]:
-        """The four arrays."""
-        return {
-            "coefficients": self.coefficients,
-            "own_label": self.own_label,
-            "prior": self.prior,
-            "own_shift": self.own_shift,
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> SpreadingPredictor:
-        """Rebuild from the four arrays."""
-        return cls(**state)
 
 
 def as_probabilities(scores: Array, prior: np.ndarray) -> tuple[Array, int]:
@@ -148,8 +133,10 @@ def rows_to_choose_by(problem: Problem[Labels], open_alpha: bool) -> LabelledRow
     if int(problem.labels.rows_each.min()) < LABELS_TO_CHOOSE:
         return None
     most = problem.system.most_labelled
-    # Nothing can be told from the few labels that there is time for in a large graph.
-    return problem.labelled(problem.part_of_labels(most)) if most else None
+    if not most:  # nothing can be told from the few labels that there is time for in a large graph
+        return None
+    part = part_of_labels(problem.labels, most, problem.settings.seed)
+    return LabelledRows(problem.views[0].mixed_features(part.rows), part.codes, part.given)
 
 
 def choose(problem: Problem[Labels], labelled: LabelledRows | None) -> Choice:
@@ -215,3 +202,30 @@ def balance_weights(
         prior = given_prior(settings.class_balance, labels.n_classes)
     weights = prior / np.maximum(mass, np.finfo(np.float64).tiny)
     return weights / weights.max(axis=-1, keepdims=True)
+
+
+# --------------------------------------------------------------------------------------------------
+# ``class_balance="share"``: an answer whose classes have the shares of the labels.
+
+
+SHARES_SAMPLE = 10_000
+"""Rows that tell where the thresholds of the classes are."""
+
+
+def with_class_shares(answer: SpreadingPredictor, problem: Problem[Labels]) -> SpreadingPredictor:
+    """Move an answer's scores so that a sample of rows gets the class shares of the labels.
+
+    √d is the constant mode of the graph, √d = F̄·s (:mod:`biglp._algebra.balance`).
+    """
+    column_sums = problem.graph.features.normalisation.column_sums
+    mode = problem.sums.constant if column_sums is None else column_sums
+    constant = problem.sums.unmix(mode[:, None])[:, 0]
+    matrix = np.column_stack([answer.coefficients, constant])
+    products = problem.graph.sample_products(SHARES_SAMPLE, matrix)
+    scores, roots = products[:, :-1], products[:, -1]
+    known = roots > 0  # a row without features, or with a repaired degree, tells nothing
+    if not known.any():
+        return answer
+    shares = mean_label(problem.labels.counts)
+    offsets = share_offsets(scores[known] / roots[known, None], shares)
+    return replace(answer, coefficients=answer.coefficients - np.outer(constant, offsets))

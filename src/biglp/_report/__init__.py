@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 _FILES = {
-    "Content": "rows",
-    "Pictures": "rows",
-    "Step": "rows",
+    "Content": "page",
+    "Pictures": "charts",
+    "Step": "page",
     "png": "charts",
     "report_html": "page",
     "short_html": "page",
-    "side_of": "rows",
+    "side_of": "charts",
 }
 __all__ = list(_FILES)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isqrt
 from typing import Any
 
 import numpy as np
-
-from biglp._fit.evidence import ReportSample
 
 LEVEL = 6
 """How hard to compress: 9 takes seven times as long for a map, and saves a tenth."""
@@ -69,26 +69,47 @@ def class_colours(sizes: np.ndarray) -> list[str]:
     return colours
 
 
-def draw_map(evidence: ReportSample, names: list[str], colours: list[str]) -> dict[str, Any] | None:
-    """The map of the rows: coloured dots, names of classes over them; None where there is none."""
-    if not len(evidence.places):
-        return None
-    stretch = stretching(np.concatenate([evidence.places, evidence.labelled_places]))
+def draw_map(
+    places: np.ndarray,
+    codes: np.ndarray,
+    labelled_places: np.ndarray,
+    labelled_codes: np.ndarray,
+    names: Sequence[str],
+    colours: Sequence[str],
+) -> dict[str, Any]:
+    """The map of the rows: coloured dots, names of classes over them.
 
-    def on_page(positions: np.ndarray) -> np.ndarray:
-        x, y = stretch(positions).T
-        sizes = np.array([MAP_WIDTH, MAP_HEIGHT]) - 2 * MARGIN
-        return np.asarray(MARGIN + np.column_stack([x, 1.0 - y]) * sizes)
-
-    positions, marks = on_page(evidence.places), on_page(evidence.labelled_places)
-    sizes = np.bincount(evidence.codes, minlength=len(names))
+    ``places``, (m, 2), and class ``codes``, (m,), of rows, and the same of labelled ones.
+    """
+    area = np.array([MAP_WIDTH, MAP_HEIGHT]) - 2 * MARGIN
+    positions, marks = (
+        MARGIN + np.column_stack([x, 1.0 - y]) * area
+        for x, y in (part.T for part in stretched(places, labelled_places))
+    )
+    # Dots on a transparent ground, in twice the size, so that they are fine.
+    scale, radius = 2, 5 if len(positions) <= FEW_DOTS else 3
+    shape = (scale * MAP_HEIGHT, scale * MAP_WIDTH)
+    steps = np.arange(-radius, radius + 1)
+    around = [(dy, dx) for dy in steps for dx in steps if dy * dy + dx * dx <= radius * radius]
+    # Of dots that overlap the last one is on top; a random order, so that no class always is.
+    order = np.random.default_rng(0).permutation(len(positions))
+    rows, columns = np.rint(scale * positions[order][:, ::-1]).astype(np.int64).T
+    top = np.full(shape, -1, dtype=np.int32)
+    for dy, dx in around:
+        inside = (np.clip(rows + dy, 0, shape[0] - 1), np.clip(columns + dx, 0, shape[1] - 1))
+        np.maximum.at(top, inside, np.arange(len(order), dtype=np.int32))
+    palette = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours])
+    # The last line is that of pixels without a dot, whose number is -1: transparent.
+    ink = np.zeros((len(order) + 1, 4), dtype=np.uint8)
+    ink[:-1, :3], ink[:-1, 3] = palette[codes[order]], 255
+    sizes = np.bincount(codes, minlength=len(names))
     named = np.argsort(-sizes, kind="stable")[:MOST_NAMES]
     named = named[sizes[named] > 0]
-    centres = [np.median(positions[evidence.codes == code], axis=0) for code in named]
+    centres = [np.median(positions[codes == code], axis=0) for code in named]
     return {
         "width": MAP_WIDTH,
         "height": MAP_HEIGHT,
-        "src": data_uri(_dots(positions, evidence.codes, colours)),
+        "src": data_uri(ink[top]),
         "names": [
             {"x": round(float(x)), "y": round(float(y)), "name": names[code]}
             for code, (x, y) in zip(named.tolist(), centres, strict=True)
@@ -101,55 +122,29 @@ def draw_map(evidence: ReportSample, names: list[str], colours: list[str]) -> di
                 "name": names[code],
             }
             for code, (x, y) in zip(
-                evidence.labelled_codes[:MOST_MARKS].tolist(), marks[:MOST_MARKS], strict=True
+                labelled_codes[:MOST_MARKS].tolist(), marks[:MOST_MARKS], strict=True
             )
         ],
         "n_rows": len(positions),
     }
 
 
-def stretching(every: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """How positions become ones from 0 to 1 that are farther apart where rows are crowded.
+def stretched(*places: np.ndarray) -> list[np.ndarray]:
+    """Positions from 0 to 1 that are farther apart where rows are crowded.  (m, 2) each.
 
     Partly by value, partly by rank: a class apart from all others would else leave these a corner
     of the map.
     """
-    steps = []
-    for values in every.T:
-        known, counts = np.unique(values, return_counts=True)
-        ranks = np.cumsum(counts) / len(values)
-        span = known[-1] - known[0]
+    every, axes = np.concatenate(places), []
+    for axis in (0, 1):
+        known, counts = np.unique(every[:, axis], return_counts=True)
+        ranks = np.cumsum(counts) / len(every)
+        span, positions = known[-1] - known[0], np.full(len(known), 0.5)
         if span > 0:
             positions = (1.0 - CROWDED) * (known - known[0]) / span + CROWDED * ranks
-            steps.append((known, (positions - positions[0]) / (positions[-1] - positions[0])))
-        else:
-            steps.append((known, np.full(len(known), 0.5)))
-
-    def stretch(positions: np.ndarray) -> np.ndarray:
-        return np.column_stack([np.interp(positions[:, axis], *steps[axis]) for axis in (0, 1)])
-
-    return stretch
-
-
-def _dots(positions: np.ndarray, codes: np.ndarray, colours: list[str]) -> np.ndarray:
-    """Dots on a transparent ground, in twice the size, so that they are fine.  (h, w, 4)."""
-    size = 2
-    shape = (size * MAP_HEIGHT, size * MAP_WIDTH)
-    radius = 5 if len(positions) <= FEW_DOTS else 3
-    steps = np.arange(-radius, radius + 1)
-    around = [(dy, dx) for dy in steps for dx in steps if dy * dy + dx * dx <= radius * radius]
-    # Of dots that overlap the last one is on top; a random order, so that no class always is.
-    order = np.random.default_rng(0).permutation(len(positions))
-    y, x = np.rint(size * positions[order][:, ::-1]).astype(np.int64).T
-    top = np.full(shape, -1, dtype=np.int32)
-    for dy, dx in around:
-        inside = (np.clip(y + dy, 0, shape[0] - 1), np.clip(x + dx, 0, shape[1] - 1))
-        np.maximum.at(top, inside, np.arange(len(order), dtype=np.int32))
-    palette = np.array([[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in colours])
-    # The last line is that of pixels without a dot, whose number is -1: transparent.
-    ink = np.zeros((len(order) + 1, 4), dtype=np.uint8)
-    ink[:-1, :3], ink[:-1, 3] = palette[codes[order]], 255
-    return ink[top]
+            positions = (positions - positions[0]) / (positions[-1] - positions[0])
+        axes.append([np.interp(part[:, axis], known, positions) for part in places])
+    return [np.column_stack(both) for both in zip(*axes, strict=True)]
 
 
 WIDTH, HEIGHT = 360, 232
@@ -168,18 +163,16 @@ def _y(share: float) -> float:
     return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def _frame() -> dict[str, Any]:
-    """Size and axes."""
-    ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
-    return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
-        "top": TOP,
-        "bottom": HEIGHT - BOTTOM,
-        "x_ticks": [{"at": _x(share), "text": f"{share:.0%}"} for share in ticks],
-    }
+FRAME = {
+    "width": WIDTH,
+    "height": HEIGHT,
+    "left": LEFT,
+    "right": WIDTH - RIGHT,
+    "top": TOP,
+    "bottom": HEIGHT - BOTTOM,
+    "x_ticks": [{"at": _x(share), "text": f"{share:.0%}"} for share in (0.0, 0.25, 0.5, 0.75, 1.0)],
+}
+"""Size and axes."""
 
 
 def histogram(values: np.ndarray, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
@@ -188,7 +181,7 @@ def histogram(values: np.ndarray, low: float = 0.0, high: float = 1.0) -> dict[s
     top = max(int(counts.max(initial=0)), 1) / max(len(values), 1)
     shares = counts / max(len(values), 1)
     width = (high - low) or 1.0
-    chart = _frame()
+    chart: dict[str, Any] = {**FRAME}
     if (low, high) != (0.0, 1.0):
         chart["x_ticks"] = [
             {"at": _x(share), "text": f"{low + share * width:.3g}"} for share in (0.0, 0.5, 1.0)
@@ -210,7 +203,7 @@ def histogram(values: np.ndarray, low: float = 0.0, high: float = 1.0) -> dict[s
 
 def reliability(groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Points of confidence against the share that was right, with 90 % intervals (Wilson's)."""
-    chart = _frame()
+    chart: dict[str, Any] = {**FRAME}
     chart["y_ticks"] = [{"at": _y(share), "text": f"{share:.0%}"} for share in (0.0, 0.5, 1.0)]
     chart["diagonal"] = {"x1": _x(0), "y1": _y(0), "x2": _x(1), "y2": _y(1)}
     chart["points"] = [
@@ -255,12 +248,89 @@ def members(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     return sorted(shares, key=lambda member: -member["share"])
 
 
-def interval(estimate: Mapping[str, Any]) -> dict[str, float]:
-    """Places, in percent of a line, of an estimate, its interval and the simplest answer."""
-    low, high = estimate["interval"]
-    return {
-        "low": round(100 * low, 1),
-        "width": round(100 * (high - low), 1),
-        "at": round(100 * estimate["accuracy"], 1),
-        "base": round(100 * estimate["base_rate"], 1),
-    }
+# --------------------------------------------------------------------------------------------------
+# Rows as pictures. A row of side² numbers may be a grey square, one of 3·side² a coloured one, its
+# channels one after the other or pixel by pixel. It is taken for one when neighbours in both
+# directions are much more alike than pixels in general and all share one scale, which no table and
+# no embedding does.
+
+
+SMALLEST, LARGEST = 6, 256
+"""Sides that a picture may have."""
+ALIKE = 0.85
+"""Difference of neighbours, at most, in units of the difference of two pixels at random."""
+ONE_SCALE = 0.3
+"""Range of the usual pixel, at least, in units of the largest: pixels share one scale."""
+LOOKED_AT = 100
+"""Rows that tell whether rows are pictures."""
+SHOWN_SIDE = 48
+"""Larger pictures are made smaller, so that a page stays small."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """How a row becomes a square picture, grey or of three channels.
+
+    ``planar``: channels come one after the other. ``low`` and ``high`` are black and white.
+    """
+
+    side: int
+    channels: int
+    planar: bool
+    low: float = 0.0
+    high: float = 1.0
+
+    @classmethod
+    def from_rows(cls, rows: np.ndarray) -> Pictures | None:
+        """Say how rows, (b, m), are pictures; None where they are none."""
+        rows = rows[:LOOKED_AT].astype(np.float64)  # differences of float32 may overflow
+        if not len(rows):
+            return None
+        width = np.ptp(rows, axis=0)
+        varies = width[width > 0]
+        if not (len(varies) and np.median(varies) >= ONE_SCALE * varies.max()):
+            return None
+        trials = []
+        for channels, planar in ((1, True), (3, True), (3, False)):
+            side = side_of(rows.shape[1], channels)
+            if side is not None:
+                trial = cls(side, channels, planar)
+                trials.append((trial._roughness(rows), trial))
+        roughness, best = min(trials, key=lambda trial: trial[0], default=(np.inf, None))
+        if best is None or roughness > ALIKE:
+            return None
+        return replace(best, low=float(rows.min()), high=float(rows.max()))
+
+    def draw(self, row: np.ndarray) -> str:
+        """A row as the address of a picture."""
+        pixels = self._pixels(row[None].astype(np.float64))[0]
+        step = -(-self.side // SHOWN_SIDE)
+        if step > 1:
+            whole = self.side // step * step
+            pixels = pixels[:whole, :whole].reshape(whole // step, step, whole // step, step, -1)
+            pixels = pixels.mean(axis=(1, 3))
+        width = max(self.high - self.low, np.finfo(np.float32).tiny)
+        return data_uri(np.clip(np.rint(255 * (pixels - self.low) / width), 0, 255))
+
+    def _pixels(self, rows: np.ndarray) -> np.ndarray:
+        """(b, m) → (b, side, side, channels)."""
+        if self.planar:
+            shaped = rows.reshape(-1, self.channels, self.side, self.side)
+            return np.moveaxis(shaped, 1, 3)
+        return rows.reshape(-1, self.side, self.side, self.channels)
+
+    def _roughness(self, rows: np.ndarray) -> float:
+        """How unlike neighbours are, beside two pixels of the same channel at random."""
+        pixels = self._pixels(rows)
+        mixed = np.random.default_rng(0).permutation(self.side * self.side)
+        flat = pixels.reshape(len(pixels), -1, self.channels)
+        usual = np.abs(flat - flat[:, mixed]).mean()
+        steps = [np.abs(np.diff(pixels, axis=axis)).mean() for axis in (1, 2)]
+        return float(max(steps) / usual) if usual > 0 else np.inf
+
+
+def side_of(n_features: int, channels: int = 1) -> int | None:
+    """Side of the square that so many numbers fill; None where they fill none."""
+    side = isqrt(n_features // channels)
+    whole = side * side * channels == n_features
+    return side if whole and SMALLEST <= side <= LARGEST else None

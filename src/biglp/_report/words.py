@@ -43,10 +43,7 @@ def story(settings: Mapping[str, Any]) -> list[str]:
             scaled += f", and rows projected on {settings['directions']:,} leading directions"
         sentences.append(f"{scaled}.")
     if "factor" in settings:
-        try:
-            words = GRAPHS.get(settings["factor"], LEARNT_GRAPH).format(**settings)
-        except KeyError:  # of an earlier release
-            words = f"labels spread over a graph ({settings['factor']})"
+        words = GRAPHS.get(settings["factor"], LEARNT_GRAPH).format(**settings)
         sentences.append(f"{words[0].upper()}{words[1:]}.")
     committee, measured = "members" in settings, "held_out_error" in settings
     if committee:

@@ -46,7 +46,7 @@ _NAMED = ("columns", "label_column", "drop", "categorical", "text")
 """Options that mean nothing without named columns."""
 _TABLES = ("columns", "__arrow_c_stream__", "__arrow_c_array__", "sink_ipc", "to_reader", "scanner")
 """What only tables have: data frames, Arrow's interfaces, polars queries, scanners, data sets."""
-FRAMES: Registry[Any] = Registry({"frame": "biglp._tables.frames:open_frame"})
+FRAMES: Registry[Any] = Registry({"frame": "biglp._tables.arrow:open_frame"})
 """How a data frame is opened: tables, and pyarrow with them, are loaded for the first one."""
 
 

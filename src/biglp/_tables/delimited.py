@@ -203,7 +203,15 @@ class DelimitedTable(TableFile):
         for swallowed in self._swallowed(lambda cells: False):
             return _unclosed_quote(self.name, swallowed)
         if "UTF8" in str(error) or "decode" in str(error):
-            where = _wrong_byte(self.name) if charset in PLAIN else ""
+            where = ""
+            if charset in PLAIN:  # the first byte that is not UTF-8
+                with open_text(self.name) as file:
+                    for number, raw in enumerate(file, start=1):
+                        try:
+                            raw.decode("utf-8")
+                        except UnicodeDecodeError as wrong:
+                            where = f", line {number}, byte {raw[wrong.start]:#04x}"
+                            break
             return BadRowsError(
                 f"{self.name}{where}: the text is not {'UTF-8' if charset in PLAIN else charset}. "
                 "Say how it is written with text_encoding= (--encoding), such as cp1252 "
@@ -231,7 +239,11 @@ class DelimitedTable(TableFile):
                 if cell in MISSING_TEXTS:
                     continue
                 if content_of(kind) == "time":
-                    wanted, fits = "a date or a time", _is_time(cell, kind)
+                    wanted, fits = "a date or a time", True
+                    try:
+                        pa.scalar(cell).cast(kind)
+                    except pa.ArrowException:
+                        fits = False
                 elif kind == pa.bool_():
                     wanted, fits = "true or false", cell.lower() in TRUTH_TEXTS
                 else:
@@ -263,30 +275,8 @@ class DelimitedTable(TableFile):
         return self.unreadable(error)
 
 
-def _is_time(cell: str, kind: Any) -> bool:
-    try:
-        pa.scalar(cell).cast(kind)
-    except pa.ArrowException:
-        return False
-    return True
-
-
-def _wrong_byte(path: str) -> str:
-    """Where the first byte is that is not UTF-8."""
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                return f", line {number}, byte {line[error.start]:#04x}"
-    return ""
-
-
 class DelimitedFormat(TableFormat):
     """Delimited text; a file of one column may also be labels, one a line."""
-
-    name = DelimitedTable.kind
-    table = DelimitedTable
 
     def read_labels(
         self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
@@ -297,7 +287,7 @@ class DelimitedFormat(TableFormat):
         return super().read_labels(files, columns, n_rows)
 
 
-DELIMITED = DelimitedFormat()
+DELIMITED = DelimitedFormat(DelimitedTable)
 
 
 # pyarrow's parser ---------------------------------------------------------------------------------

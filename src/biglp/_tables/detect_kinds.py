@@ -15,15 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from biglp._core.errors import BadRowsError
-from biglp._tables.kinds import (
-    CODE,
-    Content,
-    as_numbers,
-    content_of,
-    date_format,
-    missing_in,
-    text,
-)
+from biglp._tables.kinds import CODE, Content, as_numbers, content_of, date_format, missing_in, text
 from biglp._tables.number_styles import NumberStyle, find_style
 from biglp._tables.table import TableFile, stream
 
@@ -41,7 +33,7 @@ TEXT_DIFFERENT = 0.2
 NUMBERS = 0.9
 """Share of a column's texts that are numbers or marks of missing ones; others are mistakes."""
 ID_NAME = re.compile(
-    r"(^|[\W_])(id|ids|uuid|guid|key|index|idx|nr|no|number|rowid)$|^unnamed: \d+$|^$|[a-z]ID$|Id$",
+    r"(^|[\W_])(id|ids|uuid|guid|key|index|idx|nr|no|number|rowid)$|^unnamed: \d+$|^$|[a-z]ID$|Id$"
 )
 
 
@@ -112,28 +104,44 @@ def _types_differ(
 def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) -> ColumnSummary:
     """Say what a column holds; without ``guess`` text is text, whatever it looks like."""
     content, rows = content_of(values.type), len(values)
+    enough = rows >= LEAST_ROWS
     if content in ("number", "time"):
         numbers = as_numbers(values).astype(np.float64, copy=False)
         numbers = numbers[~np.isnan(numbers)]
         summary = ColumnSummary(name, values.type, content, rows, rows - len(numbers))
-        return _with_range(summary, numbers)
-    summary = ColumnSummary(name, values.type, content, rows, missing_in(values))
-    enough = rows >= LEAST_ROWS
-    if not guess and content == "text":
-        return summary
-    if summary.missing == rows:
-        return replace(summary, constant=enough)
-    if pa.types.is_dictionary(values.type):  # declared to be categories, whatever they look like
-        same = len(text(values).drop_null().unique()) == 1
-        return replace(summary, constant=same and not summary.missing and enough)
-    if content != "text":
-        return summary
+    else:
+        summary = ColumnSummary(name, values.type, content, rows, missing_in(values))
+        if not guess and content == "text":
+            return summary
+        if summary.missing == rows:
+            return replace(summary, constant=enough)
+        if pa.types.is_dictionary(values.type):  # declared to be categories
+            same = len(text(values).drop_null().unique()) == 1
+            return replace(summary, constant=same and not summary.missing and enough)
+        if content != "text":
+            return summary
 
-    # Numbers that are written as text, if nearly all are, and none is a code such as 007.
-    texts = text(values).drop_null().combine_chunks()
-    codes = pc.any(pc.match_substring_regex(texts, CODE)).as_py()
-    style = None if codes else find_style(texts, NUMBERS)
-    if style is not None:
+        # Numbers that are written as text, if nearly all are, and none is a code such as 007.
+        texts = text(values).drop_null().combine_chunks()
+        codes = pc.any(pc.match_substring_regex(texts, CODE)).as_py()
+        style = None if codes else find_style(texts, NUMBERS)
+        if style is None:  # sentences, dates, names of the rows, or categories
+            different = texts.unique()
+            share = len(different) / len(texts)
+            words = pc.mean(pc.count_substring_regex(different, pattern=r"\S+")).as_py()
+            many = len(texts) >= LEAST_ROWS
+            free_text = words >= TEXT_WORDS and share >= TEXT_DIFFERENT and many
+            dates = None if free_text else date_format(different)
+            names = not free_text and dates is None and many and share >= DIFFERENT
+            return replace(
+                summary,
+                identity=f"{share:.0%} of its texts are different: a name or an ID"
+                if names
+                else None,
+                free_text=free_text,
+                date_format=dates,
+                constant=len(different) == 1 and not summary.missing and enough,
+            )
         written = style.read(texts)
         others = texts.filter(pc.is_null(written))
         summary = replace(
@@ -144,42 +152,24 @@ def look_at_column(name: str, values: pa.ChunkedArray, *, guess: bool = True) ->
             style=style,
             mistake=others[0].as_py() if len(others) else None,
         )
-        return _with_range(summary, written.drop_null().to_numpy(zero_copy_only=False))
+        numbers = written.drop_null().to_numpy(zero_copy_only=False)
 
-    # Sentences, dates, names of the rows, or categories.
-    different = texts.unique()
-    share = len(different) / len(texts)
-    words = pc.mean(pc.count_substring_regex(different, pattern=r"\S+")).as_py()
-    free_text = words >= TEXT_WORDS and share >= TEXT_DIFFERENT and len(texts) >= LEAST_ROWS
-    dates = None if free_text else date_format(different)
-    names = not free_text and dates is None and len(texts) >= LEAST_ROWS and share >= DIFFERENT
-    return replace(
-        summary,
-        identity=f"{share:.0%} of its texts are different: a name or an ID" if names else None,
-        free_text=free_text,
-        date_format=dates,
-        constant=len(different) == 1 and not summary.missing and enough,
-    )
-
-
-def _with_range(summary: ColumnSummary, values: np.ndarray) -> ColumnSummary:
-    """A summary with the median and range of its numbers, none of them missing.  (k,)."""
-    enough = summary.rows >= LEAST_ROWS
-    if not len(values):
+    # Median and range of numbers and moments, and whether they number the rows.
+    if not len(numbers):
         return replace(summary, constant=enough)
-    low, high = float(values.min()), float(values.max())
+    low, high = float(numbers.min()), float(numbers.max())
     with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers are refused later
-        # As np.median, whose checks take longer than a column's few values.
-        middle = [(len(values) - 1) // 2, len(values) // 2]
-        median = 0.5 * float(np.partition(values, middle)[middle].sum())
-    whole = np.isfinite(values).all() and (values == np.rint(values)).all()
+        # As np.median, whose checks take longer than a column's few numbers.
+        middle = [(len(numbers) - 1) // 2, len(numbers) // 2]
+        median = 0.5 * float(np.partition(numbers, middle)[middle].sum())
+    whole = np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()
     identity = None
     if summary.content == "number" and not summary.missing and enough and whole:
-        steps, name = np.diff(values), summary.name.strip()
+        steps, name = np.diff(numbers), summary.name.strip()
         if steps[0] != 0 and (steps == steps[0]).all():
             identity = "it counts the rows"
         elif ID_NAME.search(name) or ID_NAME.search(name.lower()):
-            different = (np.diff(np.sort(values)) > 0).all()
+            different = (np.diff(np.sort(numbers)) > 0).all()
             identity = "its numbers are all different: an ID" if different else None
     return replace(
         summary,

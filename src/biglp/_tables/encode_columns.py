@@ -58,14 +58,45 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
     first = files[0]
     if known is not None and known.columns is not None:
         known.check_names(first.schema.names, first.name)
-        _check_files(files, known.columns)
+        _check_files(files, known.names, known.columns)
         return known
-    chosen = _chosen_columns(first, options)
+
+    # Columns that may become features, as the options say.
+    available = first.schema.names
+    named = {
+        "label_column": [options.label_column] if options.label_column is not None else [],
+        "columns": list(options.columns or ()),
+        "drop": list(options.drop),
+        "text": list(options.text),
+    }
+    for option, names in named.items():
+        absent = [name for name in names if name not in available]
+        if absent:
+            raise ParameterError(
+                f"{option}: {first.name} has no column {some(absent)}; it has "
+                f"{some(available, 20)}."
+            )
+    dropped = {*options.drop, *named["label_column"]}
+    if options.columns is not None:
+        both = [name for name in (*options.columns, *options.text) if name in dropped]
+        if both:
+            raise ParameterError(
+                f"{some(both)} cannot be a feature and the label column (or dropped) at once."
+            )
+        chosen = (*options.columns, *(n for n in options.text if n not in options.columns))
+    else:
+        chosen = tuple(name for name in available if name not in dropped)
+    if not chosen:
+        raise BadRowsError(
+            f"{first.name} has no column that can be a feature: all it has ({some(available)}) are "
+            "labels, IDs or dropped. Give a table with at least one more, or drop fewer (drop=, "
+            "--drop)."
+        )
     if known is not None:
         encoding = _by_position(known, files, chosen)
-        _check_files(files, encoding.columns or ())
+        _check_files(files, encoding.names, encoding.columns or ())
         return encoding
-    _check_names(files, chosen)
+    _check_files(files, chosen)
     lists = _embeddings(files, chosen)
     plain = [name for name in chosen if name not in lists]
     columns: list[Column] = []
@@ -102,46 +133,33 @@ def make_encoding(files: Sequence[TableFile], options: ReadOptions) -> Encoding:
     # In the order of the table, or that was asked for; sparse ones come last.
     order = {name: index for index, name in enumerate(chosen)}
     columns = sorted([*columns, *lists.values()], key=lambda c: (c.sparse, order[c.name]))
-    _check_files(files, columns)
-    dtype = _common_dtype(files, columns, options).str
-    return Encoding(tuple(columns), len(columns), dtype, left_out=left_out, facts=facts)
+    _check_files(files, [column.name for column in columns], columns)
 
-
-def _chosen_columns(file: TableFile, options: ReadOptions) -> tuple[str, ...]:
-    """Columns that may become features, as the options say."""
-    available = file.schema.names
-    named = {
-        "label_column": [options.label_column] if options.label_column is not None else [],
-        "columns": list(options.columns or ()),
-        "drop": list(options.drop),
-        "text": list(options.text),
-    }
-    for option, names in named.items():
-        absent = [name for name in names if name not in available]
-        if absent:
-            raise ParameterError(
-                f"{option}: {file.name} has no column {some(absent)}; it has {some(available, 20)}."
-            )
-    dropped = {*options.drop, *named["label_column"]}
-    if options.columns is not None:
-        both = [name for name in (*options.columns, *options.text) if name in dropped]
-        if both:
-            raise ParameterError(
-                f"{some(both)} cannot be a feature and the label column (or dropped) at once."
-            )
-        return (*options.columns, *(n for n in options.text if n not in options.columns))
-    chosen = tuple(name for name in available if name not in dropped)
-    if not chosen:
-        raise BadRowsError(
-            f"{file.name} has no column that can be a feature: all it has ({some(available)}) are "
-            "labels, IDs or dropped. Give a table with at least one more, or drop fewer (drop=, "
-            "--drop)."
+    # The narrowest type that holds every number column, and NaN where values are filled in.
+    dtype = np.dtype(options.dtype)
+    if options.dtype is None:
+        number_columns = [column for column in columns if type(column) in (Number, Embedding)]
+        types = [file.schema.field(c.name).type for c in number_columns for file in files]
+        whole = all(column.plain or column.kind in ("onehot", "words") for column in columns)
+        dtypes: list[np.dtype[Any]] = (
+            [np.dtype(np.float32)] if options.missing == "mean" or not types or not whole else []
         )
-    return chosen
+        for kind in types:
+            kind = number_type(kind) or kind
+            if pa.types.is_boolean(kind):
+                dtypes.append(np.dtype(np.uint8))
+            elif pa.types.is_decimal(kind) or content_of(kind) != "number":
+                dtypes.append(np.dtype(np.float64))
+            else:
+                dtypes.append(numpy_type(kind))
+        dtype = np.result_type(*dtypes)
+    return Encoding(tuple(columns), len(columns), dtype.str, left_out=left_out, facts=facts)
 
 
-def _check_names(files: Sequence[TableFile], names: Sequence[str]) -> None:
-    """Every file must have all columns."""
+def _check_files(
+    files: Sequence[TableFile], names: Sequence[str], columns: Sequence[Column] = ()
+) -> None:
+    """Every file must have all columns, and numbers in those that are numbers."""
     for file in files:
         present = set(file.schema.names)
         absent = [name for name in names if name not in present]
@@ -150,11 +168,6 @@ def _check_names(files: Sequence[TableFile], names: Sequence[str]) -> None:
                 f"{file.name} has no column {some(absent)}, which {files[0].name} has; "
                 "the files of one table need the same columns."
             )
-
-
-def _check_files(files: Sequence[TableFile], columns: Sequence[Column]) -> None:
-    """Every file must have all columns, and numbers in those that are numbers."""
-    _check_names(files, [column.name for column in columns])
     for file in files:
         wrong = [c for c in columns if not c.takes(file.schema.field(c.name).type)]
         if wrong:
@@ -206,29 +219,6 @@ def _by_position(known: Encoding, files: Sequence[TableFile], names: tuple[str, 
     return replace(known, columns=numbers, means=None)
 
 
-def _common_dtype(
-    files: Sequence[TableFile], columns: Sequence[Column], options: ReadOptions
-) -> np.dtype[Any]:
-    """The narrowest type that holds every number column, and NaN where values are filled in."""
-    if options.dtype is not None:
-        return np.dtype(options.dtype)
-    numbers = [column for column in columns if type(column) in (Number, Embedding)]
-    types = [file.schema.field(column.name).type for column in numbers for file in files]
-    whole = all(column.plain or column.kind in ("onehot", "words") for column in columns)
-    dtypes: list[np.dtype[Any]] = (
-        [np.dtype(np.float32)] if options.missing == "mean" or not types or not whole else []
-    )
-    for kind in types:
-        kind = number_type(kind) or kind
-        if pa.types.is_boolean(kind):
-            dtypes.append(np.dtype(np.uint8))
-        elif pa.types.is_decimal(kind) or content_of(kind) != "number":
-            dtypes.append(np.dtype(np.float64))
-        else:
-            dtypes.append(numpy_type(kind))
-    return np.result_type(*dtypes)
-
-
 # What each column becomes -------------------------------------------------------------------------
 
 
@@ -271,15 +261,24 @@ def _decide(
 
     # Which columns have to be read to their end.
     summaries = dict(first_looks)
-    totals = {n: Totals(_number_column(looks[n]), by_mean) for n in names if n not in texts}
+    numbers: dict[str, Number] = {}  # without what becomes of missing values
+    for name in names:
+        look = looks[name]
+        if look.content == "time" or look.date_format is not None:
+            numbers[name] = Date(name, format=look.date_format)
+        elif name not in texts:
+            style = look.style or NumberStyle()
+            numbers[name] = Number(name, texts=look.written, **vars(style))
+    totals = {name: Totals(column, by_mean) for name, column in numbers.items()}
     if not by_mean:
         # Some files know the range of a column in which no value is missing. A text that is no
         # number counts as missing, and no statistics tell that.
         known = []
+        extremes = [file.extremes for file in files] if totals else []
         for name, total in totals.items():
             if looks[name].written or looks[name].date_format is not None:
                 continue
-            ends = [file.extremes(name) for file in files]
+            ends = [of_file.get(name) for of_file in extremes]
             if all(end is not None for end in ends):
                 values = np.concatenate([total.column.numbers(end) for end in ends])
                 low, high = float(values.min()), float(values.max())
@@ -312,7 +311,7 @@ def _decide(
         ):
             left_out[name] = one_value
             continue
-        column = _number_column(summary)
+        column = numbers[name]
         if options.missing == "auto":
             median = 0.0 if summary.median is None else summary.median
             column = replace(column, filling=median, indicator=summary.missing > 0)
@@ -327,14 +326,6 @@ def _decide(
         )
     words = [Words.counted_by(name, options.text_model) for name in options.text]
     return [*columns, *words], left_out, summaries
-
-
-def _number_column(look: ColumnSummary) -> Number:
-    """The column without what becomes of missing values."""
-    if look.content == "time" or look.date_format is not None:
-        return Date(look.name, format=look.date_format)
-    style = look.style or NumberStyle()
-    return Number(look.name, texts=look.written, **vars(style))
 
 
 def _category_column(name: str, levels: Levels, options: ReadOptions) -> Column:
@@ -500,12 +491,16 @@ def look_at_all_rows(
     """
     for name, total in totals.items():
         total.median = Median() if medians and summaries[name].missing else None
-    levels = tally(files, texts, totals)
-    late = [n for n, total in totals.items() if total.missing and total.median is None]
-    if medians and late:
-        again = {name: Totals(totals[name].column, median=Median()) for name in late}
-        tally(files, (), again)
+    levels = {column: Levels() for column in texts}
+    wanted: dict[str, Levels | Totals] = {**levels, **totals}
+    while wanted:
+        for batch in stream(files, list(wanted)):
+            for column, tally in wanted.items():
+                tally.add(batch.column(column))
+        late = [n for n, total in totals.items() if total.missing and total.median is None]
+        again = {n: Totals(totals[n].column, median=Median()) for n in late if medians}
         totals |= again
+        wanted = {**again}
     for name, total in totals.items():
         rows = total.count + total.missing
         summary = replace(summaries[name], rows=rows, missing=total.missing)
@@ -518,20 +513,6 @@ def look_at_all_rows(
         if not level.too_many:
             rows = level.counts.total() + level.missing
             summaries[name] = replace(summaries[name], rows=rows, missing=level.missing)
-    return levels
-
-
-def tally(
-    files: Sequence[TableFile], texts: Sequence[str], totals: Mapping[str, Totals]
-) -> dict[str, Levels]:
-    """Count the categories of texts and add to totals, in one pass over these columns."""
-    levels = {column: Levels() for column in texts}
-    wanted = [*texts, *totals]
-    for batch in stream(files, wanted) if wanted else ():
-        for column in texts:
-            levels[column].add(batch.column(column))
-        for column, total in totals.items():
-            total.add(batch.column(column))
     return levels
 
 

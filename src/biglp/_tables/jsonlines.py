@@ -153,13 +153,6 @@ class JsonLinesTable(TableFile):
         return self.unreadable(error)
 
 
-class JsonLinesFormat(TableFormat):
-    """JSON lines."""
-
-    name = JsonLinesTable.kind
-    table = JsonLinesTable
-
-
 def _check_depth(text: tuple[int, bytes], path: str) -> None:
     """Refuse values that are nested without end: finding their types would end the process."""
     for number, line in enumerate(text[1].split(b"\n"), text[0]):
@@ -224,4 +217,4 @@ def _called(kind: Any) -> str:
     return {"number": "numbers", "text": "text"}.get(content_of(kind), "objects")
 
 
-JSON_LINES = JsonLinesFormat()
+JSON_LINES = TableFormat(JsonLinesTable)

@@ -51,20 +51,9 @@ def missing_in(column: Any) -> int:
     count = int(column.null_count)
     if pa.types.is_floating(column.type):
         if pa.types.is_float16(column.type):  # which pyarrow before 21 cannot compute with
-            return count + int(np.isnan(numbers(column.drop_null())).sum())
+            return count + int(np.isnan(as_numbers(column.drop_null())).sum())
         count += int(pc.sum(pc.is_nan(column)).as_py() or 0)
     return count
-
-
-def numbers(column: Any) -> np.ndarray:
-    """Arrow column as NumPy numbers, missing ones as NaN."""
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
-        column = column.cast(pa.float64())
-    elif content_of(column.type) != "number":
-        raise TypeError("not a number type")
-    return as_numpy(column)
 
 
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -78,8 +67,15 @@ def as_numbers(values: Any) -> np.ndarray:
     """
     kind, types = values.type, pa.types
     unit: float
-    if content_of(kind) != "time":
-        return numbers(values)
+    if types.is_boolean(kind):
+        return as_numpy(values.cast(pa.uint8()))
+    if types.is_decimal(kind) or types.is_null(kind):
+        return as_numpy(values.cast(pa.float64()))
+    content = content_of(kind)
+    if content == "number":
+        return as_numpy(values)
+    if content != "time":
+        raise TypeError("not a number type")
     if types.is_date(kind):
         counts, unit = values.cast(pa.date32()).cast(pa.int32()), 1
     elif types.is_time(kind):
@@ -310,7 +306,9 @@ class Number(Column):
         if self.texts and content_of(values.type) == "text":
             fields = (self.thousands, self.decimal, self.unit, self.units, self.factors)
             values = NumberStyle(*fields).read(text(values))
-        return numbers(values)
+        elif content_of(values.type) == "time":
+            raise TypeError("not a number type")
+        return as_numbers(values)
 
     def fill(self, values: Any, out: np.ndarray) -> np.ndarray | None:
         if out.dtype.kind == "f":

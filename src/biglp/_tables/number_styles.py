@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,7 @@ class NumberStyle:
         return pc.replace_with_mask(numbers, others, self._read_all(words.filter(others)))
 
     def _read_all(self, words: Any) -> Any:
-        parts = _split(words)
+        parts = pc.extract_regex(words, _PARTS)
         pattern, gap = _grouped(self.thousands), re.escape(self.decimal)
         digits = parts.field("digits")
         fits = pc.match_substring_regex(digits, rf"^(?:{pattern}(?:{gap}\d*)?|{gap}\d+)$")
@@ -134,7 +134,7 @@ def find_style(words: Any, least: float) -> NumberStyle | None:
     words = words.filter(pc.invert(marks))
     if not len(words):
         return None
-    parts = _split(words)
+    parts = pc.extract_regex(words, _PARTS)
     counts = _counts(parts.field("after"))
     signs = _counts(parts.field("before"))
     if sum(counts.values()) < least * len(words) or max(len(counts), len(signs)) > MOST_MARKS:
@@ -144,8 +144,9 @@ def find_style(words: Any, least: float) -> NumberStyle | None:
         units[_unit(after)] += count
     currencies: Counter[str] = Counter()
     for before, count in signs.items():
-        if (currency := _currency(before)) is not None:
-            currencies[currency] += count
+        bare = before.translate(_NO_GAPS).strip("(+~≈" + _MINUS)
+        if bare in _CURRENCIES:
+            currencies[bare] += count
     known = _common_units(units, currencies)
     if known is None:
         return None
@@ -159,11 +160,6 @@ def find_style(words: Any, least: float) -> NumberStyle | None:
     return style if len(words) - numbers.null_count >= least * len(words) else None
 
 
-def _split(words: Any) -> Any:
-    """Signs, digits, power of ten and unit of each text, as a struct array."""
-    return pc.extract_regex(words, _PARTS)
-
-
 def _counts(values: Any) -> Counter[str]:
     counted = pc.value_counts(values.drop_null())
     return Counter(dict(zip(*(part.to_pylist() for part in counted.flatten()), strict=True)))
@@ -174,11 +170,6 @@ def _each(values: Any, function: Callable[[str], float | None]) -> Any:
     encoded = pc.dictionary_encode(values)
     results = pa.array([function(word) for word in encoded.dictionary.to_pylist()], pa.float64())
     return results.take(encoded.indices)
-
-
-def _currency(before: str) -> str | None:
-    bare = before.translate(_NO_GAPS).strip("(+~≈" + _MINUS)
-    return bare if bare in _CURRENCIES else None
 
 
 def _unit(after: str) -> str:
@@ -220,7 +211,10 @@ def _common_units(
     if not bases:
         return currency, magnitudes
     for family in _FAMILIES:
-        same = {unit: _member(unit, family) for unit in bases}
+        same: dict[str, str | None] = {}
+        for unit in bases:
+            forms = (unit, unit.rstrip("s"), unit.lower(), unit.lower().rstrip("s"))
+            same[unit] = next((form for form in forms if form in family), None)
         if all(same.values()):
             totals = Counter[str]()
             for name, unit in plain.items():
@@ -235,13 +229,6 @@ def _common_units(
     stems = {unit.lower().rstrip("s") for unit in bases}
     common = plain[max(plain, key=lambda name: units[name])] or min(bases)
     return (common, magnitudes) if len(stems) == 1 and len(common) <= 20 else None
-
-
-def _member(unit: str, family: Mapping[str, float]) -> str | None:
-    for name in (unit, unit.rstrip("s"), unit.lower(), unit.lower().rstrip("s")):
-        if name in family:
-            return name
-    return None
 
 
 def _separators(digits: Any, *, certain: bool) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -92,19 +93,9 @@ class ParquetTable(TableFile):
                 except (pa.ArrowException, OSError) as error:
                     raise self.unreadable(error, part) from error
 
-    def extremes(self, column: str) -> Any | None:
-        """Least and greatest value by the statistics of all row groups, which do not count NaN."""
-        values = self._ranges.get(column)
-        if not values:
-            return None
-        try:
-            return pa.array([min(values), max(values)], type=self.schema.field(column).type)
-        except (pa.ArrowException, TypeError, ValueError):  # stored as another type
-            return None
-
     @cached_property
-    def _ranges(self) -> dict[str, list[Any]]:
-        """Least and greatest value of each row group, of columns in which none is missing.
+    def extremes(self) -> dict[str, Any]:
+        """By the statistics of all row groups, which do not count NaN.
 
         Of all columns at once: a file of thousands takes long to open.
         """
@@ -127,7 +118,13 @@ class ParquetTable(TableFile):
                             ranges[name] += [known.min, known.max]
         except (pa.ArrowException, OSError, ValueError):
             return {}  # damaged, as the reading will say
-        return ranges
+        ends: dict[str, Any] = {}
+        for name, values in ranges.items():
+            with suppress(pa.ArrowException, TypeError, ValueError):  # stored as another type
+                if values:
+                    kind = self.schema.field(name).type
+                    ends[name] = pa.array([min(values), max(values)], type=kind)
+        return ends
 
     @cached_property
     def page_bytes(self) -> int:  # type: ignore[override]
@@ -146,7 +143,8 @@ class ParquetTable(TableFile):
         # The unpacked size of a page is the second number of its header. Each number stands behind
         # a byte that tells its type, in groups of seven bits, the lowest first, its sign in the
         # last of them.
-        header = self._file().read_at(8, largest.data_page_offset)
+        handle = self._handle or pa.OSFile(self.stamp.path)
+        header = handle.read_at(8, largest.data_page_offset)
         page = PAGE_BYTES
         if header[:1] == header[2:3] == NUMBER:
             number = 0
@@ -165,18 +163,7 @@ class ParquetTable(TableFile):
             return {schema.column(index).path: index for index in range(len(schema))}
 
     def _open(self, buffer_bytes: int = 0) -> Any:
-        # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
-        # the columns of a whole row group at once: 590 MB instead of 80 for 1 M rows × 100.
-        return pq.ParquetFile(
-            self._file(),
-            metadata=self._metadata,
-            pre_buffer=False,
-            buffer_size=buffer_bytes,
-            page_checksum_verification=True,
-        )
-
-    def _file(self) -> Any:
-        """The file, which threads may read from at once, each with a reader of its own."""
+        """A reader of the file; threads may read from it at once, each with one of its own."""
         file = self._handle
         if file is None:
             if self.stamp.elsewhere:
@@ -184,11 +171,19 @@ class ParquetTable(TableFile):
             file = pa.OSFile(self.stamp.path)
             if self._stays_open:
                 self._handle = file
-        return file
+        # With pre_buffer, pyarrow holds on to everything it has read. Without a buffer it reads
+        # the columns of a whole row group at once: 590 MB instead of 80 for 1 M rows × 100.
+        return pq.ParquetFile(
+            file,
+            metadata=self._metadata,
+            pre_buffer=False,
+            buffer_size=buffer_bytes,
+            page_checksum_verification=True,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the file and its footer behind; they are read again where they are needed."""
-        again = {"_indices", "_ranges"}
+        again = {"_indices", "extremes"}
         state = {name: value for name, value in self.__dict__.items() if name not in again}
         return {**state, "_metadata": None, "_handle": None}
 
@@ -212,11 +207,4 @@ def _described(file: Any, part: int, indices: list[int]) -> list[Any]:
     return columns
 
 
-class ParquetFormat(TableFormat):
-    """Parquet files."""
-
-    name = ParquetTable.kind
-    table = ParquetTable
-
-
-PARQUET = ParquetFormat()
+PARQUET = TableFormat(ParquetTable)

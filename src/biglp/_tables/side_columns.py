@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -71,24 +71,24 @@ class RowColumns:
     def table(self, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
         """Some rows, by number and in their order; of files with parts, only those are read."""
         order = np.argsort(rows, kind="stable")
-        wanted, taken, start = np.asarray(rows)[order], [], 0
-
-        def pieces() -> Iterator[tuple[int, Any]]:
-            """Sizes of pieces of the table, and how each is read."""
-            for table in self.as_written(columns):
-                for part, size in enumerate(table.part_rows):
-                    yield size, partial(table.read_part, part, columns)
-                for batch in stream([table], columns) if not table.part_rows else ():
-                    yield batch.num_rows, lambda batch=batch: batch
-
-        for size, read in pieces():
-            first, last = np.searchsorted(wanted, [start, start + size])
-            if last > first:
-                piece = take_rows(read(), pa.array(wanted[first:last] - start))
-                taken.append(piece if isinstance(piece, pa.Table) else pa.table(piece))
-            start += size
-            if last == len(wanted):
+        wanted, taken, start = np.asarray(rows)[order], list[pa.Table](), 0
+        for table in self.as_written(columns):
+            if taken and wanted[-1] < start:
                 break
+            pieces: Iterable[tuple[Any, int]] = (
+                enumerate(table.part_rows)
+                if table.part_rows
+                else ((batch, batch.num_rows) for batch in stream([table], columns))
+            )
+            for piece, size in pieces:
+                first, last = np.searchsorted(wanted, [start, start + size])
+                if last > first:
+                    read = table.read_part(piece, columns) if table.part_rows else piece
+                    read = take_rows(read, pa.array(wanted[first:last] - start))
+                    taken.append(read if isinstance(read, pa.Table) else pa.table(read))
+                start += size
+                if last == len(wanted):
+                    break
         if len(wanted) and wanted[-1] >= start:
             raise BadRowsError(
                 f"the table that has the column {columns[0]!r} ends after {start:,} rows, before "
@@ -134,57 +134,16 @@ ID_NAMES = ("id", "ids", "external_id")
 WEIGHT_NAMES = ("weight", "weights", "confidence", "sample_weight")
 
 
-class LabelTable(NamedTuple):
-    """Which columns of a table are what; rows and IDs are never both used."""
-
-    label: str
-    row: str | None = None
-    id: str | None = None
-    weight: str | None = None
-
-
 def labels_in_columns(tables: Sequence[TableFile], columns: LabelColumns) -> Iterator[LabelPiece]:
     """Yield the labels in the columns that the user named, or that have such names."""
-    label, row, row_id, weight = _find_columns(tables[0], columns)
-    text = not tables[0].typed
-    if text:  # classes and IDs are read as they are written, whatever they look like
-        written = [name for name in (label, row_id) if name is not None]
-        tables = [table.as_written(*written, keep_all=weight is None) for table in tables]
     name = tables[0].name
-    wanted = [column for column in (row, row_id, label, weight) if column is not None]
-    for batch in stream(tables, wanted):
-        kind = batch.schema.field(label).type
-        if pa.types.is_nested(kind):
-            raise LabelError(
-                f"{name}: column {label!r} holds {kind}, and labels are integers or text; "
-                "name another column, or write one label a row."
-            )
-        rows = weights = None
-        if weight is not None:  # NaN where it is empty, which labelled rows are refused for
-            weights = np.asarray(batch.column(weight).to_numpy(zero_copy_only=False))
-            if weights.dtype.kind not in "iufb":
-                raise LabelError(f"{name}: column {weight!r} must hold weights, which are numbers.")
-            weights = weights.astype(np.float64)
-        if row is not None:
-            if batch.column(row).null_count:
-                raise LabelError(f"{name}: column {row!r} has empty entries.")
-            rows = np.asarray(batch.column(row).to_numpy(zero_copy_only=False))
-            if rows.dtype.kind not in "iuf" or (rows != np.floor(rows)).any():
-                raise LabelError(f"{name}: row numbers must be whole numbers, counted from 0.")
-            rows = rows.astype(np.int64)
-        ids = None if row_id is None else batch.column(row_id)
-        yield LabelPiece(batch.column(label), rows, ids, text, weights)
-
-
-def _find_columns(table: TableFile, columns: LabelColumns) -> LabelTable:
-    """Find the columns of labels, row numbers or IDs, and weights."""
-    names = table.schema.names
+    names = tables[0].schema.names
     named = {"label": columns.label, "weight": columns.weight}
-    for what, name in named.items():
-        if name is not None and name not in names:
+    for what, column in named.items():
+        if column is not None and column not in names:
             if columns.must:
                 raise ParameterError(
-                    f"{what} column: {table.name} has no column {name!r}; it has {some(names, 20)}."
+                    f"{what} column: {name} has no column {column!r}; it has {some(names, 20)}."
                 )
             named[what] = None
     label, weight = named["label"], named["weight"]
@@ -198,35 +157,63 @@ def _find_columns(table: TableFile, columns: LabelColumns) -> LabelTable:
 
     # A weight stands beside a row (or ID) and a label, with or without these names.
     if label is None and weight is None and len(others) == (2 if row_id else 3):
-        weights = [name for name in others if name.lower() in WEIGHT_NAMES]
-        if weights and (row_id or any(name.lower() in ROW_NAMES for name in others)):
-            weight = weights[0]
+        by_name = [name for name in others if name.lower() in WEIGHT_NAMES]
+        if by_name and (row_id or any(name.lower() in ROW_NAMES for name in others)):
+            weight = by_name[0]
         elif others == ["f0", "f1", "f2"]:
             weight = others[2]
         others = [name for name in others if name != weight]
 
     if label is not None:
-        row = next((name for name in others if name.lower() == ROW_NAMES[0]), None)
-        by_row = not columns.by_line and row_id is None and row != label
-        return LabelTable(label, row if by_row else None, row_id, weight)
-    rows = [name for name in others if name.lower() in ROW_NAMES]
-    labels = [name for name in others if name.lower() in LABEL_NAMES]
-    if len(others) == 2 and row_id is None:
-        row = rows[0] if rows else others[0] if others == ["f0", "f1"] else None
+        row = next((column for column in others if column.lower() == ROW_NAMES[0]), None)
+        row = None if columns.by_line or row_id is not None or row == label else row
     else:
-        row = rows[0] if len(rows) == len(labels) == 1 else None
-    rest = [name for name in others if name != row]
-    if len(rest) > 1 and (row or row_id):  # what biglp suggest wrote, filled in
-        rest = [name for name in rest if name.lower() in LABEL_NAMES]
-    if len(rest) != 1:
-        more = (
-            f" Labels are joined by {by_id[0]!r} when the rows have IDs too: say where with "
-            "id_column= (--id-column)."
-            if by_id
-            else ""
-        )
-        raise LabelError(
-            f"{table.name} has columns {some(names)}; say which holds the labels with column= "
-            f"(--label-column), or give a file with the columns 'row' and 'label'.{more}"
-        )
-    return LabelTable(rest[0], None if row_id else row, row_id, weight)
+        rows = [column for column in others if column.lower() in ROW_NAMES]
+        labels = [column for column in others if column.lower() in LABEL_NAMES]
+        if len(others) == 2 and row_id is None:
+            row = rows[0] if rows else others[0] if others == ["f0", "f1"] else None
+        else:
+            row = rows[0] if len(rows) == len(labels) == 1 else None
+        rest = [column for column in others if column != row]
+        if len(rest) > 1 and (row or row_id):  # what biglp suggest wrote, filled in
+            rest = [column for column in rest if column.lower() in LABEL_NAMES]
+        if len(rest) != 1:
+            more = (
+                f" Labels are joined by {by_id[0]!r} when the rows have IDs too: say where with "
+                "id_column= (--id-column)."
+                if by_id
+                else ""
+            )
+            raise LabelError(
+                f"{name} has columns {some(names)}; say which holds the labels with column= "
+                f"(--label-column), or give a file with the columns 'row' and 'label'.{more}"
+            )
+        label, row = rest[0], None if row_id else row
+
+    text = not tables[0].typed
+    if text:  # classes and IDs are read as they are written, whatever they look like
+        written = [column for column in (label, row_id) if column is not None]
+        tables = [table.as_written(*written, keep_all=weight is None) for table in tables]
+    wanted = [column for column in (row, row_id, label, weight) if column is not None]
+    for batch in stream(tables, wanted):
+        kind = batch.schema.field(label).type
+        if pa.types.is_nested(kind):
+            raise LabelError(
+                f"{name}: column {label!r} holds {kind}, and labels are integers or text; "
+                "name another column, or write one label a row."
+            )
+        numbers = weights = None
+        if weight is not None:  # NaN where it is empty, which labelled rows are refused for
+            weights = np.asarray(batch.column(weight).to_numpy(zero_copy_only=False))
+            if weights.dtype.kind not in "iufb":
+                raise LabelError(f"{name}: column {weight!r} must hold weights, which are numbers.")
+            weights = weights.astype(np.float64)
+        if row is not None:
+            if batch.column(row).null_count:
+                raise LabelError(f"{name}: column {row!r} has empty entries.")
+            numbers = np.asarray(batch.column(row).to_numpy(zero_copy_only=False))
+            if numbers.dtype.kind not in "iuf" or (numbers != np.floor(numbers)).any():
+                raise LabelError(f"{name}: row numbers must be whole numbers, counted from 0.")
+            numbers = numbers.astype(np.int64)
+        ids = None if row_id is None else batch.column(row_id)
+        yield LabelPiece(batch.column(label), numbers, ids, text, weights)

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -23,13 +24,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from biglp._core.arrays import Rows
-from biglp._core.errors import (
-    BadRowsError,
-    InputWarning,
-    OutputError,
-    ParameterError,
-    warn_caller,
-)
+from biglp._core.errors import BadRowsError, InputWarning, OutputError, ParameterError, warn_caller
 from biglp._core.memory import format_bytes
 from biglp._core.progress import Progress, Task
 from biglp._rows.arrays import ArraySource, CsrSource
@@ -83,166 +78,83 @@ MOST_OPEN = 64
 """Files of a table that are kept open; a system allows a process about a thousand."""
 
 
-class TableFormat(Format):
-    """A format with named columns: what Parquet, Arrow, delimited text and others have in common.
-
-    Its methods are given the open files of a table (:meth:`InputFiles.tables`) where those of other
-    formats are given names; only labels come from files that nothing else has opened.
-    """
-
-    table: Callable[..., TableFile]
-    """Opens one file; called with its path, the options, and the first file of the same table."""
-    names_labels = True
-
-    def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
-        """Open the files of one table."""
-        tables: list[TableFile] = []
-        for number, file in enumerate(files):
-            with explained_reading(file):
-                tables.append(self.table(file, options, *tables[:1]))
-            if number >= MOST_OPEN:
-                tables[-1].close()
-        return tables
-
-    with_partitions = staticmethod(with_partitions)
-    """Adds the columns that the names of the files' folders hold."""
-
-    def open(self, tables: Sequence[TableFile], options: ReadOptions) -> Source:
-        """Open the files of one table, converting them first where that pays."""
-        return open_tables(tables, options)
-
-    def peek(self, tables: Sequence[TableFile], options: ReadOptions) -> FileFacts:
-        """Say what files hold: their columns and number of rows."""
-        if not any(table.n_rows_guess for table in tables):
-            raise no_rows(tables[0].name)
-        words = tables[0].words
-        return FileFacts(
-            kind=f"{self.name} ({words})" if words else self.name,
-            files=tuple(table.name for table in tables),
-            size=sum(table.stamp.size for table in tables if table.stamp is not None),
-            n_rows=sum(table.n_rows_guess for table in tables),
-            exact=bool(tables[0].part_rows),
-            columns={field.name: str(field.type) for field in tables[0].schema},
-            n_features=None,
-            dtype=None,
-            converted=tables[0].slow,
-            page_bytes=page_bytes_of(tables),
-        )
-
-    def probe(self, tables: Sequence[TableFile], options: ReadOptions, wanted_rows: int) -> Probe:
-        """Decode the first rows, to estimate how long decoding all of them takes."""
-        return probe_table(tables, options)
-
-    def count_rows(self, tables: Sequence[TableFile]) -> list[int]:
-        """Count the rows of each file; text has to be read for that."""
-        return [
-            sum(table.part_rows)
-            if table.part_rows
-            else sum(batch.num_rows for batch in stream([table], table.schema.names[:1]))
-            for table in tables
-        ]
-
-    def read_labels(
-        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
-    ) -> Iterator[LabelPiece]:
-        """Yield a column of labels, of which only this column is read."""
-        named = (columns.label, columns.weight, columns.id)
-        options = ReadOptions(drop=tuple(name for name in named if name is not None))
-        return labels_in_columns(with_partitions(self.open_files(files, options), options), columns)
-
-
 # Tables converted once to raw rows, where that pays and the disk has room -------------------------
 
 
-def open_tables(tables: Sequence[TableFile], options: ReadOptions) -> Source:
+def open_tables(files: Sequence[TableFile], options: ReadOptions) -> Source:
     """Open the files of one table, converting them first where that pays."""
-    stamps = tuple(table.stamp for table in tables if table.stamp is not None)
-    name, kind, in_parts = tables[0].name, tables[0].kind, bool(tables[0].part_rows)
-    if len(tables) > 1:
-        name += f" and {len(tables) - 1} more"
-    if not any(table.n_rows_guess for table in tables):
+    stamps = tuple(table.stamp for table in files if table.stamp is not None)
+    name, kind, in_parts = files[0].name, files[0].kind, bool(files[0].part_rows)
+    if len(files) > 1:
+        name += f" and {len(files) - 1} more"
+    n_rows = sum(table.n_rows_guess for table in files)
+    if not n_rows:
         raise no_rows(name)
-    if in_parts and (options.cache == "never" or not tables[0].slow):
-        in_place = TabularSource(tables, make_encoding(tables, options), name)
-        _warn(tables, options)
-        return in_place
-    if options.cache == "never":
-        raise ParameterError(
-            f"cache='never' cannot be used with {name}: {kind} cannot be read from the "
-            "middle and must be converted once; use cache='auto' or name a folder."
-        )
-    store = CacheStore(name, stamps, options)
-    encoding, problem = store.find(), None
+    store: CacheStore | None = None  # of converted rows
+    if not in_parts or (options.cache != "never" and files[0].slow):
+        if options.cache == "never":
+            raise ParameterError(
+                f"cache='never' cannot be used with {name}: {kind} cannot be read from the "
+                "middle and must be converted once; use cache='auto' or name a folder."
+            )
+        store = CacheStore(name, stamps, options)
+    encoding, problem = None if store is None else store.find(), None
     while encoding is None:
         try:
-            encoding = make_encoding(tables, options)
-            problem = convert(store, tables, encoding, options.progress)
+            encoding = make_encoding(files, options)
+            if store is None:
+                break
+            needed = n_rows * row_bytes(encoding)
+            problem = store.shortage(needed)
+            if problem is not None and not in_parts:
+                raise no_room(store.name, problem)
+            if problem is None:
+                size = format_bytes(needed)
+                logger.info("%s: converting to raw rows (%s) in %s", store.name, size, store.path)
+                progress = options.progress or Progress()
+                with progress.task(f"converting {files[0].name}", n_rows) as task:
+                    store.build(partial(_write_rows, files, encoding, store.name, task))
         except MixedColumnError as error:
             # A column in which a text turns up is read as text from its first row: whether the
             # text is at the beginning of a file or later must make no difference.
             if options.categorical != "auto" or options.encoding is not None:
                 raise
-            encoding, tables = None, [table.as_written(error.column) for table in tables]
-    _warn(tables, options)
-    open_original = partial(TabularSource, tables, encoding, name) if in_parts else None
-    if problem is not None and open_original is not None:
-        logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
-        return open_original()
-    source = CachedSource(store, stamps, encoding, open_original)
-    if not source.is_sparse:
-        pages = page_bytes_of(tables)
-        source.decoding_bytes = table_bytes(source.n_rows, encoding.n_inputs, pages)
-    if options.encoding is not None:  # new rows, compared with the training rows
-        source.compare = partial(compare_columns, tables, encoding)
-    return source
+            encoding, files = None, [table.as_written(error.column) for table in files]
+        except OutputError as error:
+            if not in_parts or encoding is None:
+                raise
+            problem = str(error)
 
-
-def _warn(tables: Sequence[TableFile], options: ReadOptions) -> None:
-    """Warn of what may not have been meant: guesses, and columns that the first file has not."""
-    for table in tables:
+    # What may not have been meant: guesses, and columns that the first file has not.
+    for table in files:
         for remark in table.remarks:
             warn_caller(remark, InputWarning)
-    if options.columns is not None or options.encoding is not None:
-        return  # others are left out on purpose
-    known = {*tables[0].schema.names, *options.drop}
-    more = [(table, [n for n in table.schema.names if n not in known]) for table in tables]
-    more = [(table, columns) for table, columns in more if columns]
-    if more:
-        table, columns = more[0]
-        others = f", and {len(more) - 1} more files have such columns" if len(more) > 1 else ""
-        warn_caller(
-            f"{table.name} has {some(columns)}, which {tables[0].name} has not{others}; columns "
-            "that the first file has not are left out.",
-            InputWarning,
-        )
+    if options.columns is None and options.encoding is None:  # else they are left out on purpose
+        known = {*files[0].schema.names, *options.drop}
+        more = [(table, [n for n in table.schema.names if n not in known]) for table in files]
+        more = [(table, columns) for table, columns in more if columns]
+        if more:
+            table, columns = more[0]
+            others = f", and {len(more) - 1} more files have such columns" if len(more) > 1 else ""
+            warn_caller(
+                f"{table.name} has {some(columns)}, which {files[0].name} has not{others}; "
+                "columns that the first file has not are left out.",
+                InputWarning,
+            )
 
-
-def convert(
-    store: CacheStore, files: Sequence[TableFile], encoding: Encoding, progress: Progress | None
-) -> str | None:
-    """Convert a table to raw rows.
-
-    Where the disk is full, the answer says so for a table that can be read part by part as well;
-    for others it is an OutputError.
-    """
-    in_parts = bool(files[0].part_rows)
-    n_rows = sum(file.n_rows_guess for file in files)
-    needed = n_rows * row_bytes(encoding)
-    shortage = store.shortage(needed)
-    if shortage is not None and not in_parts:
-        raise no_room(store.name, shortage)
-    if shortage is not None:
-        return shortage
-    size = format_bytes(needed)
-    logger.info("%s: converting to raw rows (%s) in %s", store.name, size, store.path)
-    try:
-        with (progress or Progress()).task(f"converting {files[0].name}", n_rows) as task:
-            store.build(partial(_write_rows, files, encoding, store.name, task))
-    except OutputError as error:
-        if not in_parts:
-            raise
-        return str(error)
-    return None
+    open_original = partial(TabularSource, files, encoding, name) if in_parts else None
+    if problem is not None:
+        logger.info("%s: not converted (%s); every sweep decodes it again", name, problem)
+    if open_original is not None and (store is None or problem is not None):
+        return open_original()
+    assert store is not None
+    source = CachedSource(store, stamps, encoding, open_original)
+    if not source.is_sparse:
+        pages = page_bytes_of(files)
+        source.decoding_bytes = table_bytes(source.n_rows, encoding.n_inputs, pages)
+    if options.encoding is not None:  # new rows, compared with the training rows
+        source.compare = partial(compare_columns, files, encoding)
+    return source
 
 
 GUESSED_WORDS = 100
@@ -293,6 +205,151 @@ def _write_rows(
     return encoding
 
 
+# The first rows of a table, decoded without converting it -----------------------------------------
+
+
+HEAD_ROWS, DECODED_ROWS = 50_000, 1 << 14
+"""Rows that tell what columns hold, and rows of these that are made features."""
+TALLIED = 0.4
+"""Share of the time of looking at columns that is taken for all rows: counting categories."""
+
+
+class Head(TableFile):
+    """The first rows of a table file, as a table file."""
+
+    def __init__(self, file: TableFile) -> None:
+        self._file = file
+        self.name, self.stamp, self.schema = file.name, file.stamp, file.schema
+        self.part_rows, self.n_rows_guess = [], file.n_rows_guess
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        return islice(self._file.batches(columns), -(-HEAD_ROWS // BATCH_ROWS) + 1)
+
+    def text_example(self, column: str) -> str:
+        return self._file.text_example(column)
+
+
+def probe_table(files: Sequence[TableFile], options: ReadOptions, wanted_rows: int) -> Probe:
+    """Decode the first rows of the first file; all rows take as much longer."""
+    head = Head(files[0])
+    began = time.process_time()
+    encoding = make_encoding([head], options)
+    columns, words = encoding.names, encoding.words_from is not None
+    if words:  # the first row loads libraries
+        row = next(head.batches(columns)).slice(0, 1)
+        encode_sparse(encoding, row, 0, MissingValues())
+    looking = time.process_time() - began
+    row_size = row_bytes(encoding)
+    most = max(SAMPLE_BYTES // (row_size if words else 8 * encoding.n_features), 1)
+    counts = dict.fromkeys(columns, 0)
+    parts: list[Rows] = []
+    done = 0
+    began = time.process_time()
+    for batch in stream([head], columns):
+        batch = batch.slice(0, most - done)
+        rows = decode(encoding, batch, done, MissingValues())
+        parts.append(rows if words else np.ascontiguousarray(rows))
+        for name in columns:
+            counts[name] += missing_in(batch.column(name))
+        done += batch.num_rows
+        if done >= min(most, DECODED_ROWS):
+            break
+    seconds = time.process_time() - began
+    source: Source
+    if words:
+        source = CsrSource(sparse.vstack(parts, format="csr"))
+        source.words_from, source.views = encoding.words_from, encoding.views
+    else:
+        rows = np.concatenate(parts)
+        source = ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)
+    n_rows = sum(file.n_rows_guess for file in files)
+    size = n_rows * row_size
+    decoding = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
+    pages = page_bytes_of(files)
+    looking *= 1.0 + TALLIED * max(n_rows / HEAD_ROWS - 1.0, 0.0)
+    return Probe(
+        source=source,
+        n_rows=n_rows,
+        exact=bool(files[0].part_rows),
+        looked_at=done,
+        convert_seconds=looking + (decoding if files[0].slow else 0.0),
+        read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decoding,
+        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs, pages),
+        missing={name: count for name, count in counts.items() if count},
+        uses={column.name: column.describe() for column in encoding.columns or ()},
+        left_out=encoding.left_out,
+    )
+
+
+# What a format with named columns offers ---------------------------------------------------------
+
+
+class TableFormat(Format):
+    """A format with named columns: what Parquet, Arrow, delimited text and others have in common.
+
+    Its methods are given the open files of a table (:meth:`InputFiles.tables`) where those of other
+    formats are given names; only labels come from files that nothing else has opened.
+    """
+
+    names_labels = True
+
+    def __init__(self, table: type[TableFile]) -> None:
+        """Take what opens a file: with its path, the options, and the table's first file."""
+        self.table: Callable[..., TableFile] = table
+        self.name = table.kind
+
+    def open_files(self, files: Sequence[str], options: ReadOptions) -> list[TableFile]:
+        """Open the files of one table."""
+        tables: list[TableFile] = []
+        for number, file in enumerate(files):
+            with explained_reading(file):
+                tables.append(self.table(file, options, *tables[:1]))
+            if number >= MOST_OPEN:
+                tables[-1].close()
+        return tables
+
+    with_partitions = staticmethod(with_partitions)
+    """Adds the columns that the names of the files' folders hold."""
+
+    open = staticmethod(open_tables)
+    probe = staticmethod(probe_table)
+
+    def peek(self, tables: Sequence[TableFile], options: ReadOptions) -> FileFacts:
+        """Say what files hold: their columns and number of rows."""
+        if not any(table.n_rows_guess for table in tables):
+            raise no_rows(tables[0].name)
+        words = tables[0].words
+        return FileFacts(
+            kind=f"{self.name} ({words})" if words else self.name,
+            files=tuple(table.name for table in tables),
+            size=sum(table.stamp.size for table in tables if table.stamp is not None),
+            n_rows=sum(table.n_rows_guess for table in tables),
+            exact=bool(tables[0].part_rows),
+            columns={field.name: str(field.type) for field in tables[0].schema},
+            n_features=None,
+            dtype=None,
+            converted=tables[0].slow,
+            page_bytes=page_bytes_of(tables),
+        )
+
+    def count_rows(self, tables: Sequence[TableFile]) -> list[int]:
+        """Count the rows of each file; text has to be read for that."""
+        return [
+            sum(table.part_rows)
+            if table.part_rows
+            else sum(batch.num_rows for batch in stream([table], table.schema.names[:1]))
+            for table in tables
+        ]
+
+    def read_labels(
+        self, files: Sequence[str], columns: LabelColumns, n_rows: int | None = None
+    ) -> Iterator[LabelPiece]:
+        """Yield a column of labels, of which only this column is read."""
+        named = (columns.label, columns.weight, columns.id)
+        options = ReadOptions(drop=tuple(name for name in named if name is not None))
+        return labels_in_columns(with_partitions(self.open_files(files, options), options), columns)
+
+
 # Tables read part by part -------------------------------------------------------------------------
 
 
@@ -340,10 +397,12 @@ class TabularSource(Source):
             low, high = max(begin, start), min(int(self._bounds[part + 1]), stop)
             return self._part(part).slice(low - begin, high - low), low
 
-        if end - first == 1 and not self.is_sparse:
-            ready = ready_rows(self.encoding, batch(first)[0])
-            if ready is not None:
-                return ready
+        if end - first == 1:
+            missing = MissingValues()
+            rows = decode(self.encoding, *batch(first), missing)
+            if missing.counts:
+                raise missing.error(self.name, whole=False)
+            return rows if self.is_sparse else np.ascontiguousarray(rows)
         return self._decoded(map(batch, range(first, end)), stop - start)
 
     def take(self, indices: np.ndarray) -> Rows:
@@ -384,15 +443,20 @@ class TabularSource(Source):
 # From a batch of Arrow columns to rows ------------------------------------------------------------
 
 
-def decode(encoding: Encoding, batch: Any, first: int, missing: MissingValues) -> Rows:
+def decode(encoding: Encoding, batch: Any, rows: int | np.ndarray, missing: MissingValues) -> Rows:
     """Rows of a batch, whose first row has this number, sparse where some columns are."""
     if encoding.words_from is not None:
-        return encode_sparse(encoding, batch, first, missing)
-    ready = ready_rows(encoding, batch)
-    if ready is not None:
-        return ready
+        return encode_sparse(encoding, batch, rows, missing)
+    columns = encoding.columns or ()
+    if len(columns) == 1 and isinstance(columns[0], Embedding):
+        # A table of one embedding column: without a copy, unless there is more to do.
+        values = batch.column(columns[0].name)
+        kind = number_type(values.type)
+        if kind is not None and numpy_type(kind) == np.dtype(encoding.dtype):
+            with suppress(WrongRowsError):  # which encode tells
+                return columns[0].rows(values)
     buffer = feature_buffer(encoding, batch.num_rows)
-    encode(encoding, batch, buffer, first, missing)
+    encode(encoding, batch, buffer, rows, missing)
     return buffer.T
 
 
@@ -410,30 +474,8 @@ def feature_buffer(encoding: Encoding, n_rows: int) -> np.ndarray:
     return np.empty((n_features, n_rows + 16), dtype=dtype)[:, :n_rows]
 
 
-def ready_rows(encoding: Encoding, batch: Any) -> np.ndarray | None:
-    """Rows of a table of one embedding column, without a copy.  (rows, features)
-
-    None where there is more to do, or something wrong that :func:`encode` will tell.
-    """
-    columns = encoding.columns or ()
-    if len(columns) != 1 or not isinstance(columns[0], Embedding):
-        return None
-    values = batch.column(columns[0].name)
-    kind = number_type(values.type)
-    if kind is None or numpy_type(kind) != np.dtype(encoding.dtype):
-        return None
-    try:
-        return columns[0].rows(values)
-    except WrongRowsError:
-        return None
-
-
 def encode(
-    encoding: Encoding,
-    batch: Any,
-    out: np.ndarray,
-    rows: int | np.ndarray,
-    missing: MissingValues,
+    encoding: Encoding, batch: Any, out: np.ndarray, rows: int | np.ndarray, missing: MissingValues
 ) -> None:
     """Fill ``out`` (features, rows) from a batch of Arrow columns.
 
@@ -545,7 +587,7 @@ def compare_columns(files: Sequence[TableFile], encoding: Encoding) -> dict[str,
     numbers ``outside`` their range, and of ``unknown`` categories with a few ``examples``.
     """
     known = [column for column in encoding.columns or () if column.name in encoding.facts]
-    if not known:  # embeddings, or a model of an earlier release
+    if not known:  # embeddings
         return {}
     table, _ = first_rows(files, [column.name for column in known])
     n_rows = max(table.num_rows, 1)
@@ -578,79 +620,3 @@ def compare_columns(files: Sequence[TableFile], encoding: Encoding) -> dict[str,
         if differences:
             columns[column.name] = differences
     return {"rows": table.num_rows, "columns": columns}
-
-
-# The first rows of a table, decoded without converting it -----------------------------------------
-
-
-HEAD_ROWS, DECODED_ROWS = 50_000, 1 << 14
-"""Rows that tell what columns hold, and rows of these that are made features."""
-TALLIED = 0.4
-"""Share of the time of looking at columns that is taken for all rows: counting categories."""
-
-
-class Head(TableFile):
-    """The first rows of a table file, as a table file."""
-
-    def __init__(self, file: TableFile) -> None:
-        self._file = file
-        self.name, self.stamp, self.schema = file.name, file.stamp, file.schema
-        self.part_rows, self.n_rows_guess = [], file.n_rows_guess
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        return islice(self._file.batches(columns), -(-HEAD_ROWS // BATCH_ROWS) + 1)
-
-    def text_example(self, column: str) -> str:
-        return self._file.text_example(column)
-
-
-def probe_table(files: Sequence[TableFile], options: ReadOptions) -> Probe:
-    """Decode the first rows of the first file; all rows take as much longer."""
-    head = Head(files[0])
-    began = time.process_time()
-    encoding = make_encoding([head], options)
-    columns, words = encoding.names, encoding.words_from is not None
-    if words:  # the first row loads libraries
-        row = next(head.batches(columns)).slice(0, 1)
-        encode_sparse(encoding, row, 0, MissingValues())
-    looking = time.process_time() - began
-    row_size = row_bytes(encoding)
-    most = max(SAMPLE_BYTES // (row_size if words else 8 * encoding.n_features), 1)
-    counts = dict.fromkeys(columns, 0)
-    parts: list[Rows] = []
-    done = 0
-    began = time.process_time()
-    for batch in stream([head], columns):
-        batch = batch.slice(0, most - done)
-        rows = decode(encoding, batch, done, MissingValues())
-        parts.append(rows if words else np.ascontiguousarray(rows))
-        for name in columns:
-            counts[name] += missing_in(batch.column(name))
-        done += batch.num_rows
-        if done >= min(most, DECODED_ROWS):
-            break
-    seconds = time.process_time() - began
-    source: Source
-    if words:
-        source = CsrSource(sparse.vstack(parts, format="csr"))
-        source.words_from, source.views = encoding.words_from, encoding.views
-    else:
-        rows = np.concatenate(parts)
-        source = ArraySource(np.nan_to_num(rows, copy=False) if rows.dtype.kind == "f" else rows)
-    n_rows = sum(file.n_rows_guess for file in files)
-    size = n_rows * row_size
-    decoding = seconds * n_rows / done + size / RAW_BYTES_PER_SECOND
-    pages = page_bytes_of(files)
-    looking *= 1.0 + TALLIED * max(n_rows / HEAD_ROWS - 1.0, 0.0)
-    return Probe(
-        source=source,
-        n_rows=n_rows,
-        exact=bool(files[0].part_rows),
-        looked_at=done,
-        convert_seconds=looking + (decoding if files[0].slow else 0.0),
-        read_seconds=size / RAW_BYTES_PER_SECOND if files[0].slow else decoding,
-        decoding=SPARSE_BYTES if words else table_bytes(n_rows, encoding.n_inputs, pages),
-        missing={name: count for name, count in counts.items() if count},
-        uses={column.name: column.describe() for column in encoding.columns or ()},
-        left_out=encoding.left_out,
-    )

@@ -62,9 +62,10 @@ class TableFile(ABC):
         """Return one part as an Arrow table of these columns."""
         raise LookupError(f"{self.name} can only be read from its start to its end")
 
-    def extremes(self, column: str) -> Any | None:
-        """Least and greatest value, an Arrow array; None where one is missing, or may be."""
-        return None
+    @property
+    def extremes(self) -> dict[str, Any]:
+        """Least and greatest value, an Arrow array, of columns in which none can be missing."""
+        return {}
 
     def text_example(self, column: str) -> str:
         """Say where a column holds text, for formats whose columns have no declared type."""
@@ -214,11 +215,10 @@ class PartitionedTable(TableFile):
     def read_part(self, part: int, columns: Sequence[str]) -> Any:
         return self._with_values(self._file.read_part(part, self._stored(columns)), columns)
 
-    def extremes(self, column: str) -> Any | None:
-        value = self._values.get(column)
-        if value is None:
-            return self._file.extremes(column)
-        return pa.repeat(value, 2) if value.is_valid else None
+    @property
+    def extremes(self) -> dict[str, Any]:
+        values = {name: pa.repeat(x, 2) for name, x in self._values.items() if x.is_valid}
+        return {**self._file.extremes, **values}
 
     def text_example(self, column: str) -> str:
         if column not in self._values:

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from biglp._transforms.base import TRANSFORMS, Chain, Fill, RowTransform
-from biglp._transforms.project import Project
+from biglp._transforms.project import Project, leading_directions, principal_directions
 from biglp._transforms.scale import SCALINGS, Parts, Scale
 
-__all__ = ["SCALINGS", "TRANSFORMS", "Chain", "Fill", "Parts", "Project", "RowTransform", "Scale"]
+__all__ = [
+    "SCALINGS",
+    "TRANSFORMS",
+    "Chain",
+    "Fill",
+    "Parts",
+    "Project",
+    "RowTransform",
+    "Scale",
+    "leading_directions",
+    "principal_directions",
+]

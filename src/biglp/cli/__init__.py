@@ -8,8 +8,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -42,9 +40,23 @@ class _Helpful:
         return params
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """Read the options, which prints the help where that is asked for."""
-        with _reader_may_leave():
-            return super().make_context(*args, **more)  # type: ignore[misc]
+        """Read the options, which prints the help where that is asked for.
+
+        That ``head`` or a pager has read as much of the help as it wants is taken for success.
+        """
+        try:
+            try:
+                return super().make_context(*args, **more)  # type: ignore[misc]
+            finally:
+                sys.stdout.flush()
+        except (BrokenPipeError, SystemExit) as error:
+            # rich ends the process by itself, with exit code 1.
+            if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+                raise
+            from biglp.cli.console import nothing_more_to_print  # rich takes a while to load
+
+            nothing_more_to_print()
+            raise typer.Exit(0) from None
 
 
 class Command(_Helpful, TyperCommand):
@@ -53,24 +65,6 @@ class Command(_Helpful, TyperCommand):
 
 class Group(_Helpful, TyperGroup):
     """A command that has commands."""
-
-
-@contextmanager
-def _reader_may_leave() -> Iterator[None]:
-    """Take it for success that ``head`` or a pager has read as much of the help as it wants."""
-    try:
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-    except (BrokenPipeError, SystemExit) as error:
-        # rich ends the process by itself, with exit code 1.
-        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
-            raise
-        from biglp.cli.console import nothing_more_to_print  # rich takes a while to load
-
-        nothing_more_to_print()
-        raise typer.Exit(0) from None
 
 
 app = typer.Typer(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, TASKS
+from biglp._core.parameters import LABELS, MACHINE, METHOD, PRINTING, READING, TASKS, chosen
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, argument, output_to, with_options
-from biglp.cli.pipes import piped
+from biglp.cli.options import Options, argument, output_to, piped
 
 SHOWN = 10
 """Labels that are printed; a file holds all of them."""
@@ -23,7 +22,6 @@ LIST = output_to(
 
 @explained
 @piped("table")
-@with_options
 def check(
     inputs: Annotated[
         list[str],
@@ -53,23 +51,21 @@ def check(
     """
     from biglp._jobs.check import CheckJob, check_of_fit
     from biglp._jobs.results import SUMMARY
-    from biglp.cli.running import added_labels, job_arguments, label_arguments, placing, run_job
+    from biglp.cli.running import added_labels, job_arguments, label_arguments, run_job
 
     arguments: dict[str, Any] = {
-        **job_arguments(inputs, output or Path(), reading, machine, results),
+        **job_arguments(inputs, output or Path(), reading, machine, results, method),
         **label_arguments(labels),
-        "parameters": vars(method),
     }
     folder = as_place(inputs[0])
     named = bool(labels.labels) or labels.label_column is not None
     if len(inputs) == 1 and folder.is_dir() and ((folder / SUMMARY).exists() or not named):
         known = check_of_fit(folder)
         known["reading"] |= arguments["reading"]
-        known["parameters"] |= method.chosen()
-        arguments |= {name: known[name] for name in ("inputs", "reading", "parameters")}
+        arguments["parameters"] |= known["parameters"] | chosen(vars(method))
+        arguments |= {name: known[name] for name in ("inputs", "reading")}
         arguments |= added_labels(known, labels)
         arguments["metadata"] = reading.metadata or known["metadata"]
-    arguments["parameters"] |= placing(machine)
     run_job(CheckJob(**arguments, least=least), printing, _show)
 
 

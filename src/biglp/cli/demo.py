@@ -38,7 +38,7 @@ def demo(
     from sklearn.datasets import load_digits
     from sklearn.semi_supervised import LabelSpreading
 
-    from biglp._jobs import FitJob
+    from biglp._jobs.fit import FitJob
     from biglp.cli.console import progress_bars, results_console
 
     # A table of pixels, with most labels empty.

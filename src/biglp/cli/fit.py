@@ -17,8 +17,7 @@ from biglp._core.parameters import (
 )
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Inputs, Options, output_to, with_options
-from biglp.cli.pipes import piped
+from biglp.cli.options import Inputs, Options, output_to, piped
 
 FOLDER = output_to(
     "Folder for labels, model.biglp, summary.json and report.html; may be a URI (s3://…).",
@@ -39,7 +38,6 @@ MORE = group(
 
 @explained
 @piped("folder")
-@with_options
 def fit(
     inputs: Inputs,
     *,
@@ -61,17 +59,42 @@ def fit(
     [bold]biglp fit[/bold] rows.npy --labels labels.npy -o out/ --memory 4GB
     """
     from biglp._jobs.fit import FitJob
-    from biglp.cli.running import job_arguments, label_arguments, placing, run_resumable
-    from biglp.cli.summary import show_plan
+    from biglp.cli.running import job_arguments, label_arguments, run_job
 
     job = FitJob(
-        **job_arguments(inputs, output, reading, machine, results),
+        **job_arguments(inputs, output, reading, machine, results, method),
         **label_arguments(labels),
         map=more.map,
         report=not more.no_report,
-        parameters={**vars(method), **placing(machine)},
     )
-    if more.dry_run:
-        show_plan(job, printing.as_json)
-    else:
-        run_resumable(job, printing)
+    if not more.dry_run:
+        run_job(job, printing)
+        return
+
+    import json
+
+    from biglp._core.memory import format_bytes
+    from biglp._jobs.inspect import plan
+    from biglp.cli.console import escape, results_console, seconds
+
+    planned = plan(job)
+    console = results_console()
+    if printing.as_json:
+        console.print_json(json.dumps(planned))
+        return
+    labels = planned["labels"]
+    landmarks = f", {planned['landmarks']:,} landmarks" if planned["landmarks"] else ""
+    features = "stored between sweeps" if planned["stored"] else "computed again in each sweep"
+    console.print(
+        f"[bold]{escape(planned['input'])}[/bold]: {planned['format']}, {planned['rows']:,} rows × "
+        f"{planned['features']:,} features, {sum(labels.values()):,} labels of "
+        f"{len(labels):,} classes"
+    )
+    console.print(
+        f"{planned['settings']['factor']}{landmarks}; {planned['threads']} threads, "
+        f"{planned['rows_a_block']:,} rows a block; features {features}"
+    )
+    console.print(
+        f"About {seconds(planned['seconds'])} and {format_bytes(planned['memory'])} of memory. "
+        f"Would write to {escape(planned['output'])}; nothing was written."
+    )

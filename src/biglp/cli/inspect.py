@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from biglp._core.parameters import LABELS, READING, Parameter
 from biglp.cli.errors import explained
-from biglp.cli.options import Inputs, Options, with_options
-from biglp.cli.pipes import piped
+from biglp.cli.options import Inputs, Options, piped
 
 FULL = Parameter(False, "Try methods on more rows: sharper estimates, later.")
 MOST_CLASSES, MOST_COLUMNS = 12, 60
@@ -19,7 +18,6 @@ PLAIN = "number"
 
 @explained
 @piped("nothing")
-@with_options
 def inspect(
     inputs: Inputs,
     *,
@@ -39,17 +37,10 @@ def inspect(
     from biglp._jobs.fit import FitJob
     from biglp._jobs.inspect import survey
     from biglp.cli.console import escape, progress_bars, results_console, show_notes
-    from biglp.cli.running import label_arguments, reading_arguments
+    from biglp.cli.running import job_arguments, label_arguments
 
-    names = ("memory", "device", "gpu_memory")
     job = FitJob(
-        tuple(inputs),
-        Path(),
-        **label_arguments(labels),
-        metadata=reading.metadata,
-        reading=reading_arguments(reading),
-        threads=machine.threads,
-        parameters={**vars(method), **{name: getattr(machine, name) for name in names}},
+        **job_arguments(inputs, Path(), reading, machine, method=method), **label_arguments(labels)
     )
     with progress_bars(printing.no_progress) as progress:
         facts = survey(job, progress, full=full)
@@ -68,7 +59,8 @@ def inspect(
 def _show_file(facts: dict[str, Any]) -> None:
     from collections import Counter
 
-    from biglp.cli.console import escape, format_bytes, plain_table, results_console
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import escape, plain_table, results_console
 
     console, columns = results_console(), facts["columns"]
     about = "" if facts["exact"] else "about "
@@ -122,7 +114,8 @@ def _show_labels(facts: dict[str, Any]) -> None:
 
 
 def _show_methods(facts: dict[str, Any]) -> None:
-    from biglp.cli.console import format_bytes, plain_table, results_console, seconds
+    from biglp._core.memory import format_bytes
+    from biglp.cli.console import plain_table, results_console, seconds
 
     right = ("landmarks", "time", "memory")
     table = plain_table("method", "options of biglp fit", *right, right=right)

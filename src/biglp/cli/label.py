@@ -60,24 +60,18 @@ def label(
     [bold]biglp label[/bold] mails.csv --text body --id-column id --labels answers.csv
     """
     from biglp._jobs.fit import FitJob
-    from biglp._labelling.server import Address, serve
+    from biglp._labelling.app import serve
+    from biglp._labelling.server import Address
     from biglp._labelling.session import Wanted
     from biglp.cli.console import escape, results_console
-    from biglp.cli.running import label_arguments, placing, reading_arguments
+    from biglp.cli.running import job_arguments, label_arguments
 
     given = label_arguments(labels)
     answers = given["labels"] or (default_labels(inputs[0]),)
     path = local_path(answers[-1])
-    job = FitJob(
-        inputs=tuple(inputs),
-        output=output or path.with_name(f"{path.stem.removesuffix('.labels')}-out"),
-        reading=reading_arguments(reading),
-        metadata=reading.metadata,
-        cache=reading.cache,
-        threads=machine.threads,
-        **{**given, "labels": answers},
-        parameters={**vars(method), **placing(machine)},
-    )
+    folder = output or path.with_name(f"{path.stem.removesuffix('.labels')}-out")
+    arguments = job_arguments(inputs, folder, reading, machine, method=method)
+    job = FitJob(**{**arguments, **given, "labels": answers, "command": None})
     wanted = Wanted(job, tuple(page.show or ()), page.images, page.shape, tuple(page.classes or ()))
 
     def began(url: str) -> None:

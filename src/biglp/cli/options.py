@@ -13,23 +13,40 @@ own stands where the command is::
 
 typer sees the options one by one. A parameter with a help text in a group of the table is an option
 of every command that takes the whole group.
+
+``-`` as input and output (:func:`piped`): rows are read more than once, so those from standard
+input are put into a temporary file first. Answers go to a temporary file too and from there to
+standard output when the run has succeeded, so that a program that reads them sees all or nothing;
+what people read then goes to standard error.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import typer
 
-from biglp._core.parameters import OUTPUT, PARAMETERS, REQUIRED, Parameter, chosen, flags_of
+from biglp._core.errors import ParameterError
+from biglp._core.parameters import OUTPUT, PARAMETERS, REQUIRED, ROWS, Parameter, flags_of
 from biglp._files.uri import as_place
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Gives = Literal["answers", "table", "folder", "nothing"]
+STREAM = "-"
+INPUT_FORMAT = Parameter(
+    None,
+    "Format of rows from standard input; found by looking by default.",
+    "csv|jsonl|npy|...",
+    panel=ROWS,
+)
 
 
 def argument(metavar: str, help: str, read: Callable[[str], Any] | None = None) -> Any:
@@ -56,10 +73,6 @@ class Options(SimpleNamespace):
             raise AttributeError(name)
         return PARAMETERS[name].default
 
-    def chosen(self) -> dict[str, Any]:
-        """Options that are not at their defaults."""
-        return chosen(vars(self))
-
 
 def output_to(help: str, metavar: str, default: Any = REQUIRED, **more: Any) -> Parameter:
     """``--output``, which every command that writes has, with a help text of its own."""
@@ -79,6 +92,15 @@ def local_path(text: str) -> Path:
 def option(name: str, parameter: Parameter, kind: Any = None) -> inspect.Parameter:
     """What typer sees of a parameter; ``kind`` is its type, by default that of the default."""
     default, read = parameter.default, parameter.read
+
+    def parse(text: str) -> Any:
+        """Read a value, and let typer print what is wrong with it."""
+        assert read is not None
+        try:
+            return read(text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
     if read in (int, float):
         kind, read = read, None
     elif kind is None:
@@ -91,7 +113,7 @@ def option(name: str, parameter: Parameter, kind: Any = None) -> inspect.Paramet
         *flags_of(name, parameter),
         metavar=metavar or None,
         help=parameter.help,
-        parser=read and _explained(read),
+        parser=read and parse,
         min=parameter.least,
         max=parameter.most,
         autocompletion=(lambda: words) if words else None,
@@ -105,20 +127,12 @@ def option(name: str, parameter: Parameter, kind: Any = None) -> inspect.Paramet
     )
 
 
-def _explained(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Let typer print what is wrong with a value."""
+def with_options(command: Command, gives: Gives | None = None) -> Command:
+    """Let typer see the options of a command's groups as options of the command.
 
-    def parse(text: str) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return parse
-
-
-def with_options(command: Command) -> Command:
-    """Let typer see the options of a command's groups as options of the command."""
+    One that ``gives`` a result for each row, a small CSV table, several files or nothing also takes
+    - for standard input, and writes to standard output.
+    """
     signature = inspect.signature(command, eval_str=True)
     shown: list[inspect.Parameter] = []
     groups: dict[str, list[str]] = {}
@@ -136,21 +150,99 @@ def with_options(command: Command) -> Command:
             shown.append(option(argument.name, about, kind))
         else:
             shown.append(argument)
+    if gives is not None:
+        shown.append(option("input_format", INPUT_FORMAT))
 
     @functools.wraps(command)
-    def run(**values: Any) -> Any:
-        grouped = {
-            argument: Options(**{name: values.pop(name) for name in group})
-            for argument, group in groups.items()
-        }
-        return command(**values, **grouped)
+    def run(**given: Any) -> Any:
+        with ExitStack() as stack:
+            if gives is not None:
+                input_format = given.pop("input_format")
+                n_inputs = given["inputs"].count(STREAM)
+                writes = str(given.get("output")) == STREAM
+                if writes and gives == "folder":
+                    raise ParameterError(
+                        "-o - cannot be used: the command writes several files; name a folder."
+                    )
+                if n_inputs > 1:
+                    raise ParameterError("standard input (-) can be read once only; name it once.")
+                if (n_inputs or writes) and given.get("resume"):
+                    raise ParameterError(
+                        "--resume needs files: what went through standard input or output is gone."
+                    )
+                if n_inputs or writes:
+                    from biglp._engines import ENGINES  # takes a while to load
 
-    return signed(run, shown)  # type: ignore[return-value]
+                    engine = given.get("engine", "")
+                    if engine in ENGINES and ENGINES[engine].launched:
+                        raise ParameterError(
+                            f"- cannot be used with --engine {engine}, whose processes share files "
+                            "only."
+                        )
+                if input_format is not None and not n_inputs:
+                    raise ParameterError(
+                        "--input-format is for rows from standard input (-); leave it out."
+                    )
+                if n_inputs:
+                    path = stack.enter_context(_standard_input(input_format))
+                    given["inputs"] = [path if x == STREAM else x for x in given["inputs"]]
+                if writes:
+                    named = given.get("output_format", "csv")
+                    ending = "csv" if named == "auto" else named
+                    given["output"] = stack.enter_context(_standard_output(ending))
+            grouped = {
+                argument: Options(**{name: given.pop(name) for name in group})
+                for argument, group in groups.items()
+            }
+            return command(**given, **grouped)
+
+    run.__signature__ = inspect.signature(run).replace(parameters=shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run  # type: ignore[return-value]
 
 
-def signed(command: Command, shown: list[inspect.Parameter]) -> Command:
-    """Let typer see these parameters."""
-    signature = inspect.signature(command).replace(parameters=shown)
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return command
+def piped(gives: Gives) -> Callable[[Command], Command]:
+    """:func:`with_options` for a command that reads standard input and writes standard output."""
+    return functools.partial(with_options, gives=gives)
+
+
+@contextmanager
+def _standard_input(input_format: str | None) -> Iterator[str]:
+    """Put standard input into a temporary file, whose ending says what it is."""
+    import tempfile
+
+    from biglp._files.local import explained_writing
+    from biglp._jobs.job import STDIN_FOLDER
+    from biglp._rows.textfiles import ending_for
+
+    with tempfile.TemporaryDirectory(prefix=STDIN_FOLDER) as folder:
+        source = sys.stdin.buffer
+        first = source.read(1 << 16)
+        if not first:
+            raise ParameterError("standard input (-) is empty; pipe rows into the command.")
+        ending = input_format or ending_for(first)
+        if ending is None:
+            raise ParameterError(
+                "standard input (-) is in no format that is known; name it: --input-format."
+            )
+        path = Path(folder) / f"stdin.{ending}"
+        with explained_writing(path), open(path, "wb") as file:
+            file.write(first)
+            shutil.copyfileobj(source, file, 1 << 20)
+        yield str(path)
+
+
+@contextmanager
+def _standard_output(ending: str) -> Iterator[Path]:
+    """Yield the name of a temporary file, which goes to standard output if all went well."""
+    import tempfile
+
+    from biglp._jobs.job import STDOUT_FOLDER
+
+    with tempfile.TemporaryDirectory(prefix=STDOUT_FOLDER) as folder:
+        path = Path(folder) / f"labels.{ending}"
+        with redirect_stdout(sys.stderr):
+            yield path
+        with open(path, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
+        sys.stdout.buffer.flush()

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from biglp._core.parameters import MACHINE, PRINTING, RESULTS
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Inputs, Options, argument, output_to, with_options
-from biglp.cli.pipes import piped
+from biglp.cli.options import Inputs, Options, argument, output_to, piped
 
 
 def model_file(text: str) -> Any:
@@ -29,7 +28,6 @@ FILE = output_to(
 
 @explained
 @piped("answers")
-@with_options
 def predict(
     model: Annotated[
         Any, argument("MODEL", "A model.biglp file, or the folder of a fit.", model_file)
@@ -52,12 +50,11 @@ def predict(
     cat new.csv | [bold]biglp predict[/bold] out/model.biglp - -o - > labels.csv
     """
     from biglp._jobs.predict import PredictJob
-    from biglp.cli.running import job_arguments, placing, run_resumable
+    from biglp.cli.running import job_arguments, run_job
 
     job = PredictJob(
         **job_arguments(inputs, output, reading, machine, results),
         id_column=labels.id_column,
         model=model,
-        **placing(machine),
     )
-    run_resumable(job, printing)
+    run_job(job, printing)

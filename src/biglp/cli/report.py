@@ -31,20 +31,18 @@ def report(
 ) -> None:
     """Write the report of a finished fit: one HTML file to read, print or send.
 
-    biglp fit writes it by itself. This makes it again, for fits of earlier releases too; the report
-    says what these did not keep. A sample of the rows is read; where they are gone, it has no map
-    and no rows to look at.
+    biglp fit writes it by itself. This makes it again. A sample of the rows is read; where they are
+    gone, it has no map and no rows to look at.
 
     [bold]biglp report[/bold] out/
     [bold]biglp report[/bold] out/ -o monday.html
     """
     from biglp._jobs.report import ReportJob, report_of_fit
-    from biglp.cli.running import job_arguments, placing, run_job
+    from biglp.cli.running import job_arguments, run_job
 
     arguments = job_arguments((), output or Path(), reading, machine, results)
     arguments |= report_of_fit(folder)
-    job = ReportJob(**arguments, **placing(machine))
-    run_job(job, printing, _show)
+    run_job(ReportJob(**arguments), printing, _show)
 
 
 def _show(summary: dict[str, Any]) -> None:

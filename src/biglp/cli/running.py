@@ -6,27 +6,46 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import typer
 
-from biglp._core.errors import CheckpointError, MemoryBudgetError
-from biglp._core.memory import freed_is_kept
-from biglp._core.parameters import LABELS, PLACING
+from biglp._core.errors import CheckpointError, MemoryBudgetError, StoreError
+from biglp._core.memory import format_bytes, freed_is_kept
+from biglp._core.parameters import LABELS, PLACING, chosen
 from biglp._engines import ENGINES
-from biglp._jobs.identity import changed_since
+from biglp._files.runfolder import differences, read_identity
+from biglp._files.uri import as_place
+from biglp._fit.report import about_evidence, about_method
 from biglp._jobs.job import STDOUT_FOLDER, Job, from_stdin
 from biglp._jobs.results import unfinished_work
-from biglp.cli.console import errors_console, escape, progress_bars, results_console
+from biglp.cli.console import (
+    errors_console,
+    escape,
+    plain_table,
+    progress_bars,
+    results_console,
+    seconds,
+    show_notes,
+)
 from biglp.cli.options import Options
-from biglp.cli.summary import show_summary
+
+MOST_CLASSES = 12
 
 
 def job_arguments(
-    inputs: Sequence[str], output: Any, reading: Options, machine: Options, results: Options
+    inputs: Sequence[str],
+    output: Any,
+    reading: Options,
+    machine: Options,
+    results: Options | None = None,
+    method: Options | None = None,
 ) -> dict[str, Any]:
     """Arguments that every job takes, from the options of a command."""
+    results, method = results or Options(), method or Options()
+    given = chosen(vars(reading))
     if results.probabilities and results.top is not None:
         raise typer.BadParameter("give --probabilities for all classes or --top K for some.")
     outputs = ["label"]
@@ -37,7 +56,7 @@ def job_arguments(
     return {
         "inputs": tuple(inputs),
         "output": output,
-        "reading": reading_arguments(reading),
+        "reading": {k: v for k, v in given.items() if k not in ("cache", "metadata")},
         "metadata": reading.metadata,
         "cache": reading.cache,
         "engine": machine.engine,
@@ -48,12 +67,8 @@ def job_arguments(
         "resume": results.resume,
         "overwrite": results.overwrite,
         "command": shlex.join(["biglp", *sys.argv[1:]]),
+        "parameters": {**vars(method), **{name: getattr(machine, name) for name in PLACING}},
     }
-
-
-def reading_arguments(reading: Options) -> dict[str, Any]:
-    """Options of the reader that were given; cache and metadata are the job's affair."""
-    return {k: v for k, v in reading.chosen().items() if k not in ("cache", "metadata")}
 
 
 def label_arguments(labels: Options) -> dict[str, Any]:
@@ -70,37 +85,75 @@ def added_labels(known: Mapping[str, Any], labels: Options) -> dict[str, Any]:
     return named | {"labels": (*known["labels"], *given["labels"])}
 
 
-def placing(machine: Options) -> dict[str, Any]:
-    """Parameters that say where the work is done, by the estimators' names."""
-    return {name: getattr(machine, name) for name in PLACING}
+def show_summary(summary: dict[str, Any]) -> None:
+    """Print the summary of a run that has labelled rows."""
+    console, settings = results_console(), summary.get("settings", {})
+    show_notes(summary)
+    if summary.get("nothing_to_do"):
+        console.print("This run has already ended; nothing was done again.")
+    console.print(
+        f"[bold green]{summary['rows']:,} rows labelled[/bold green] in "
+        f"{seconds(summary['seconds'])} ({summary['rows_per_second']:,} rows/s), "
+        f"{format_bytes(summary['peak_memory'])} of memory"
+    )
+    if dropped := settings.get("left_out_columns"):  # though nobody said so
+        notes = "; ".join(f"{name}: {why}" for name, why in dropped.items())
+        if len(dropped) > MOST_CLASSES:
+            notes = f"{len(dropped):,} columns (biglp inspect says which and why)"
+        console.print(f"Left out: {escape(notes)}", soft_wrap=True)
+    if texts := settings.get("text_columns"):
+        console.print(f"Words are counted in {escape(', '.join(texts))}.", soft_wrap=True)
+    if settings:
+        console.print(escape(about_method(settings, summary.get("given"))))
+        for line in about_evidence(settings):
+            console.print(escape(line))
+
+    # Rows of each class; the largest classes where there are many.
+    counts, given = summary["found"], summary.get("given")
+    right = ("labels given", "rows found", "share")
+    table = plain_table("class", *(right if given is not None else right[1:]), right=right)
+    many = len(counts) > MOST_CLASSES
+    names = sorted(counts, key=lambda name: -counts[name]) if many else list(counts)
+    for name in names[:MOST_CLASSES]:
+        cells = [f"{given[name]:,}"] if given is not None else []
+        share = counts[name] / summary["rows"]
+        table.add_row(escape(name), *cells, f"{counts[name]:,}", f"{share:.1%}")
+    if many:
+        table.add_row(f"and {len(names) - MOST_CLASSES} more")
+    console.print(table)
+    files = list(summary["files"].values())
+    if settings.get("probably_wrong_labels"):
+        lower = ", which count less" if settings["labels_lowered"] else ""
+        folder = str(as_place(files[0]).parent)
+        console.print(
+            f"Probably wrong: {settings['probably_wrong_labels']:,} of "
+            f"{summary['labelled_rows']:,} labels{lower} (biglp check {escape(folder)} says which)",
+            soft_wrap=True,
+        )
+    if settings:
+        files.append(str(as_place(files[0]).with_name("summary.json")))
+    console.print(f"Written: {', '.join(files)}", soft_wrap=True)
 
 
-def run_job(job: Job, printing: Options, show: Callable[[dict[str, Any]], None]) -> None:
-    """Run a job with progress bars, and print its summary once, in the form that was asked for."""
-    quiet = printing.quiet or printing.no_progress
-    # Rows may hold any numbers, and what comes of them is checked where it matters.
-    unflagged = np.errstate(all="ignore")
-    with progress_bars(quiet) as progress, unflagged, freed_is_kept():
-        summary = job.run(progress)
-    if not _prints(job):
-        return
-    if printing.as_json:
-        results_console().print_json(json.dumps(summary))
-    elif not printing.quiet:
-        show(summary)
+def run_job(
+    job: Job, printing: Options, show: Callable[[dict[str, Any]], None] = show_summary
+) -> None:
+    """Run a job with progress bars, and print its summary once, in the form that was asked for.
 
-
-def _prints(job: Job) -> bool:
-    """Whether this process prints: of several MPI processes, the first one does."""
-    return job.engine not in ENGINES or ENGINES[job.engine].speaks_to_user()
-
-
-def run_resumable(job: Job, printing: Options) -> None:
-    """Run a job that writes a result for each row; after an interruption, say how to go on."""
+    After an interruption, say how to go on with a job that writes a result for each row.
+    """
+    # Of several processes of an engine, one prints.
+    speaks = job.engine not in ENGINES or ENGINES[job.engine].speaks_to_user()
     try:
-        run_job(job, printing, show_summary)
+        quiet = printing.quiet or printing.no_progress
+        with progress_bars(quiet) as progress, np.errstate(all="ignore"), freed_is_kept():
+            summary = job.run(progress)
+        if speaks and printing.as_json:
+            results_console().print_json(json.dumps(summary))
+        elif speaks and not printing.quiet:
+            show(summary)
     except (Exception, KeyboardInterrupt) as error:
-        if _prints(job) and not isinstance(error, CheckpointError):
+        if speaks and job.resumable and not isinstance(error, CheckpointError):
             _say_what_is_stored(job, error)
         raise
 
@@ -112,8 +165,16 @@ def _say_what_is_stored(job: Job, error: BaseException) -> None:
     if stored is None or job.destination.path.parent.name.startswith(STDOUT_FOLDER):
         return
     message = f"[bold]Kept[/bold] in {escape(str(folder))}: {stored}. "
-    gone = "what came through standard input is gone"
-    changed = [gone] if from_stdin(job.inputs) else changed_since(job)
+    # Why it cannot be gone on with, such as a file that was written again.
+    changed = ["what came through standard input is gone"]
+    if not from_stdin(job.inputs):
+        try:
+            again = replace(job)  # the job knows its files as they were when it began
+            changed = differences(read_identity(folder), json.loads(json.dumps(again.identity())))
+        except StoreError:  # out of reach for the moment
+            changed = []
+        except Exception as other:  # a file that is gone, a damaged description: no such run either
+            changed = [str(other)]
     if changed:
         message += (
             f"That run cannot be gone on with now, because {escape('; '.join(changed))}; start "

@@ -14,13 +14,13 @@ from biglp._core.parameters import (
     READING,
     TASKS,
     Parameter,
+    chosen,
     column_names,
     flags_of,
 )
 from biglp._files.uri import as_place
 from biglp.cli.errors import explained
-from biglp.cli.options import Options, argument, output_to, with_options
-from biglp.cli.pipes import piped
+from biglp.cli.options import Options, argument, output_to, piped
 
 GRAPH = ("n_landmarks", "scaling", "random_state")
 """Parameters that the choice of the first rows follows from."""
@@ -44,7 +44,6 @@ SHOW = Parameter(
 
 @explained
 @piped("table")
-@with_options
 def suggest(
     inputs: Annotated[
         list[str],
@@ -78,26 +77,18 @@ def suggest(
     """
     from biglp._jobs.suggest import FirstJob, SuggestJob, is_finished_fit, suggest_of_fit
     from biglp._rows.options import LAYOUT
-    from biglp.cli.running import (
-        added_labels,
-        job_arguments,
-        label_arguments,
-        placing,
-        reading_arguments,
-        run_job,
-    )
+    from biglp.cli.running import added_labels, job_arguments, label_arguments, run_job
 
-    arguments = job_arguments(inputs, output or Path(), reading, machine, results)
-    arguments |= {"n": n, **placing(machine)}
-    arguments |= {"task_format": task_format, "show": show or ()}
+    arguments = job_arguments(inputs, output or Path(), reading, machine, results, method)
+    arguments |= {"n": n, "task_format": task_format, "show": show or ()}
     named = label_arguments(labels)
     del named["weight_column"]  # which rows have a label is all that counts here
     if model is None and not is_finished_fit(inputs):
-        run_job(FirstJob(**arguments, **named, parameters=vars(method)), printing, _show_first)
+        run_job(FirstJob(**arguments, **named), printing, _show_first)
         return
     # Features and graph are those of the model.
     own = ("drop", "metadata", "cache", *LAYOUT)
-    refused = [name for name in (*reading.chosen(), *method.chosen()) if name not in own]
+    refused = [name for name in (*chosen(vars(reading)), *chosen(vars(method))) if name not in own]
     if refused:
         raise ParameterError(
             f"{flags_of(refused[0])[0]} means nothing here: how rows become features is known from "
@@ -106,17 +97,11 @@ def suggest(
     if model is None:
         known = suggest_of_fit(as_place(inputs[0]))
         known |= {name: added_labels(known, labels)[name] for name in named}
-        known["reading"] = reading_arguments(reading) or known["reading"]
+        known["reading"] = arguments["reading"] or known["reading"]
         known["metadata"] = reading.metadata or known["metadata"]
     else:
-        known = {
-            "inputs": tuple(inputs),
-            "model": model,
-            "reading": reading_arguments(reading),
-            **named,
-        }
-    job = SuggestJob(**(arguments | known))
-    run_job(job, printing, _show)
+        known = {"model": model, **named}
+    run_job(SuggestJob(**(arguments | known)), printing, _show)
 
 
 def _show_first(summary: dict[str, Any]) -> None:

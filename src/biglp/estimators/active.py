@@ -15,13 +15,12 @@ from biglp._core.errors import ParameterError
 from biglp._core.parameters import checked, positive_integer
 from biglp._core.settings import Settings
 from biglp._engines import Engine
-from biglp._fit.check_labels import check_labels
 from biglp._fit.choose_rows import Pool, suggest_rows
 from biglp._fit.model import Model
 from biglp._fit.novelty import unlike_labels
-from biglp._fit.pipeline import Pipeline, learn, region_warnings, unreached_warning
+from biglp._fit.pipeline import Pipeline, region_warnings, unreached_warning
 from biglp._fit.report import Report
-from biglp._fit.update import relabelled
+from biglp._fit.update import check_labels, learn, relabelled
 from biglp._graph.graph import Graph
 from biglp._labels.doubts import DoubtfulLabels
 from biglp._labels.labels import Labels
@@ -201,7 +200,7 @@ class ActiveLearningMixin:
                 **reliability(problem.labels, learnt.held_out),
                 "labelled_rows": len(problem.labels.rows),
                 "unreached_rows": None,  # known when the answers are renewed
-                "unlike_labels": novelty and novelty.report(),
+                "unlike_labels": novelty,
             }
         )
         self._model = replace(self._model, classes=classes, answer=learnt.answer, report=report)

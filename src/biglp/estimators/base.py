@@ -133,14 +133,13 @@ class Estimator(ReportMixin, BaseEstimator):
 
     def _source(self, X: Any, *, reset: bool, **options: Any) -> Source:
         """Open the rows of a fit (``reset``) as the parameters say, new ones as those were."""
-        # First, because its messages about shapes say more.
-        with np.errstate(all="ignore"):
-            if reset:
-                options = self._reading() | options
-            else:  # new rows are read as the training rows were
-                table = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
-                if not isinstance(X, Source) and (self._model.encoding is not None or table):
-                    options["encoding"] = self._model.encoding_for_new_rows()
+        if reset:
+            options = self._reading() | options
+        else:  # new rows are read as the training rows were
+            table = isinstance(X, (str, os.PathLike, list)) or hasattr(X, "columns")
+            if not isinstance(X, Source) and (self._model.encoding is not None or table):
+                options["encoding"] = self._model.encoding_for_new_rows()
+        with np.errstate(all="ignore"):  # before scikit-learn looks: messages about shapes say more
             source = as_source(X, **options)
         encoding = source.encoding if reset else self._model.encoding
         by_name = encoding is not None and encoding.columns is not None

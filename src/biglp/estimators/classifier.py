@@ -15,10 +15,17 @@ from biglp._core.errors import BigLPWarning, LabelError, ParameterError
 from biglp._core.parameters import positive_integer
 from biglp._core.settings import Settings
 from biglp._fit.pipeline import Pipeline
-from biglp._fit.update import forget_features
-from biglp._labels.labels import encode_labels, merged_labels, weighted
-from biglp._labels.reading import LabelsRead
-from biglp._labels.values import as_column, given_weights, n_columns, read_distributions, unlabelled
+from biglp._labels.labels import (
+    LabelsRead,
+    as_column,
+    encode_labels,
+    given_weights,
+    merged_labels,
+    n_columns,
+    read_distributions,
+    unlabelled,
+    weighted,
+)
 from biglp._output import ArraySink
 from biglp._rows import working_dtype
 from biglp.estimators.active import ActiveLearningMixin
@@ -33,6 +40,8 @@ PAPER_METHODS: dict[str, dict[str, Any]] = {
     "linear": {"factor": "linear"},
 }
 """The paper's own settings."""
+KEPT_BYTES = 32
+"""Stored features of a row that are kept after ``fit``; larger ones are made again."""
 
 
 class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
@@ -292,7 +301,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
             source = self._source(files, reset=True, **named.not_features)
         n_rows = source.n_rows
         if named is None or not named.anywhere:
-            read = LabelsRead(encode_labels(y, n_rows, sample_weight, classes), [], [])
+            read = LabelsRead(encode_labels(y, n_rows, sample_weight, classes))
         else:
             read = named.gather(n_rows)
             if sample_weight is not None:
@@ -313,7 +322,16 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
             fitted = Pipeline(engine, settings).fit(source, labels, sink)
         self._model, self._problem, self.n_iter_ = fitted.model, fitted.problem, fitted.n_iter
         self._held_out = fitted.held_out
-        forget_features(self._problem)
+        for graph in (view.graph for view in self._problem.views):
+            # Copies of rows on a device go, and stored features that would take much memory.
+            graph.sample.let_go(after_fit=True)
+            for block in graph.blocks:
+                block.memory.pop("rows", None)
+                stored = block.memory.get("features", ())
+                if not stored or not isinstance(stored, tuple):  # none, or in a file
+                    continue
+                if sum(array.nbytes for array in stored) > KEPT_BYTES * block.n_rows:
+                    block.memory.clear()
         self.classes_ = labels.classes
         self.report_ = fitted.model.report
         self.label_distributions_ = sink.probabilities

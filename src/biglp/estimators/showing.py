@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from biglp._core.progress import versions
 from biglp._files.local import atomic_write
 from biglp._files.uri import as_place
-from biglp._fit.check_labels import known_doubts
 from biglp._fit.evidence import EvidenceMaker
 from biglp._fit.novelty import unlike_warning
 from biglp._fit.pipeline import region_warnings
 from biglp._fit.report import Report
-from biglp._report.page import report_html, short_html
-from biglp._report.rows import Content, Step
+from biglp._fit.update import known_doubts
+from biglp._report.page import Content, Step, report_html, short_html
 from biglp._rows.source import explained
 
 CLASSES = (

@@ -11,8 +11,7 @@ from sklearn.model_selection import BaseCrossValidator
 
 from biglp._core.errors import LabelError, ParameterError
 from biglp._core.parameters import seed_from
-from biglp._labels.labels import encode_labels
-from biglp._labels.values import as_column, n_columns
+from biglp._labels.labels import as_column, encode_labels, n_columns
 
 
 class SemiSupervisedKFold(BaseCrossValidator):

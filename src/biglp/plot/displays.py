@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from biglp._core.errors import LabelError, MissingExtraError, ParameterError
-from biglp._labels.values import as_column, unlabelled
-from biglp._report.charts import class_colours, stretching, wilson
+from biglp._labels.labels import as_column, unlabelled
+from biglp._report.charts import class_colours, members, stretched, wilson
 
 
 def require_matplotlib(what: str) -> None:
@@ -301,8 +301,7 @@ class MapDisplay(Display):
     def _draw(self, ax: Any) -> None:
         sizes = np.bincount(self.labels, minlength=len(self.classes))
         colours = np.array(class_colours(sizes))
-        stretch = stretching(np.concatenate([self.places, self.labelled_places]))
-        places, marks = stretch(self.places), stretch(self.labelled_places)
+        places, marks = stretched(self.places, self.labelled_places)
         order = np.random.default_rng(0).permutation(len(self.places))
         small = 500 / np.sqrt(max(len(order), 1))
         ax.scatter(*places[order].T, s=small, c=colours[self.labels[order]], linewidths=0)
@@ -366,8 +365,6 @@ class MembersDisplay(Display):
         -------
         display : MembersDisplay
         """
-        from biglp._report.charts import members
-
         report_of(estimator, "members", "committee")
         lines = members(estimator.report_)
         shares = np.array([line["share"] for line in lines])

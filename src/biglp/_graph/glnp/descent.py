@@ -34,10 +34,10 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
-from biglp._core.arrays import Array, Rows, check_finite, like, namespace, smallest, squared_norms
+from biglp._core.arrays import Array, Rows, check_finite, like, namespace, squared_norms
 from biglp._core.blocks import Block
 from biglp._engines import Engine
-from biglp._graph.kernels import distances_to, scatter
+from biglp._graph.kernels import nearest_landmarks, scatter
 from biglp._graph.linear import shifted
 from biglp._rows.source import row_noise
 
@@ -206,7 +206,7 @@ class ClusterStart(Start):
 
     def apply(self, rows: Rows, first: int) -> Array:
         k = len(self.centres)
-        columns, values = smallest(distances_to(self.centres, rows)(rows), 1)
+        columns, values = nearest_landmarks(rows, self.centres, 1, whole=True)
         members = scatter(columns, namespace(values).ones_like(values), k)
         members = members.toarray() if sparse.issparse(members) else members
         members += FLOOR / k

@@ -33,8 +33,7 @@ from biglp._core.errors import LandmarkWarning, ParameterError, warn_caller
 from biglp._core.parameters import anything, not_negative, not_negative_integer
 from biglp._core.settings import GraphSettings
 from biglp._core.size import Cost, Size, pair_seconds
-from biglp._files.runfolder import Checkpoint
-from biglp._graph.factor import SWEEP_ENTRY, Factor, TrainingRows
+from biglp._graph.factor import SWEEP_ENTRY, Factor
 from biglp._graph.glnp.descent import (
     ClusterStart,
     Descent,
@@ -44,6 +43,7 @@ from biglp._graph.glnp.descent import (
 )
 from biglp._graph.glnp.new_rows import NewRowSteps, nonnegative_least_squares
 from biglp._graph.glnp.steps import descend_gradient, descend_multiplicative
+from biglp._graph.graph import TrainingRows
 from biglp._graph.kernels import products
 from biglp._graph.landmarks import choose_landmarks
 from biglp._graph.linear import negative_offsets, shifted
@@ -108,13 +108,6 @@ class GlnpFactor(Factor):
             settings, rows.source.n_rows, rows.source.n_features
         )
         return cls.learn(rows, k, solver=cls.solver, **settings.factor_params)
-
-    @classmethod
-    def fit_or_resume(
-        cls, rows: TrainingRows, settings: GraphSettings, checkpoint: Checkpoint
-    ) -> GlnpFactor:
-        """Fit again: the F of the training rows was lost with the process that held it."""
-        return cls.fit(rows, settings)
 
     @classmethod
     def learn(

@@ -10,21 +10,19 @@ b holds the class prior with its weight, and takes off what members hold of it t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from biglp._algebra.balance import class_mass
-from biglp._algebra.spreading import LabelledRows, leave_one_out, left_alone
-from biglp._algebra.systems import System
+from biglp._algebra.spreading import leave_one_out, left_alone
 from biglp._core.arrays import Array, Rows, check_finite, is_torch, like, namespace
 from biglp._labels.labels import OwnLabels
 from biglp._learn.base import Predictor
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
-from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
+from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
+from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts
 
 # --------------------------------------------------------------------------------------------------
 # Sums and maxima of rows with a few columns.
@@ -81,10 +79,6 @@ class GraphModel(MemberModel):
 
     coefficients: np.ndarray  # (p, c): features times this are class densities
 
-    def logits(self, asked: Asked) -> Array:
-        """Logarithm of the densities that are ready."""
-        return graph_logits(next(asked.densities))
-
 
 @dataclass(frozen=True)
 class SpreadMember(Member):
@@ -92,6 +86,7 @@ class SpreadMember(Member):
 
     name: str
     alpha: float
+    starts: tuple[Starts, ...] = ()
 
     words = "label spreading on the graph"
     says_graph = True
@@ -99,25 +94,28 @@ class SpreadMember(Member):
 
     @classmethod
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
-        """One for each α, or for the user's own."""
+        """One for each α, or for the user's own, which has the weight of all."""
         given = evidence.problem.settings.alpha
-        alphas = ALPHAS if given is None else (given,)
-        return [cls(f"spread {alpha:g}", alpha) for alpha in alphas]
-
-    def start(self, evidence: TrainingSet) -> float:
-        """That of its α; the user's own has the weight of all."""
-        alphas = (self.alpha,) if evidence.problem.settings.alpha is None else ALPHAS
-        starts = (STARTING_WEIGHTS[f"spread {alpha:g}"] for alpha in alphas)
-        return sum(evidence.between(*of_alpha[evidence.kind]) for of_alpha in starts)
+        if given is None:
+            return [cls(f"spread {alpha:g}", alpha) for alpha in ALPHAS]
+        starts = tuple(STARTING_WEIGHTS[f"spread {alpha:g}"] for alpha in ALPHAS)
+        return [cls(f"spread {given:g}", given, starts)]
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Propagate, and leave each label out."""
-        problem = evidence.problem
-        coefficients, n_iter = problem.spread(self.alpha)
-        density = density_coefficients(problem.system, coefficients, self.alpha)
-        model = GraphModel(problem.sums.unmix(density))
+        problem, system, alpha = evidence.problem, evidence.problem.system, self.alpha
+        sums = system.sums
+        coefficients, n_iter = problem.spread(alpha)
+        # C is scaled so that F̄·C are class densities, 1 on average.
+        mass = class_mass(sums.counts, sums.totals @ coefficients, alpha)
+        model = GraphModel(problem.sums.unmix(coefficients * (sums.n_rows / mass)))
         sample = graph_logits(np.asarray(evidence.sample_features @ model.coefficients))
-        held_out = held_out_by_graph(problem.system, evidence.labelled, self.alpha)
+        scores, masses = leave_one_out(system, evidence.labelled, alpha)
+        # A class without any other label has no mass: nothing is said of its row.
+        alone = left_alone(sums.counts, evidence.targets)
+        masses[alone] = 1.0
+        held_out = graph_logits(scores * (sums.n_rows / masses))
+        held_out[alone] = np.nan
         return MemberFit(model, held_out, sample, n_iter)
 
 
@@ -125,24 +123,6 @@ def graph_logits(densities: Array) -> Array:
     """Logarithm of class densities; where the graph knows nothing they are all the same."""
     logits = namespace(densities).log(densities.clip(min=FLOOR))
     return logits.clip(min=row_maxima(logits)[:, None] - DEPTH)
-
-
-def density_coefficients(system: System, coefficients: np.ndarray, alpha: float) -> np.ndarray:
-    """C scaled so that F̄·C are class densities, 1 on average.  (r, c)."""
-    sums = system.sums
-    mass = class_mass(sums.counts, sums.totals @ coefficients, alpha)
-    return coefficients * (sums.n_rows / mass)
-
-
-def held_out_by_graph(system: System, labelled: LabelledRows, alpha: float) -> np.ndarray:
-    """Logits of each labelled row without its own label; NaN where it was its class's only one."""
-    scores, masses = leave_one_out(system, labelled, alpha)
-    alone = left_alone(system.sums.counts, labelled.targets(scores.shape[1]))
-    # A class without any other label has no mass; its row is left out below.
-    masses[alone] = 1.0
-    logits: np.ndarray = graph_logits(scores * (system.sums.n_rows / masses))
-    logits[alone] = np.nan
-    return logits
 
 
 # --------------------------------------------------------------------------------------------------
@@ -194,20 +174,23 @@ class CommitteePredictor(Predictor):
         self, features: Array, rows: Rows = None, own: OwnLabels | None = None
     ) -> tuple[Array, int]:
         """Class probabilities of a block of rows; no label reaches some through the graph."""
-        c, n_unreached = len(self.bias), 0
-        densities = lines = iter(())
+        c, n_unreached, n_graphs, n_lines, total = len(self.bias), 0, 0, 0, None
         if self.coefficients is not None:
-            products = features @ like(features, self.coefficients)
-            densities, n_unreached = (
-                _columns(products, c),
-                int((~(row_maxima(products) > FLOOR)).sum()),
-            )
+            densities = features @ like(features, self.coefficients)
+            n_unreached = int((~(row_maxima(densities) > FLOOR)).sum())
         if self.slopes is not None and self.intercepts is not None:
-            products = rows @ like(rows, self.slopes)
-            lines = _columns(products + like(products, self.intercepts), c)
-        block, total = Asked(rows, densities, lines), None
+            lines = rows @ like(rows, self.slopes)
+            lines = lines + like(lines, self.intercepts)
         for one in self.models:
-            logits = one.weight * scaled_logits(one.model.logits(block), one.scale)
+            if one.model.coefficients is not None:
+                logits = graph_logits(densities[:, n_graphs : n_graphs + c])
+                n_graphs += c
+            elif one.model.slopes is not None:
+                logits = lines[:, n_lines : n_lines + c]
+                n_lines += c
+            else:
+                logits = one.model.of(rows)
+            logits = one.weight * scaled_logits(logits, one.scale)
             if total is None:
                 total = logits + like(logits, self.bias)
             else:
@@ -245,14 +228,8 @@ class CommitteePredictor(Predictor):
         for number, (member, scale, weight) in enumerate(zip(*facts, strict=True)):
             prefix = f"{number}."
             arrays = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            model = MEMBERS[member].model.from_state(arrays)
-            models.append(WeightedModel(member, model, scale, weight))
+            models.append(WeightedModel(member, MEMBERS[member].model(**arrays), scale, weight))
         return cls(state["bias"], tuple(models))
-
-
-def _columns(array: Array, width: int) -> Iterator[Array]:
-    """A few columns at a time."""
-    return (array[:, start : start + width] for start in range(0, array.shape[1], width))
 
 
 def scaled_logits(logits: Array, scale: float) -> Array:

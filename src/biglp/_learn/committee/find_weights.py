@@ -33,12 +33,7 @@ import numpy as np
 from scipy.special import softmax
 
 from biglp._learn.committee.answer import scaled_logits
-from biglp._learn.committee.member import (
-    Member,
-    MemberFit,
-    TrainingSet,
-    usual_size,
-)
+from biglp._learn.committee.member import Member, MemberFit, usual_size
 
 PULL = 8.0
 SIZE_PULL = 1.0
@@ -53,7 +48,9 @@ MIN_HELD_OUT = 6
 class Weights:
     """Scales and weights of the members; the prior's weight is the last."""
 
-    scales: np.ndarray  # (e,)
+    scales: list[float]  # (e,)
+    # (e) of (c,): what is added to the scaled logits of each, or 0
+    biases: list[np.ndarray | float]
     weights: np.ndarray  # (e + 1,)
     n_held_out: int  # labels they were learnt from; 0 when they are w₀
     # For each member: name, what it is, whether it says what the graph says, weight, and accuracy
@@ -65,7 +62,7 @@ class Weights:
     shares: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trained:
     """A member with what it has learnt."""
 
@@ -75,27 +72,6 @@ class Trained:
     # (c,): what its logits hold of the classes' shares among the labels, which is taken off
     log_shares: np.ndarray | None = None
     kind: str = ""  # its name in model files
-
-    @classmethod
-    def of(cls, evidence: TrainingSet, kind: str, member: Member, fit: MemberFit) -> Trained:
-        """A member and what it has learnt, as the evidence is seen now."""
-        log_shares = evidence.log_counts if member.says_shares else None
-        return cls(member, fit, member.start(evidence), log_shares, kind)
-
-    @property
-    def scale(self) -> float:
-        """Usual size of its logits, divided by log₂ of the number of classes.
-
-        The logit that makes a class likely among c grows with log c, so that a weight means as much
-        whatever the number of classes is.
-        """
-        sample = self.fit.sample
-        size = usual_size(sample if self.log_shares is None else sample - self.log_shares)
-        return float(size / np.log2(max(sample.shape[1], 2)))
-
-    def bias(self, scale: float) -> np.ndarray | float:
-        """What is added to its scaled logits.  (c,)."""
-        return 0.0 if self.log_shares is None else -self.log_shares / scale
 
 
 def find_weights(
@@ -109,52 +85,30 @@ def find_weights(
 
     ``given`` (l, c) is w·Y, where labels have weights or are distributions.
     """
-    members = [one.member for one in trained]
-    held_out = [one.fit.held_out for one in trained]
-    scales = np.array([one.scale for one in trained])
-    start = np.array([*(one.start for one in trained), prior_start])
-    known = np.isfinite(sum((logits.sum(axis=1) for logits in held_out), np.zeros(len(codes))))
-    enough = int(known.sum()) >= MIN_HELD_OUT
-    # One array, filled where it is: with many classes it is the largest of a fit.
-    stacked = np.empty((len(start), int(known.sum()) if enough else 0, len(log_prior)))
-    if enough:
-        for place, one, logits, scale in zip(stacked, trained, held_out, scales, strict=False):
-            place[:] = scaled_logits(logits[known], scale) + one.bias(scale)
-        stacked[-1] = log_prior
-    truth = (np.eye(len(log_prior))[codes] if given is None else given)[known]
-    floors = np.array([*(member.least for member in members), 0.0])
-    least = np.maximum(LEAST_SHARE * start, floors)
-    weights = _minimise(stacked, truth, start, least) if enough else start
-    report = [
-        {
-            "member": member.name,
-            "what": member.words,
-            "graph": member.says_graph,
-            "weight": float(weight),
-            "accuracy": _accuracy(logits, truth),
-        }
-        for member, weight, logits in zip(members, weights, stacked, strict=False)
-    ]
-    together = np.tensordot(weights, stacked, 1)
-    n_held_out = len(truth) if enough else 0
-    shares = np.full((len(codes), len(log_prior)), np.nan)
-    if enough:
-        shares[known] = softmax(together, axis=1)
-    return Weights(scales, weights, n_held_out, report, _accuracy(together, truth), shares)
-
-
-def _minimise(
-    stacked: np.ndarray, truth: np.ndarray, start: np.ndarray, least: np.ndarray
-) -> np.ndarray:
     from scipy.optimize import minimize  # slow to load, and scoring new rows does without
 
-    sizes = truth.sum(axis=1, keepdims=True)
-    flat = stacked.reshape(len(stacked), -1)
-    members = np.arange(len(start)) < len(start) - 1  # the prior is the last
+    n_classes, scales, biases = len(log_prior), [], []
+    for one in trained:
+        # Usual size of a member's logits, divided by log₂ of the number of classes: the logit that
+        # makes a class likely among c grows with log c, so that a weight means as much whatever the
+        # number of classes is.
+        shares, sample = one.log_shares, one.fit.sample
+        size = usual_size(sample if shares is None else sample - shares)
+        scales.append(size / np.log2(max(n_classes, 2)))
+        biases.append(0.0 if shares is None else -shares / scales[-1])
+    start = np.array([*(one.start for one in trained), prior_start])
+    sums = (one.fit.held_out.sum(axis=1) for one in trained)
+    known = np.isfinite(sum(sums, np.zeros(len(codes))))
+    enough = int(known.sum()) >= MIN_HELD_OUT
+    # One array, filled where it is: with many classes it is the largest of a fit.
+    stacked = np.empty((len(start), int(known.sum()) if enough else 0, n_classes))
+    truth = (np.eye(n_classes)[codes] if given is None else given)[known]
+    sizes, flat = truth.sum(axis=1, keepdims=True), stacked.reshape(len(start), -1)
+    is_member = np.arange(len(start)) < len(trained)  # the prior is the last
 
     def loss(unknown: np.ndarray) -> tuple[float, np.ndarray]:
         weights, log_size = unknown[:-1], unknown[-1]
-        usual = np.where(members, np.exp(log_size), 1.0) * start
+        usual = np.where(is_member, np.exp(log_size), 1.0) * start
         pull = PULL * np.exp(-max(log_size, 0.0))
         logits = (weights @ flat).reshape(truth.shape)
         logits -= logits.max(axis=1, keepdims=True)
@@ -164,22 +118,38 @@ def _minimise(
         shares -= truth  # what is said too much of each class
         away = weights - usual
         slope = flat @ shares.ravel() + 2.0 * pull * away
-        slope_of_size = 2.0 * (SIZE_PULL * log_size - pull * (away @ (usual * members)))
+        slope_of_size = 2.0 * (SIZE_PULL * log_size - pull * (away @ (usual * is_member)))
         slope_of_size -= pull * (away @ away) * (log_size > 0)
         value = pull * (away @ away) + SIZE_PULL * log_size**2
         value += (sizes * np.log(sums)).sum() - (truth * logits).sum()
         return float(value), np.append(slope, slope_of_size)
 
-    bounds = [*((weight, None) for weight in least), SIZES]
-    first = np.append(np.maximum(start, least), 0.0)
-    minimum = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds)
-    weights: np.ndarray = minimum.x[:-1]
-    return weights
-
-
-def _accuracy(logits: np.ndarray, truth: np.ndarray) -> float | None:
-    """Share of held-out labels that logits get right."""
-    if not len(logits):
-        return None
-    hits = np.take_along_axis(truth, logits.argmax(axis=1)[:, None], axis=1)
-    return float(hits.sum() / truth.sum())
+    weights, shares = start, np.full((len(codes), n_classes), np.nan)
+    accuracies: list[float | None] = [None] * len(start)
+    if enough:
+        for place, one, scale, bias in zip(stacked, trained, scales, biases, strict=False):
+            place[:] = scaled_logits(one.fit.held_out[known], scale) + bias
+        stacked[-1] = log_prior
+        floors = np.array([*(one.member.least for one in trained), 0.0])
+        least = np.maximum(LEAST_SHARE * start, floors)
+        bounds = [*((weight, None) for weight in least), SIZES]
+        first = np.append(np.maximum(start, least), 0.0)
+        weights = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds).x[:-1]
+        together = np.tensordot(weights, stacked, 1)
+        shares[known] = softmax(together, axis=1)
+        # Shares of the held-out labels that each of them gets right, and all together.
+        for number, logits in enumerate([*stacked[:-1], together]):
+            hits = np.take_along_axis(truth, logits.argmax(axis=1)[:, None], axis=1)
+            accuracies[number] = float(hits.sum() / truth.sum())
+    report = [
+        {
+            "member": one.member.name,
+            "what": one.member.words,
+            "graph": one.member.says_graph,
+            "weight": float(weight),
+            "accuracy": accuracy,
+        }
+        for one, weight, accuracy in zip(trained, weights, accuracies, strict=False)
+    ]
+    n_held_out = len(truth) if enough else 0
+    return Weights(scales, biases, weights, n_held_out, report, accuracies[-1], shares)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,13 +23,12 @@ from biglp._algebra.systems import MOST_LABELLED
 from biglp._core.arrays import Array, Rows, is_torch, namespace
 from biglp._core.size import DEFAULT_EFFORT, EFFORTS, TREE_STEP, Cost, Size, left_out
 from biglp._learn.committee.member import (
-    Asked,
     Member,
     MemberFit,
     MemberModel,
     TrainingSet,
 )
-from biglp._learn.committee.trees import Walk, means_on_device, rounded_up
+from biglp._learn.committee.trees import Walk, means_on_device, rounded_down, rounded_up
 from biglp._transforms.project import PROJECT_ABOVE
 
 # --------------------------------------------------------------------------------------------------
@@ -54,72 +53,6 @@ from biglp._transforms.project import PROJECT_ABOVE
 Arrays = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Table:
-    """Labelled rows as ranks within each feature, which is all that thresholds look at."""
-
-    ranks: np.ndarray  # (l, m): equal values share a rank
-    values: np.ndarray  # (l, m): the value of each rank
-    codes: np.ndarray  # (l,)
-    n_classes: int
-
-    @classmethod
-    def of(cls, rows: np.ndarray, codes: np.ndarray, n_classes: int) -> Table:
-        """Rank the rows, in float32."""
-        rows = rounded_up(rows)
-        order = np.argsort(rows, axis=0, kind="stable")
-        ordered = np.take_along_axis(rows, order, axis=0)
-        steps = np.zeros(rows.shape, dtype=np.int32)
-        steps[1:] = ordered[1:] != ordered[:-1]
-        ranked = np.cumsum(steps, axis=0, dtype=np.int32)
-        ranks, values = np.empty_like(ranked), np.zeros_like(rows)
-        np.put_along_axis(ranks, order, ranked, axis=0)
-        np.put_along_axis(values, ranked, ordered, axis=0)
-        return cls(ranks, values, codes.astype(np.int64), n_classes)
-
-
-@dataclass(frozen=True)
-class Level:
-    """Rows of the nodes of one level of all trees, sorted by node."""
-
-    # (e,): which labelled row each is, and how often its tree has drawn it
-    rows: np.ndarray
-    weights: np.ndarray
-    sizes: np.ndarray  # (a,): rows of each node
-    trees: np.ndarray  # (a,): the tree of each node
-    nodes: np.ndarray = field(init=False)
-    starts: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Say of which node each row is, and where each node begins."""
-        object.__setattr__(self, "nodes", np.repeat(np.arange(len(self.sizes)), self.sizes))
-        object.__setattr__(self, "starts", np.cumsum(self.sizes) - self.sizes)
-
-    def only(self, wanted: np.ndarray) -> Level:
-        """The same with some of the nodes."""
-        stays = wanted[self.nodes]
-        return Level(self.rows[stays], self.weights[stays], self.sizes[wanted], self.trees[wanted])
-
-    def counts(self, table: Table) -> np.ndarray:
-        """Weight of each class in each node.  (a, c)."""
-        places = self.nodes * table.n_classes + table.codes[self.rows]
-        counted = np.bincount(places, self.weights, len(self.sizes) * table.n_classes)
-        return counted.astype(np.int64).reshape(-1, table.n_classes)
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The best threshold of each node: feature, and ranks on both sides of it.
-
-    Where all rows of a node are equal, ``found`` is False.
-    """
-
-    features: np.ndarray
-    below: np.ndarray
-    above: np.ndarray
-    found: np.ndarray
-
-
 def drawn_counts(
     trees: int, n_rows: int, weights: np.ndarray | None, rng: np.random.Generator
 ) -> np.ndarray:
@@ -132,24 +65,125 @@ def drawn_counts(
     return np.bincount(drawn.ravel(), minlength=trees * n_rows).reshape(trees, n_rows)
 
 
-def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator) -> Arrays:
+def grow(
+    rows: np.ndarray,
+    codes: np.ndarray,
+    n_classes: int,
+    counts: np.ndarray,
+    tried: int,
+    rng: np.random.Generator,
+) -> Arrays:
     """Grow a tree on each line of counts.
 
     ``counts``: (trees, l); ``tried``: features that a node looks at; ``arrays``: those of
     :class:`biglp._learn.committee.forest.Forest`.
     """
+    # Thresholds look at ranks within each feature only; equal values share one.  (l, m).
+    rows, codes, n_ranks = rounded_up(rows), codes.astype(np.int64), len(codes)
+    order = np.argsort(rows, axis=0, kind="stable")
+    ordered = np.take_along_axis(rows, order, axis=0)
+    steps = np.zeros(rows.shape, dtype=np.int32)
+    steps[1:] = ordered[1:] != ordered[:-1]
+    ranked = np.cumsum(steps, axis=0, dtype=np.int32)
+    ranks, values = np.empty_like(ranked), np.zeros_like(rows)
+    np.put_along_axis(ranks, order, ranked, axis=0)
+    np.put_along_axis(values, ranked, ordered, axis=0)
+
+    # A level of all trees: which labelled row each of its rows is, sorted by node, and how often
+    # its tree has drawn it; the rows of each node, and its tree.
     trees, rows = np.nonzero(counts)
-    sizes = np.bincount(trees, minlength=len(counts))
-    level = Level(rows, counts[trees, rows], sizes, np.arange(len(counts)))
-    grown: list[Arrays] = []
-    depths, n_nodes = np.zeros(len(counts), dtype=np.int64), 0
-    while len(level.sizes):
-        classes = level.counts(table)
+    weights, sizes = counts[trees, rows], np.bincount(trees, minlength=len(counts))
+    trees, depths = np.arange(len(counts)), np.zeros(len(counts), dtype=np.int64)
+    levels: list[Arrays] = []
+    n_nodes = 0
+    while len(sizes):
+        nodes = np.repeat(np.arange(len(sizes)), sizes)
+        places = nodes * n_classes + codes[rows]
+        classes = np.bincount(places, weights, len(sizes) * n_classes).astype(np.int64)
+        classes = classes.reshape(-1, n_classes)
         n_nodes += len(classes)
-        nodes, level = _split(table, level, classes, (tried, n_nodes), rng)
-        grown.append(nodes)
-        depths[level.trees] = len(grown)
-    arrays = {name: np.concatenate([nodes[name] for nodes in grown]) for name in grown[0]}
+        level = {
+            "features": np.zeros(len(classes), dtype=np.int64),
+            "thresholds": np.full(len(classes), np.inf, dtype=np.float32),
+            "lefts": np.arange(n_nodes - len(classes), n_nodes),  # a leaf is its own left child
+            "values": (classes / classes.sum(axis=1, keepdims=True)).astype(np.float32),
+            "trees": trees,
+        }
+        levels.append(level)
+        # Nodes of one class are leaves.
+        mixed = (classes > 0).sum(axis=1) > 1
+        if not mixed.any():
+            break
+        rows, weights = rows[mixed[nodes]], weights[mixed[nodes]]
+        sizes, trees, classes = sizes[mixed], trees[mixed], classes[mixed]
+        nodes, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
+
+        # Features that each node tries, those that are constant among its rows last.  (a, f).
+        here = ranks[rows]
+        least = np.minimum.reduceat(here, starts, axis=0)
+        constant = least == np.maximum.reduceat(here, starts, axis=0)
+        keys = rng.random(constant.shape)
+        keys[constant] += 1.0
+        features = np.argsort(keys, axis=1)[:, :tried]
+
+        # One line for each pair of a feature's place and a node; rows of a line sorted by value.
+        n_rows, n_split = len(rows), len(sizes)
+        lines = np.arange(tried)[:, None] * n_split + nodes
+        key = (lines * n_ranks + ranks[rows[:, None], features[nodes]].T).ravel()
+        order = np.argsort(key, kind="stable")
+        key, place = key[order], order % n_rows
+        firsts = (np.arange(tried)[:, None] * n_rows + starts).ravel()
+        lengths = np.tile(sizes, tried)
+        code, weight, node = codes[rows][place], weights[place], nodes[place]
+
+        # Weight of the rows of the same class before each row of its line.
+        groups = np.repeat(np.arange(len(lengths)), lengths) * (code.max() + 1) + code
+        order = np.argsort(groups, kind="stable")
+        ordered, groups = weight[order], groups[order]
+        begins = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+        sums = _along(ordered, begins, np.diff(np.append(begins, len(groups))))
+        own = np.empty_like(sums)
+        own[order] = sums - ordered
+
+        # What each threshold leaves: the larger, the less impurity.
+        squares = _along(weight * (2 * own + weight), firsts, lengths)
+        shared = _along(weight * classes[node, code], firsts, lengths)
+        left = _along(weight, firsts, lengths)
+        right = classes.sum(axis=1)[node] - left
+        rest = (classes**2).sum(axis=1)[node] - 2 * shared + squares
+        last = np.zeros(len(key), dtype=bool)  # of its value, and not of its line
+        last[:-1] = key[1:] != key[:-1]
+        last[firsts + lengths - 1] = False
+        score = np.where(last, squares / left + rest / np.maximum(right, 1), -1.0)
+
+        # The best threshold of each node, the first among equals, and the ranks on both sides of
+        # it; none where all rows of the node are equal.
+        best = np.maximum.reduceat(score, firsts)
+        places = np.where(score == np.repeat(best, lengths), np.arange(len(score)), len(score))
+        here = np.arange(n_split)
+        slot = best.reshape(tried, n_split).argmax(axis=0)
+        at = np.minimum.reduceat(places, firsts).reshape(tried, n_split)[slot, here]
+        found = score[at] >= 0
+        feature, below = features[here, slot], key[at] % n_ranks
+        above = key[np.where(found, at + 1, at)] % n_ranks
+        split = np.flatnonzero(mixed)[found]
+        level["features"][split] = feature[found]
+        level["thresholds"][split] = rounded_down(
+            values[below[found], feature[found]].astype(np.float64) / 2
+            + values[above[found], feature[found]].astype(np.float64) / 2
+        )
+        level["lefts"][split] = n_nodes + 2 * np.arange(len(split))
+
+        # The level below.
+        child = 2 * (np.cumsum(found) - 1)[nodes] + (ranks[rows, feature[nodes]] > below[nodes])
+        order = np.flatnonzero(found[nodes])
+        order = order[np.argsort(child[order], kind="stable")]
+        rows, weights = rows[order], weights[order]
+        sizes = np.bincount(child[order], minlength=2 * len(split))
+        trees = np.repeat(trees[found], 2)
+        depths[trees] = len(levels)
+
+    arrays = {name: np.concatenate([level[name] for level in levels]) for name in levels[0]}
     trees = arrays.pop("trees")
     order = np.argsort(trees, kind="stable")  # the nodes of a tree together, siblings still so
     number = np.empty_like(order)
@@ -160,115 +194,10 @@ def grow(table: Table, counts: np.ndarray, tried: int, rng: np.random.Generator)
     return {**arrays, "roots": roots, "depths": depths}
 
 
-def _split(
-    table: Table,
-    level: Level,
-    classes: np.ndarray,
-    place: tuple[int, int],
-    rng: np.random.Generator,
-) -> tuple[Arrays, Level]:
-    """The nodes of a level, and the level below; nodes of one class are leaves."""
-    tried, n_nodes = place
-    n_here = len(classes)
-    nodes = {
-        "features": np.zeros(n_here, dtype=np.int64),
-        "thresholds": np.full(n_here, np.inf, dtype=np.float32),
-        "lefts": np.arange(n_nodes - n_here, n_nodes),  # a leaf is its own left child
-        "values": (classes / classes.sum(axis=1, keepdims=True)).astype(np.float32),
-        "trees": level.trees,
-    }
-    mixed = (classes > 0).sum(axis=1) > 1
-    if not mixed.any():
-        return nodes, level.only(mixed)
-    level = level.only(mixed)
-    splits = _best(table, level, classes[mixed], _features(table, level, tried, rng))
-    at = np.flatnonzero(mixed)[splits.found]
-    feature, splits_found = splits.features[splits.found], splits.found
-    nodes["features"][at] = feature
-    nodes["thresholds"][at] = _between(
-        table.values[splits.below[splits_found], feature],
-        table.values[splits.above[splits_found], feature],
-    )
-    nodes["lefts"][at] = n_nodes + 2 * np.arange(len(at))
-    right = table.ranks[level.rows, splits.features[level.nodes]] > splits.below[level.nodes]
-    child = 2 * (np.cumsum(splits_found) - 1)[level.nodes] + right
-    order = np.flatnonzero(splits_found[level.nodes])
-    order = order[np.argsort(child[order], kind="stable")]
-    sizes = np.bincount(child[order], minlength=2 * len(at))
-    trees = np.repeat(level.trees[splits_found], 2)
-    return nodes, Level(level.rows[order], level.weights[order], sizes, trees)
-
-
-def _between(below: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """Middle of two float32 numbers, rounded down so that it stays below the larger."""
-    middle = below.astype(np.float64) / 2 + above.astype(np.float64) / 2
-    limits = middle.astype(np.float32)
-    return np.where(limits > middle, np.nextafter(limits, np.float32(-np.inf)), limits)
-
-
-def _features(table: Table, level: Level, tried: int, rng: np.random.Generator) -> np.ndarray:
-    """Features that each node tries, those that are constant among its rows last.  (a, f)."""
-    here = table.ranks[level.rows]
-    least = np.minimum.reduceat(here, level.starts, axis=0)
-    constant = least == np.maximum.reduceat(here, level.starts, axis=0)
-    keys = rng.random(constant.shape)
-    keys[constant] += 1.0
-    return np.argsort(keys, axis=1)[:, :tried]
-
-
-def _best(table: Table, level: Level, classes: np.ndarray, features: np.ndarray) -> Splits:
-    """The threshold of least impurity of each node, over all features that it tries."""
-    n_rows, (n_nodes, tried) = len(level.rows), features.shape
-    ranks = table.ranks[level.rows[:, None], features[level.nodes]]
-    # One line for each pair of a feature's place and a node; rows of a line sorted by value.
-    lines = np.arange(tried)[:, None] * n_nodes + level.nodes
-    key = lines * len(table.codes) + ranks.T
-    order = np.argsort(key.ravel(), kind="stable")
-    key, rows = key.ravel()[order], order % n_rows
-    starts = (np.arange(tried)[:, None] * n_rows + level.starts).ravel()
-    sizes = np.tile(level.sizes, tried)
-
-    codes, weights = table.codes[level.rows][rows], level.weights[rows]
-    nodes = level.nodes[rows]
-    own = _own_class_before(np.repeat(np.arange(len(sizes)), sizes), codes, weights)
-    squares = _along(weights * (2 * own + weights), starts, sizes)
-    shared = _along(weights * classes[nodes, codes], starts, sizes)
-    left = _along(weights, starts, sizes)
-    right = classes.sum(axis=1)[nodes] - left
-    rest = (classes**2).sum(axis=1)[nodes] - 2 * shared + squares
-    last = np.zeros(len(key), dtype=bool)  # of its value, and not of its line
-    last[:-1] = key[1:] != key[:-1]
-    last[starts + sizes - 1] = False
-    score = np.where(last, squares / left + rest / np.maximum(right, 1), -1.0)
-
-    best = np.maximum.reduceat(score, starts)
-    places = np.where(score == np.repeat(best, sizes), np.arange(len(score)), len(score))
-    first = np.minimum.reduceat(places, starts).reshape(tried, n_nodes)
-    slot = best.reshape(tried, n_nodes).argmax(axis=0)
-    here = np.arange(n_nodes)
-    at = first[slot, here]
-    divides = score[at] >= 0
-    above = key[np.where(divides, at + 1, at)]
-    n_ranks = len(table.codes)
-    return Splits(features[here, slot], key[at] % n_ranks, above % n_ranks, divides)
-
-
 def _along(numbers: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Sums from the beginning of each line to each number of it."""
     sums = np.cumsum(numbers)
     return np.asarray(sums - np.repeat(sums[starts] - numbers[starts], sizes))
-
-
-def _own_class_before(lines: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weight of the rows of the same class before each row of its line."""
-    groups = lines * (codes.max() + 1) + codes
-    order = np.argsort(groups, kind="stable")
-    ordered, groups = weights[order], groups[order]
-    firsts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-    sums = _along(ordered, firsts, np.diff(np.append(firsts, len(groups))))
-    before = np.empty_like(sums)
-    before[order] = sums - ordered
-    return before
 
 
 # --------------------------------------------------------------------------------------------------
@@ -286,7 +215,7 @@ def grow_many(
     weights: np.ndarray | None,
     trees: int,
     n_threads: int,
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
+) -> tuple[Arrays, np.ndarray]:
     """Grow trees on labelled rows.
 
     ``arrays``: those of :class:`biglp._learn.committee.forest.Forest`; values have a column for
@@ -319,8 +248,8 @@ def grow_many(
 
 def _grown(
     rows: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, powers: np.ndarray, seed: int
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """A tree, and how often it has drawn each row."""
+) -> tuple[Arrays, np.ndarray]:
+    """A tree, renumbered so that siblings are neighbours, and how often it has drawn each row."""
     from sklearn import config_context  # slow to load, and seldom needed
     from sklearn.tree import DecisionTreeClassifier
 
@@ -330,14 +259,10 @@ def _grown(
     else:
         drawn = rng.choice(count, count, p=weights / weights.sum())
     counts = np.bincount(drawn, minlength=count)
-    tree = DecisionTreeClassifier(max_features="sqrt", random_state=seed)
+    model = DecisionTreeClassifier(max_features="sqrt", random_state=seed)
     with config_context(skip_parameter_validation=True):
-        tree.fit(rows, codes, counts.astype(np.float64), check_input=False)
-    return _packed(tree.tree_, powers), counts
-
-
-def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
-    """One of scikit-learn's trees, renumbered so that siblings are neighbours."""
+        model.fit(rows, codes, counts.astype(np.float64), check_input=False)
+    tree = model.tree_
     left, right = tree.children_left, tree.children_right
     levels = [np.zeros(1, dtype=np.intp)]
     while len(inner := levels[-1][left[levels[-1]] >= 0]):
@@ -346,17 +271,16 @@ def _packed(tree: Any, powers: np.ndarray) -> dict[str, np.ndarray]:
     new = np.empty(len(old), dtype=np.int64)
     new[old] = np.arange(len(old))
     leaf = left[old] < 0
-    # Rounded down, so that float32 numbers fall on the same side as with the float64 threshold.
-    exact = np.ldexp(tree.threshold[old], powers[np.where(leaf, 0, tree.feature[old])])
-    limits = exact.astype(np.float32)
-    limits = np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
-    return {
-        "features": np.where(leaf, 0, tree.feature[old]).astype(np.int64),
+    feature = np.where(leaf, 0, tree.feature[old])
+    limits = rounded_down(np.ldexp(tree.threshold[old], powers[feature]))
+    arrays = {
+        "features": feature.astype(np.int64),
         "thresholds": np.where(leaf, np.float32(np.inf), limits).astype(np.float32),
         "lefts": np.where(leaf, np.arange(len(old)), new[left[old]]),
         "depth": np.array(tree.max_depth),
         "values": tree.value[old, 0, :].astype(np.float32),
     }
+    return arrays, counts
 
 
 # --------------------------------------------------------------------------------------------------
@@ -397,61 +321,42 @@ class Forest(MemberModel):
     # (trees,)
     roots: np.ndarray
     depths: np.ndarray
+    # The way down the trees on a processor, which becomes quicker with the rows asked
+    walk: Walk = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse arrays of a damaged file that would lead down a tree without end."""
         sizes = np.diff(self.roots, append=len(self.features))
         if (self.depths < 0).any() or (self.depths > np.maximum(sizes, 0)).any():
             raise ValueError("a tree is deeper than it has nodes")
-
-    def logits(self, asked: Asked) -> Array:
-        """Ask the trees about the rows."""
-        return self.of(asked.rows)
-
-    @cached_property
-    def walk(self) -> Walk:
-        """The way down the trees on a processor, which becomes quicker with the rows asked."""
-        return Walk(**self.state())
-
-    def expect(self, n_rows: int) -> None:
-        """Choose the way down the trees for so many rows."""
-        self.walk.expected = n_rows
+        object.__setattr__(self, "walk", Walk(**self.state()))
 
     @property
-    def row_seconds(self) -> float:
+    def row_seconds(self) -> float:  # type: ignore[override]
         """That of a step, as many times as trees are deep."""
         return TREE_STEP * float(self.depths.sum())
-
-    def __getstate__(self) -> dict[str, np.ndarray]:
-        """Its arrays: other processes find their own way."""
-        return self.state()
 
     def of(self, rows: Rows) -> Array:
         """Logarithm of the trees' mean class distribution, blurred.  (b, m) → (b, c)."""
         if is_torch(rows):
             return blurred_logits(means_on_device(rows, **self.state()))
-        trees = (self.features, self.lefts, self.thresholds, self.values)
         parts = []
         for start in range(0, rows.shape[0], CHUNK):
             part = rows[start : start + CHUNK]
-            parts.append(self._mean(part.toarray() if sparse.issparse(part) else part, trees))
-        shares = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return blurred_logits(shares)
-
-    def _mean(self, rows: Array, trees: tuple[Array, ...]) -> Array:
-        means = self.walk.means(rows)
-        if means is not None:
-            return means
-        features, lefts, thresholds, values = trees
-        flat = rows.reshape(-1)
-        firsts = np.arange(len(rows)) * rows.shape[1]
-        total = 0.0
-        for root, depth in zip(self.roots.tolist(), self.depths.tolist(), strict=True):
-            nodes = np.zeros_like(firsts) + root
-            for _ in range(depth):
-                nodes = lefts[nodes] + (flat[firsts + features[nodes]] > thresholds[nodes])
-            total = total + values[nodes]
-        return total / len(self.roots)
+            part = part.toarray() if sparse.issparse(part) else part
+            means = self.walk.means(part, self.expected)
+            if means is None:  # NumPy's way: a step for all rows at once
+                flat, firsts = part.reshape(-1), np.arange(len(part)) * part.shape[1]
+                total: Any = 0.0
+                for root, depth in zip(self.roots.tolist(), self.depths.tolist(), strict=True):
+                    nodes = np.zeros_like(firsts) + root
+                    for _ in range(depth):
+                        above = flat[firsts + self.features[nodes]] > self.thresholds[nodes]
+                        nodes = self.lefts[nodes] + above
+                    total = total + self.values[nodes]
+                means = total / len(self.roots)
+            parts.append(means)
+        return blurred_logits(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     def out_of_bag(self, rows: np.ndarray, outside: np.ndarray) -> np.ndarray:
         """Logits of labelled rows from the trees that did not see them; even where all did.
@@ -471,11 +376,8 @@ class Forest(MemberModel):
         columns = [np.bincount(places, column.take(leaves), len(rows)) for column in self.values.T]
         shares = np.stack(columns, axis=1)
         n_trees = outside.sum(axis=0)[:, None]
-        return np.asarray(
-            blurred_logits(
-                np.where(n_trees, shares, 1.0) / np.where(n_trees, n_trees, shares.shape[1])
-            )
-        )
+        shares = np.where(n_trees, shares, 1.0) / np.where(n_trees, n_trees, shares.shape[1])
+        return np.asarray(blurred_logits(shares))
 
 
 class ForestMember(Member):
@@ -485,61 +387,51 @@ class ForestMember(Member):
     says_shares = True
     words = "decision trees on the labelled rows"
     model = Forest
+    # Thresholds on principal components and on directions of words say little that distances do
+    # not: without trees MNIST and Fashion-MNIST gain or lose less than 0.3 points at 30 to 11,401
+    # labels, and a fit a quarter of its time.
+    kinds = ("table",)
 
     @classmethod
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
-        """None on principal components and on directions of words.
-
-        Thresholds on them say little that distances do not: without trees MNIST and Fashion-MNIST
-        gain or lose less than 0.3 points at 30 to 11,401 labels, and a fit a quarter of its time.
-        """
+        """None where labels are too few, or trees would be too large."""
         n_labelled, n_features = evidence.rows.shape
         labels = evidence.problem.labels
         fits = n_labelled >= MIN_LABELS and n_features <= MAX_FEATURES
         trees = EFFORTS[evidence.problem.settings.effort].trees
         fits = fits and _tree_bytes(trees, len(labels.rows), labels.n_classes) <= MOST_BYTES
-        return [cls()] if fits and evidence.kind == "table" else []
+        return super().candidates(evidence) if fits else []
 
     @classmethod
     def cost(cls, size: Size) -> Cost:
         """scikit-learn's trees and ours, and what walks down them."""
-        if size.n_labelled < MIN_LABELS:
-            return Cost()
-        if size.n_features >= PROJECT_ABOVE:
-            return Cost()  # projected, most likely
         trees = EFFORTS[size.effort].trees
         needed = _tree_bytes(trees, size.n_labelled, size.n_classes)
-        if needed > MOST_BYTES:
+        # Many features are projected, most likely.
+        few = size.n_labelled < MIN_LABELS or size.n_features >= PROJECT_ABOVE
+        if few or needed > MOST_BYTES:
             return Cost()
-        return Cost(
-            fixed=needed,
-            seconds={"labels": TREE_STEP * USUAL_DEPTH * trees * size.n_rows},
-        )
-
-    @classmethod
-    def left_out(cls, evidence: TrainingSet) -> list[dict[str, Any]]:
-        """Trees that a larger effort would grow."""
-        taken, most = EFFORTS[evidence.problem.settings.effort].trees, MOST_TREES
-        if taken == most or not cls.candidates(evidence):
-            return []
-        more = TREE_STEP * USUAL_DEPTH * (most - taken) * evidence.problem.labels.n_rows
-        return [left_out("trees", taken, most, more, None)]
+        seconds = {"labels": TREE_STEP * USUAL_DEPTH * trees * size.n_rows}
+        return Cost(fixed=needed, seconds=seconds)
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Grow the trees; each says what it thinks of the rows it did not see."""
-        given, rows, settings = evidence.labelled.given, evidence.rows, evidence.problem.settings
+        part, rows, settings = evidence.part, evidence.rows, evidence.problem.settings
+        trees = EFFORTS[settings.effort].trees
         forest, held_out = grow_forest(
             rows.toarray() if sparse.issparse(rows) else rows,
-            evidence.labelled.codes,
+            part.codes,
             len(evidence.log_prior),
             settings.seed,
-            None if given is None else given.sum(axis=1),
-            EFFORTS[settings.effort].trees,
+            None if part.given is None else part.given.sum(axis=1),
+            trees,
             evidence.problem.graph.engine.n_threads,
         )
         held_out[evidence.lone] = np.nan
         held_out += lost_shares(evidence.targets)
-        return MemberFit(forest, held_out, forest.of(evidence.sample_rows))
+        more = TREE_STEP * USUAL_DEPTH * (MOST_TREES - trees) * evidence.problem.labels.n_rows
+        left = [left_out("trees", trees, MOST_TREES, more, None)] if trees < MOST_TREES else []
+        return MemberFit(forest, held_out, forest.of(evidence.sample_rows), left_out=left)
 
 
 def lost_shares(targets: np.ndarray) -> np.ndarray:
@@ -585,7 +477,7 @@ def grow_forest(
     if len(rows) * tried <= SIDE_BY_SIDE:
         rng = np.random.default_rng(seed)
         counts = drawn_counts(trees, len(rows), weights, rng)
-        grown = grow(Table.of(rows, codes, n_classes), counts, tried, rng)
+        grown = grow(rows, codes, n_classes, counts, tried, rng)
     else:
         grown, counts = grow_many(rows, codes, seed, weights, trees, n_threads)
         known = np.unique(codes)

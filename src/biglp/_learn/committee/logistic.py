@@ -46,25 +46,20 @@ class LogisticMember(Member):
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Fit to all labelled rows, and to folds of them."""
         rows, targets = to_float64(evidence.rows), evidence.targets
-        held = [left for _, left in folds(evidence.labelled.codes, evidence.problem.settings.seed)]
-        nobody = np.empty(0, dtype=np.int64)
-
-        def fitted(strength: float) -> tuple[LinearModel, np.ndarray]:
-            own, *others = fit_logistic(rows, targets, evidence.standard, [nobody, *held], strength)
-            held_out = np.full(targets.shape, np.nan)
+        held = [left for _, left in folds(evidence.part.codes, evidence.problem.settings.seed)]
+        left_out = [np.empty(0, dtype=np.int64), *held]
+        loss = np.inf
+        for strength in (STRENGTH, *WEAKER):
+            own, *others = fit_logistic(rows, targets, evidence.standard, left_out, strength)
+            said = np.full(targets.shape, np.nan)
             for other, left in zip(others, held, strict=True):
-                held_out[left] = other.of(rows[left])
-            return own, held_out
-
-        model, held_out = fitted(STRENGTH)
-        if len(targets) >= ENOUGH * targets.shape[1]:
-            loss = held_out_loss(held_out, targets)
-            for strength in WEAKER:
-                other, left_out = fitted(strength)
-                less = held_out_loss(left_out, targets)
-                if less > loss - LEAST_BETTER:
-                    break
-                model, held_out, loss = other, left_out, less
+                said[left] = other.of(rows[left])
+            less = held_out_loss(said, targets)
+            if less > loss - LEAST_BETTER:
+                break
+            model, held_out, loss = own, said, less
+            if len(targets) < ENOUGH * targets.shape[1]:
+                break
         return MemberFit(model, held_out, model.of(evidence.sample_rows))
 
 
@@ -73,12 +68,10 @@ def held_out_loss(held_out: np.ndarray, targets: np.ndarray) -> float:
     known = np.isfinite(held_out).all(axis=1)
     logits, truth = held_out[known], targets[known]
     sizes = truth.sum(axis=1)
-
-    def loss(size: float) -> float:
-        levels = logsumexp(size * logits, axis=1)
-        return float((sizes * levels).sum() - size * (truth * logits).sum())
-
-    return min(loss(size) for size in SIZES)
+    return min(
+        float((sizes * logsumexp(size * logits, axis=1)).sum() - size * (truth * logits).sum())
+        for size in SIZES
+    )
 
 
 def fit_logistic(
@@ -194,25 +187,18 @@ def folds(codes: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray
         return
     places, alone = np.flatnonzero(several), np.flatnonzero(~several)
     n_folds = int(min(FOLDS, counts[counts >= 2].min()))
-    fold = _stratified(codes[places], n_folds, seed)
-    for number in range(n_folds):
-        seen = np.concatenate([places[fold != number], alone])
-        if len(np.unique(codes[seen])) >= 2:
-            yield seen, places[fold == number]
-
-
-def _stratified(codes: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """The fold of each label: those of scikit-learn's StratifiedKFold, shuffled.
-
-    The labels of a class are dealt out in turn, and the next class goes on where it stopped.
-    """
+    # The folds of scikit-learn's StratifiedKFold, shuffled: the labels of a class are dealt out in
+    # turn, and the next class goes on where it stopped.
     shuffle = np.random.RandomState(seed % 2**32).shuffle
-    parts, dealt = np.empty(len(codes), dtype=np.int64), 0
-    seen, first = np.unique(codes, return_index=True)
+    fold, dealt = np.empty(len(places), dtype=np.int64), 0
+    seen, first = np.unique(codes[places], return_index=True)
     for code in seen[np.argsort(first)].tolist():
-        own = np.flatnonzero(codes == code)
+        own = np.flatnonzero(codes[places] == code)
         turns = np.sort((dealt + np.arange(len(own))) % n_folds)
         shuffle(turns)
-        parts[own] = turns
+        fold[own] = turns
         dealt += len(own)
-    return parts
+    for number in range(n_folds):
+        learnt = np.concatenate([places[fold != number], alone])
+        if len(np.unique(codes[learnt])) >= 2:
+            yield learnt, places[fold == number]

@@ -17,8 +17,6 @@ so that leave-one-out costs one product of the labelled rows with the means.
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from scipy import sparse
 
@@ -120,11 +118,7 @@ class SeededMember(Member):
     name = "seeded k-means"
     words = "k-means that starts at the labels"
     model = LinearModel
-
-    @classmethod
-    def candidates(cls, evidence: TrainingSet) -> list[Self]:
-        """None where classes are no bundles of directions."""
-        return [cls()] if evidence.kind in ("text", "embedding") else []
+    kinds = ("text", "embedding")  # classes are bundles of directions there
 
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Let the means of all labels move, and those of folds of them."""
@@ -136,7 +130,7 @@ class SeededMember(Member):
         targets = evidence.targets
         means = seeded_means(sample, rows, targets)
         held_out = np.full(targets.shape, np.nan)
-        for seen, left in folds(evidence.labelled.codes, evidence.problem.settings.seed):
+        for seen, left in folds(evidence.part.codes, evidence.problem.settings.seed):
             held_out[left] = nearness(rows[left], seeded_means(sample, rows[seen], targets[seen]))
         slopes = means.T / spread[:, None]
         levels = -0.5 * (means**2).sum(axis=1) - centre @ slopes

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,10 +12,10 @@ import numpy as np
 from biglp._algebra.spreading import LabelledRows
 from biglp._core.arrays import Array, Rows, to_numpy
 from biglp._core.size import Cost, Size
-from biglp._graph.graph import float64_features
+from biglp._graph.features import float64_features
 from biglp._labels.labels import Labels
-from biglp._learn.base import Problem, Standard, centre_and_spread, to_float64
-from biglp._learn.committee.starting_weights import STARTING_WEIGHTS, Starts
+from biglp._learn.base import Problem, Standard, centre_and_spread, part_of_labels, to_float64
+from biglp._learn.committee.starting_weights import ROWS, Starts
 from biglp._transforms.scale import Parts
 
 DECISIVE = 4.0
@@ -26,46 +25,38 @@ PLENTY = 20
 """Labels a class from which on a member starts with the second of its weights."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A block of rows on which models are asked."""
+class MemberModel:
+    """What a member has learnt: arrays that give logits for any block of rows.
 
-    rows: Rows  # (b, m): prepared rows
-    # (b, c): products that several models need are taken once for all of them: each takes its next
-    # columns from here
-    densities: Iterator[Array]
-    lines: Iterator[Array]
+    It has ``coefficients``, or ``slopes`` and ``intercepts``, whose products the answer takes for
+    all models at once, or else its own :meth:`of`.
+    """
 
-
-class MemberModel(ABC):
-    """What a member has learnt: arrays that give logits for any block of rows."""
-
-    # (p, c): features times this are the next of ``Asked.densities``.
+    # (p, c): features times this are class densities, of which logarithms are taken.
     coefficients: np.ndarray | None = None
-    # (m, c) and (c,): rows times slopes, plus intercepts, are the next of ``Asked.lines``.
+    # (m, c) and (c,): rows times slopes, plus intercepts, are logits.
     slopes: np.ndarray | None = None
     intercepts: np.ndarray | None = None
+    expected: int = 0  # rows that will be asked about, as far as is known
+    # What asking it about a row takes, where that is more than a small product.
+    row_seconds: float = 0.0
 
-    @abstractmethod
-    def logits(self, asked: Asked) -> Array:
-        """Logits of a block of rows.  (b, c)."""
+    def of(self, rows: Rows) -> Array:
+        """Logits of prepared rows.  (b, m) → (b, c)."""
+        raise NotImplementedError
 
-    @property
-    def row_seconds(self) -> float:
-        """What asking it about a row takes, where that is more than a small product."""
-        return 0.0
-
-    def expect(self, n_rows: int) -> None:  # noqa: B027  most have nothing to prepare
+    def expect(self, n_rows: int) -> None:
         """Be told how many rows will be asked about."""
+        object.__setattr__(self, "expected", n_rows)
 
     def state(self) -> dict[str, np.ndarray]:
         """The arrays it is made of."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        own = fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in own if field.init}
 
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Rebuild from :meth:`state`."""
-        return cls(**state)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only the arrays travel: other processes find their own way to answer."""
+        return type(self), tuple(self.state().values())
 
 
 @dataclass(frozen=True)
@@ -75,10 +66,6 @@ class LinearModel(MemberModel):
     # (m, c) and (c,)
     slopes: np.ndarray
     intercepts: np.ndarray
-
-    def logits(self, asked: Asked) -> Array:
-        """Take the product that is ready."""
-        return next(asked.lines)
 
     def of(self, rows: Rows) -> np.ndarray:
         """Logits of rows, in float64.  (b, m) → (b, c)."""
@@ -95,6 +82,8 @@ class MemberFit:
     held_out: np.ndarray
     sample: np.ndarray  # (b, c): logits of a sample of all rows
     n_iter: int = 1  # iterations of the solver
+    # What a larger effort would add to the member: lines of the report
+    left_out: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -103,14 +92,20 @@ class TrainingSet:
 
     problem: Problem[Labels]  # the graph with its labels
     part: Labels  # the labels, or a part of many
-    labelled: LabelledRows  # mixed, normalised features of the rows of ``part``
+    labelled: LabelledRows  # mixed, normalised features of the rows of ``part``, and their labels
     rows: Rows  # (l, m): the same rows as they are
     # Features before mixing, and rows, of a random sample of all rows
     sample_features: Rows
     sample_rows: Rows
     log_prior: np.ndarray  # (c,): logarithm of the class prior, centred
     targets: np.ndarray  # (l, c): w·Y of the labelled rows
+    log_counts: np.ndarray  # (c,): logarithm of the classes' numbers of labels, centred
     lone: np.ndarray  # (l,): whether a labelled row is the only one of its class
+    # Centre of the features over all rows, and their common spread: a few labels do not tell them.
+    # Features are on the scale on which they count alike, or as much as they should: principal
+    # components, and columns of 0 and 1 that are mostly 0, must not be made equally large, because
+    # most of them are noise then.
+    standard: Standard
     kind: str  # one of ``ROWS``
 
     @classmethod
@@ -124,44 +119,34 @@ class TrainingSet:
         else:  # beside directions of words, columns keep their meaning
             embedded = chain.embeds and not isinstance(chain.transforms[-1], Parts)
             kind = "pixels" if embedded else "table"
-        part = problem.part_of_labels(problem.system.most_labelled)
+        part = part_of_labels(problem.labels, problem.system.most_labelled, problem.settings.seed)
         rows = graph.take(part.rows)
         features = problem.sums.mix(float64_features(graph.features.of_rows(rows)))
         labelled = LabelledRows(features, part.codes, part.given)
+        sample_rows = to_numpy(problem.sample_rows)
+        targets = labelled.targets(len(log_prior))
+        log_counts = np.log(np.maximum(targets.sum(axis=0), np.finfo(np.float64).tiny))
         return cls(
             problem=problem,
             part=part,
             labelled=labelled,
             rows=to_numpy(rows),
             sample_features=to_numpy(problem.sample_features),
-            sample_rows=to_numpy(problem.sample_rows),
+            sample_rows=sample_rows,
             log_prior=log_prior,
-            targets=labelled.targets(len(log_prior)),
+            targets=targets,
+            log_counts=log_counts - log_counts.mean(),
             lone=np.bincount(part.codes)[part.codes] < 2,
+            standard=centre_and_spread(to_float64(sample_rows), one_scale=True),
             kind=kind,
         )
 
-    @cached_property
-    def standard(self) -> Standard:
-        """Centre of the features over all rows, and their common spread.
-
-        A few labels do not tell them. Features are on the scale on which they count alike, or as
-        much as they should: principal components, and columns of 0 and 1 that are mostly 0, must
-        not be made equally large, because most of them are noise then.
-        """
-        return centre_and_spread(to_float64(self.sample_rows), one_scale=True)
-
-    @cached_property
-    def log_counts(self) -> np.ndarray:
-        """Logarithm of the classes' numbers of labels, centred.  (c,)."""
-        logs = np.log(np.maximum(self.targets.sum(axis=0), np.finfo(np.float64).tiny))
-        return np.asarray(logs - logs.mean())
-
-    def between(self, few: float, many: float) -> float:
-        """A weight between that for one label a class and that for plenty, on a log scale."""
+    def start(self, starts: Iterable[Starts]) -> float:
+        """Weight w₀ here, of one or several: on a log scale of the labels a class."""
         each = max(len(self.problem.labels.rows) / len(self.log_prior), 1.0)
         plenty = min(np.log(each) / np.log(PLENTY), 1.0)
-        return float(few + plenty * (many - few))
+        few_and_many = (of_kind[self.kind] for of_kind in starts)
+        return sum(float(few + plenty * (many - few)) for few, many in few_and_many)
 
 
 def usual_size(logits: np.ndarray) -> float:
@@ -176,8 +161,9 @@ class Member(ABC):
 
     name: str  # its name in the report
     words: ClassVar[str] = ""  # what it is, for people
-    # Weight w₀ where labels are too few to tell, by kind of rows
-    starts: ClassVar[Starts | None] = None
+    # Weights w₀ where labels are too few to tell, by kind of rows; they are added. Without any,
+    # those of its name.
+    starts: tuple[Starts, ...] = ()
     least: float = 0.0  # weight that it keeps, however badly it predicts
     # Weight below which it is not worth the time it would take of every row, with an effort that
     # is balanced
@@ -187,25 +173,17 @@ class Member(ABC):
     # the labelled rows alone do. They are taken off: the class prior has a weight of its own.
     says_shares: ClassVar[bool] = False
     model: ClassVar[type[MemberModel]]  # what it learns
+    kinds: ClassVar[tuple[str, ...]] = ROWS  # kinds of rows on which it is worth asking
 
     @classmethod
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """The members of this kind that are worth asking here."""
-        return [cls()]
+        return [cls()] if evidence.kind in cls.kinds else []
 
     @classmethod
     def cost(cls, size: Size) -> Cost:
         """What it takes."""
         return Cost()
-
-    @classmethod
-    def left_out(cls, evidence: TrainingSet) -> list[dict[str, Any]]:
-        """What a larger effort would add to it: lines of the report."""
-        return []
-
-    def start(self, evidence: TrainingSet) -> float:
-        """Weight w₀ here."""
-        return evidence.between(*(self.starts or STARTING_WEIGHTS[self.name])[evidence.kind])
 
     @abstractmethod
     def learn(self, evidence: TrainingSet) -> MemberFit:

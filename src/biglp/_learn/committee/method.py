@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -12,7 +12,6 @@ from biglp._algebra.balance import given_prior, power_prior, share_offsets
 from biglp._algebra.spreading import mean_label
 from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, SparseSystem
 from biglp._core.arrays import to_numpy
-from biglp._core.settings import AnswerSettings
 from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up, left_out
 from biglp._core.threads import threads_of_one
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
@@ -21,16 +20,12 @@ from biglp._learn.accuracy import ALARM, TINY, HeldOutLabels, estimate_accuracy,
 from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem
 from biglp._learn.committee import MEMBERS
 from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits
-from biglp._learn.committee.find_weights import Trained, Weights, find_weights
-from biglp._learn.committee.member import DECISIVE, Member, MemberFit, TrainingSet, usual_size
+from biglp._learn.committee.find_weights import Trained, find_weights
+from biglp._learn.committee.member import DECISIVE, TrainingSet, usual_size
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
 from biglp._rows.prepared import KEPT_BYTES
 from biglp._rows.source import among
 from biglp._transforms.project import PROJECT_ABOVE
-
-if TYPE_CHECKING:
-    from biglp._learn.spreading import SpreadingPredictor
-
 
 IMAGINED_LABELS = 5.0
 """Labels of each class that are added to those given when the shares of the classes are guessed
@@ -44,8 +39,6 @@ TRUSTED_LABELS = 30
 SIDE_BY_SIDE = 1000
 """Landmarks from which on members that use the graph learn in threads: below that they take less
 time than threads take from each other."""
-
-
 WIDEST = 0.2
 """Width of the 90 % interval up to which the estimate of accuracy is something to go by."""
 
@@ -93,50 +86,85 @@ class CommitteeMethod(Method):
     @classmethod
     def learn_once(cls, problem: Problem[Labels]) -> LearnResult:
         """Let the members learn, find their weights, drop those that are not worth their time."""
-        evidence = TrainingSet.of(problem, _log_prior(problem.labels, problem.settings))
-        kinds = [
-            (kind, member) for kind in MEMBERS for member in MEMBERS[kind].candidates(evidence)
-        ]
-        fits = _learnt(evidence, [member for _, member in kinds])
-        by_graph = [fit for (_, member), fit in zip(kinds, fits, strict=True) if member.says_graph]
+        labels, settings, graph = problem.labels, problem.settings, problem.graph
+        if not isinstance(settings.class_balance, str):
+            log_prior = np.log(given_prior(settings.class_balance, labels.n_classes))
+        else:
+            equal = settings.balances("mass", "centre")
+            log_prior = np.log(power_prior(labels.counts + IMAGINED_LABELS, 0.0 if equal else 1.0))
+        log_prior = log_prior - log_prior.mean()
+        evidence = TrainingSet.of(problem, log_prior)
+        asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
+
+        # Members that use the graph learn in threads, where they take the longest. They spend their
+        # time in matrix products and solves, with one BLAS thread each: the numbers are those that
+        # they would find one after the other.
+        n_threads = min(graph.engine.n_threads, graph.engine.most_at_once)
+        many = len(problem.sums.totals) >= SIDE_BY_SIDE and n_threads > 1
+        if many and type(problem.system) in (DenseSystem, SparseSystem):
+            with threads_of_one(min(n_threads, KEPT_FACTORS)) as pool:
+                waiting = [pool.submit(one.learn, evidence) for _, one in asked if one.says_graph]
+                others = [one.learn(evidence) for _, one in asked if not one.says_graph]
+            graphs, rest = iter(waiting), iter(others)
+            fits = [next(graphs).result() if one.says_graph else next(rest) for _, one in asked]
+        else:
+            fits = [one.learn(evidence) for _, one in asked]
+
+        by_graph = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.says_graph]
         # The graph of a table may be in clusters: that of the largest α tells.
         if by_graph and evidence.kind == "table" and usual_size(by_graph[-1].sample) > DECISIVE:
             evidence = replace(evidence, kind="clusters")
-        trained = [
-            Trained.of(evidence, kind, member, fit)
-            for (kind, member), fit in zip(kinds, fits, strict=True)
+        everybody = trained = [
+            Trained(
+                one,
+                fit,
+                evidence.start(one.starts or (STARTING_WEIGHTS[one.name],)),
+                evidence.log_counts if one.says_shares else None,
+                kind,
+            )
+            for (kind, one), fit in zip(asked, fits, strict=True)
         ]
-        weights = _weights(trained, evidence)
+        start = evidence.start([STARTING_WEIGHTS["prior"]])
+        told = log_prior, evidence.part.codes, evidence.part.given, start
+        weights = find_weights(trained, *told)
         with_all = weights.accuracy
-        supervised = [one for one in trained if not one.member.says_graph]
-        patience = EFFORTS[problem.settings.effort].worth
-        worth = [
-            one.member.says_graph or weight >= patience * one.member.worth
-            for one, weight in zip(trained, weights.weights, strict=False)
+        patience = EFFORTS[settings.effort].worth
+        trained = [
+            one
+            for one, weight in zip(everybody, weights.weights, strict=False)
+            if one.member.says_graph or weight >= patience * one.member.worth
         ]
-        dropped = [one for one, stays in zip(trained, worth, strict=True) if not stays]
-        if dropped:
-            trained = [one for one, stays in zip(trained, worth, strict=True) if stays]
-            weights = _weights(trained, evidence)
+        if len(trained) < len(everybody):
+            weights = find_weights(trained, *told)
+        without_graph = find_weights([one for one in everybody if not one.member.says_graph], *told)
+
         *of_members, of_prior = weights.weights
-        bias = sum(
-            weight * one.bias(scale)
-            for one, scale, weight in zip(trained, weights.scales, of_members, strict=True)
-        )
+        shifts = zip(of_members, weights.biases, strict=True)
         answer = CommitteePredictor(
-            bias=bias + of_prior * evidence.log_prior,
+            bias=sum(weight * bias for weight, bias in shifts) + of_prior * log_prior,
             models=tuple(
                 WeightedModel(one.kind, one.fit.model, float(scale), float(weight))
                 for one, scale, weight in zip(trained, weights.scales, of_members, strict=True)
             ),
         )
-        if problem.settings.balances("share"):  # a sample of rows gets the shares of the labels
+        if settings.balances("share"):  # a sample of rows gets the shares of the labels
             predicted, _ = answer.outputs(evidence.sample_features, evidence.sample_rows)
             logs = np.log(np.maximum(to_numpy(predicted), LEAST_CHANCE)).astype(np.float64)
-            offsets = share_offsets(logs, mean_label(problem.labels.counts))
+            offsets = share_offsets(logs, mean_label(labels.counts))
             answer = replace(answer, bias=answer.bias - offsets)
 
-        without_graph = _weights(supervised, evidence)
+        # What members that were not worth their time, all of them together, would have brought is
+        # the difference on held-out labels; and what a larger effort takes more of.
+        points = None
+        if with_all is not None and weights.accuracy is not None:
+            points = 100.0 * (with_all - weights.accuracy)
+        not_taken = graph.factor.left_out(settings.effort, labels.n_rows)
+        for one in everybody:
+            seconds = one.fit.model.row_seconds
+            if one not in trained and seconds > 0:
+                name = one.member.name
+                not_taken.append(left_out(name, 0, 1, labels.n_rows * seconds, points))
+        not_taken += [line for fit in fits for line in fit.left_out]
         by_graph_weight = sum(
             weight for one, weight in zip(trained, of_members, strict=True) if one.member.says_graph
         )
@@ -152,75 +180,12 @@ class CommitteeMethod(Method):
             "supervised_accuracy": without_graph.accuracy,
             "unlabelled_rows_helped": helped,
             "graph_share": float(by_graph_weight) / everything if everything > 0 else 0.0,
-            "left_out": _left_out(dropped, evidence, with_all, weights.accuracy),
+            "left_out": not_taken,
             "spectral_radius": problem.system.radius,
             **appraise(evidence, trained, answer, weights.shares),
         }
         held_out = HeldOut(evidence.part.rows, weights.shares)
         return LearnResult(answer, report, max(one.fit.n_iter for one in trained), held_out)
-
-
-def _learnt(evidence: TrainingSet, members: list[Member]) -> list[MemberFit]:
-    """Let the members learn; those that use the graph in threads, where they take the longest.
-
-    They spend their time in matrix products and solves, with one BLAS thread each: the numbers are
-    those that they would find one after the other.
-    """
-    engine, system = evidence.problem.graph.engine, evidence.problem.system
-    n_threads = min(engine.n_threads, engine.most_at_once)
-    if len(system.sums.totals) < SIDE_BY_SIDE:
-        n_threads = 1
-    if n_threads < 2 or type(system) not in (DenseSystem, SparseSystem):
-        return [member.learn(evidence) for member in members]
-    with threads_of_one(min(n_threads, KEPT_FACTORS)) as pool:
-        waiting = {
-            place: pool.submit(member.learn, evidence)
-            for place, member in enumerate(members)
-            if member.says_graph
-        }
-        fits = {
-            place: member.learn(evidence)
-            for place, member in enumerate(members)
-            if place not in waiting
-        }
-        fits |= {place: future.result() for place, future in waiting.items()}
-    return [fits[place] for place in range(len(members))]
-
-
-def _weights(trained: list[Trained], evidence: TrainingSet) -> Weights:
-    labelled = evidence.labelled
-    prior_start = evidence.between(*STARTING_WEIGHTS["prior"][evidence.kind])
-    return find_weights(trained, evidence.log_prior, labelled.codes, labelled.given, prior_start)
-
-
-def _log_prior(labels: Labels, settings: AnswerSettings) -> np.ndarray:
-    """Logarithm of the class prior, centred; zero where classes are to be equally likely."""
-    if not isinstance(settings.class_balance, str):
-        prior = given_prior(settings.class_balance, labels.n_classes)
-    else:
-        equal = settings.balances("mass", "centre")
-        prior = power_prior(labels.counts + IMAGINED_LABELS, 0.0 if equal else 1.0)
-    logs = np.log(prior)
-    return np.asarray(logs - logs.mean())
-
-
-def _left_out(
-    dropped: list[Trained], evidence: TrainingSet, before: float | None, after: float | None
-) -> list[dict[str, Any]]:
-    """Members that were not worth their time, and what a larger effort takes more of.
-
-    What members would have brought is the difference on held-out labels, of all of them together.
-    """
-    graph, effort = evidence.problem.graph, evidence.problem.settings.effort
-    n_rows = evidence.problem.labels.n_rows
-    points = None if before is None or after is None else 100.0 * (before - after)
-    lines = [
-        left_out(one.member.name, 0, 1, n_rows * one.fit.model.row_seconds, points)
-        for one in dropped
-        if one.fit.model.row_seconds > 0
-    ]
-    lines += [line for name in MEMBERS for line in MEMBERS[name].left_out(evidence)]
-    return graph.factor.left_out(effort, n_rows) + lines
 
 
 def appraise(
@@ -326,30 +291,3 @@ def _doubts(labels: Labels, learnt: LearnResult) -> LabelDoubts | None:
         return None
     part = labels.take(np.searchsorted(labels.rows, held_out.rows))
     return find_doubts(part, held_out.shares)
-
-
-# --------------------------------------------------------------------------------------------------
-# ``class_balance="share"``: an answer whose classes have the shares of the labels.
-
-
-SHARES_SAMPLE = 10_000
-"""Rows that tell where the thresholds of the classes are."""
-
-
-def with_class_shares(answer: SpreadingPredictor, problem: Problem[Labels]) -> SpreadingPredictor:
-    """Move an answer's scores so that a sample of rows gets the class shares of the labels.
-
-    √d is the constant mode of the graph, √d = F̄·s (:mod:`biglp._algebra.balance`).
-    """
-    column_sums = problem.graph.features.normalisation.column_sums
-    mode = problem.sums.constant if column_sums is None else column_sums
-    constant = problem.sums.unmix(mode[:, None])[:, 0]
-    matrix = np.column_stack([answer.coefficients, constant])
-    products = problem.graph.sample_products(SHARES_SAMPLE, matrix)
-    scores, roots = products[:, :-1], products[:, -1]
-    known = roots > 0  # a row without features, or with a repaired degree, tells nothing
-    if not known.any():
-        return answer
-    shares = mean_label(problem.labels.counts)
-    offsets = share_offsets(scores[known] / roots[known, None], shares)
-    return replace(answer, coefficients=answer.coefficients - np.outer(constant, offsets))

@@ -23,9 +23,10 @@ from scipy import sparse
 
 from biglp._core.arrays import Array, Rows, is_torch, like, namespace, smallest, to_numpy
 from biglp._core.size import EFFORTS, Cost, Effort, Size, left_out, pair_seconds
-from biglp._graph.kernels import searched_at_once
+from biglp._graph.kernels import SEARCH_CELLS, SEARCH_ROWS
+from biglp._learn.base import part_of_labels
 from biglp._learn.committee.answer import row_sums
-from biglp._learn.committee.member import Asked, Member, MemberFit, MemberModel, TrainingSet
+from biglp._learn.committee.member import Member, MemberFit, MemberModel, TrainingSet
 
 NEIGHBOURS = 5
 MIN_LABELS = 1000
@@ -47,12 +48,8 @@ class Nearest(MemberModel):
     rows: np.ndarray  # (v, m)
     votes: np.ndarray  # (v, c): their rows of w·Y
 
-    def logits(self, asked: Asked) -> Array:
-        """Ask the labelled rows near each row."""
-        return self.of(asked.rows)
-
     @property
-    def row_seconds(self) -> float:
+    def row_seconds(self) -> float:  # type: ignore[override]
         """That of a search in a tree, or of comparing the row with all voters."""
         voters, n_features = self.rows.shape
         by_products = voters * pair_seconds(n_features)
@@ -66,10 +63,6 @@ class Nearest(MemberModel):
         # Unbalanced: the median of many equal rows takes long to find.
         return KDTree(self.rows, balanced_tree=False)
 
-    def __getstate__(self) -> dict[str, np.ndarray]:
-        """Its arrays: other processes build their own tree."""
-        return self.state()
-
     def of(self, rows: Rows, own: np.ndarray | None = None) -> Array:
         """Logarithm of the neighbours' smoothed votes.  (b, m) → (b, c).
 
@@ -82,7 +75,7 @@ class Nearest(MemberModel):
         sizes = (voters * voters).sum(1)
         step = max(DISTANCES * (16 if is_torch(rows) else 1) // len(voters), 1)
         if not is_torch(rows):
-            step = min(step, searched_at_once(len(voters)))
+            step = min(step, max(SEARCH_CELLS // len(voters), SEARCH_ROWS))
         parts = []
         for start in range(0, rows.shape[0], step):
             # ‖x − v‖² − ‖x‖² ranks the voters of a row.
@@ -115,8 +108,11 @@ def smoothed(counted: Array) -> Array:
     return namespace(counted).log(even / (row_sums(counted)[:, None] + 1.0))
 
 
+@dataclass(frozen=True)
 class NearestMember(Member):
     """The nearest labelled rows, where there are enough of them."""
+
+    n_voters: int
 
     name = "nearest labels"
     worth = 0.2  # the search takes most of a block's time
@@ -126,7 +122,10 @@ class NearestMember(Member):
     @classmethod
     def candidates(cls, evidence: TrainingSet) -> list[Self]:
         """None where labels are few."""
-        return [cls()] if _count(evidence) else []
+        labels, n_features = evidence.problem.labels, evidence.rows.shape[1]
+        effort = EFFORTS[evidence.problem.settings.effort]
+        n_voters = count_voters(len(labels.rows), labels.n_rows, n_features, effort)
+        return [cls(n_voters)] if n_voters else []
 
     @classmethod
     def cost(cls, size: Size) -> Cost:
@@ -142,20 +141,11 @@ class NearestMember(Member):
             seconds={"labels": voters * pair_seconds(size.width) * size.n_rows},
         )
 
-    @classmethod
-    def left_out(cls, evidence: TrainingSet) -> list[dict[str, Any]]:
-        """Labelled rows that did not vote because rows are so many."""
-        taken, rows = _count(evidence), evidence.rows
-        most = min(len(evidence.problem.labels.rows), MAX_LABELS, MAX_BYTES // (4 * rows.shape[1]))
-        if not 0 < taken < most:
-            return []
-        more = (most - taken) * pair_seconds(rows.shape[1]) * evidence.problem.labels.n_rows
-        return [left_out("labelled rows that vote", taken, most, more, None)]
-
     def learn(self, evidence: TrainingSet) -> MemberFit:
         """Take labelled rows as voters, more than the other members learn from."""
         problem, part = evidence.problem, evidence.part
-        labels, chosen = problem.labels, problem.part_of_labels(_count(evidence))
+        labels, taken = problem.labels, self.n_voters
+        chosen = part_of_labels(labels, taken, problem.settings.seed)
         same = len(chosen.rows) == len(part.rows) == len(labels.rows)
         rows = evidence.rows if same else to_numpy(problem.graph.take(chosen.rows))
         votes = chosen.one_hot(chosen.codes) if chosen.given is None else chosen.given
@@ -166,18 +156,19 @@ class NearestMember(Member):
         own = np.where(chosen.rows[place] == part.rows, place, -1)
         held_out = model.of(evidence.rows, own)
         held_out[evidence.lone] = np.nan
-        return MemberFit(model, held_out, model.of(evidence.sample_rows))
+        # Labelled rows that do not vote because rows are so many.
+        most, left = _most_voters(len(labels.rows), rows.shape[1]), []
+        if taken < most:
+            more = (most - taken) * pair_seconds(rows.shape[1]) * labels.n_rows
+            left = [left_out("labelled rows that vote", taken, most, more, None)]
+        return MemberFit(model, held_out, model.of(evidence.sample_rows), left_out=left)
 
 
-def _count(evidence: TrainingSet) -> int:
-    labels, n_features = evidence.problem.labels, evidence.rows.shape[1]
-    effort = EFFORTS[evidence.problem.settings.effort]
-    return count_voters(len(labels.rows), labels.n_rows, n_features, effort)
+def _most_voters(n_labelled: int, n_features: int) -> int:
+    return min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
 
 
 def count_voters(n_labelled: int, n_rows: int, n_features: int, effort: Effort) -> int:
     """Labelled rows that may vote on so many rows; 0 where labels are too few."""
-    most = min(n_labelled, MAX_LABELS, MAX_BYTES // (4 * n_features))
-    if most < MIN_LABELS:
-        return 0
-    return effort.voters_for(n_rows, (MIN_LABELS, most))
+    most = _most_voters(n_labelled, n_features)
+    return 0 if most < MIN_LABELS else effort.voters_for(n_rows, (MIN_LABELS, most))

@@ -38,19 +38,26 @@ class Walk:
     roots: np.ndarray
     depths: np.ndarray
     asked: int = field(default=0, init=False)
-    expected: int = field(default=0, init=False)
     _trees: list[Any] | None = field(default=None, init=False)
     _packed: Packed | bool | None = field(default=None, init=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
-    def means(self, rows: np.ndarray) -> np.ndarray | None:
+    def means(self, rows: np.ndarray, expected: int = 0) -> np.ndarray | None:
         """Mean class distribution of the trees; None: NumPy's way is the quickest so far.
 
-        Threads that count at the same time may lose a few rows, which does not matter.
+        ``expected`` rows will be asked about in all. Threads that count at the same time may lose a
+        few rows, which does not matter.
         """
         self.asked += len(rows)
-        many = max(self.expected, self.asked) > FEW
-        totals = self._compiled(rows) if many and native.can_run() else None
+        totals = None
+        if max(expected, self.asked) > FEW and native.can_run():
+            with self._lock:  # one thread packs
+                if self._packed is None:
+                    self._packed = Packed.of(self, native.tree_tile()) or False
+            if isinstance(self._packed, Packed) and rows.shape[1] > int(self.features.max()):
+                wide = None if rows.dtype == np.float64 else np.float32
+                totals = native.tree_totals(np.ascontiguousarray(rows, wide), self._packed)
+                totals = totals[:, : self.values.shape[1]]
         if totals is None:
             if self.asked <= FEW and "sklearn.tree" not in sys.modules:
                 return None
@@ -60,28 +67,17 @@ class Walk:
         return totals
 
     def _by_trees(self, rows: np.ndarray) -> np.ndarray | None:
-        trees = self._trees
-        if trees is None:
-            trees = self._trees = _sklearn_trees(self)
-        if not trees:
+        if self._trees is None:
+            self._trees = _sklearn_trees(self)
+        if not self._trees:
             return None
         totals = np.zeros((len(rows), self.values.shape[1]), dtype=np.float32)
         added = np.empty_like(totals)
-        for tree, root in zip(trees, self.roots.tolist(), strict=True):
+        for tree, root in zip(self._trees, self.roots.tolist(), strict=True):
             leaves = tree.apply(rows)
             leaves += root
             totals += self.values.take(leaves, axis=0, out=added, mode="clip")
         return totals
-
-    def _compiled(self, rows: np.ndarray) -> np.ndarray | None:
-        """Sums over the trees; None where they are such that others must be asked."""
-        with self._lock:  # one thread packs
-            if self._packed is None:
-                self._packed = Packed.of(self, native.tree_tile()) or False
-        if not isinstance(self._packed, Packed) or rows.shape[1] <= int(self.features.max()):
-            return None
-        rows = np.ascontiguousarray(rows, None if rows.dtype == np.float64 else np.float32)
-        return native.tree_totals(rows, self._packed)[:, : self.values.shape[1]]
 
 
 def rounded_up(rows: np.ndarray) -> np.ndarray:
@@ -95,6 +91,12 @@ def rounded_up(rows: np.ndarray) -> np.ndarray:
     return np.where(nearest < rows, np.nextafter(nearest, np.float32(np.inf)), nearest)
 
 
+def rounded_down(exact: np.ndarray) -> np.ndarray:
+    """float64 thresholds in float32: float32 numbers fall on the same side of both."""
+    limits = exact.astype(np.float32)
+    return np.where(limits > exact, np.nextafter(limits, np.float32(-np.inf)), limits)
+
+
 def _sklearn_trees(walk: Walk) -> list[Any]:
     """scikit-learn's trees with our nodes; none where its nodes have become others."""
     from sklearn.tree import _tree  # private, but as it is since release 1.3
@@ -102,31 +104,22 @@ def _sklearn_trees(walk: Walk) -> list[Any]:
     wanted = {"left_child", "right_child", "feature", "threshold"}
     if not wanted <= set(getattr(_tree.NODE_DTYPE, "names", ())):
         return []
-    ends = np.append(walk.roots[1:], len(walk.features))
-    return [
-        _sklearn_tree(walk, _tree, slice(root, end), depth)
-        for root, end, depth in zip(
-            walk.roots.tolist(), ends.tolist(), walk.depths.tolist(), strict=True
-        )
-    ]
-
-
-def _sklearn_tree(walk: Walk, module: Any, part: slice, depth: int) -> Any:
-    lefts = walk.lefts[part] - part.start
-    leaf = lefts == np.arange(len(lefts))
-    nodes = np.zeros(len(lefts), dtype=module.NODE_DTYPE)
-    nodes["left_child"] = np.where(leaf, -1, lefts)
-    nodes["right_child"] = np.where(leaf, -1, lefts + 1)
-    nodes["feature"] = walk.features[part]
-    nodes["threshold"] = np.where(leaf, 0.0, walk.thresholds[part])
-    width = int(walk.features.max()) + 1
-    tree = module.Tree(width, np.ones(1, dtype=np.intp), 1)
-    # Only leaves are asked for: what these say stays with the forest.
-    values = np.zeros((len(lefts), 1, 1))
-    tree.__setstate__(
-        {"max_depth": depth, "node_count": len(lefts), "nodes": nodes, "values": values}
-    )
-    return tree
+    trees, width = [], int(walk.features.max()) + 1
+    ends = np.append(walk.roots[1:], len(walk.features)).tolist()
+    for root, end, depth in zip(walk.roots.tolist(), ends, walk.depths.tolist(), strict=True):
+        lefts = walk.lefts[root:end] - root
+        leaf = lefts == np.arange(len(lefts))
+        nodes = np.zeros(len(lefts), dtype=_tree.NODE_DTYPE)
+        nodes["left_child"] = np.where(leaf, -1, lefts)
+        nodes["right_child"] = np.where(leaf, -1, lefts + 1)
+        nodes["feature"] = walk.features[root:end]
+        nodes["threshold"] = np.where(leaf, 0.0, walk.thresholds[root:end])
+        tree = _tree.Tree(width, np.ones(1, dtype=np.intp), 1)
+        # Only leaves are asked for: what these say stays with the forest.
+        state = {"max_depth": depth, "node_count": len(lefts), "nodes": nodes}
+        tree.__setstate__({**state, "values": np.zeros((len(lefts), 1, 1))})
+        trees.append(tree)
+    return trees
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """class_balance="share": answers as frequent as the labels, by thresholds from all rows."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import reference as ref
 from biglp import LowRankLabelPropagation
-from biglp._learn.committee.method import with_class_shares
+from biglp._algebra.balance import share_offsets
 from helpers import blobs, landmarks_of, model, reference_graph, rows_in_a_block, shares_of
 
 SETTINGS = [
@@ -75,28 +75,44 @@ def test_a_wide_kernel_needs_thresholds():
     assert (parts["share"] == truth[y < 0]).mean() > 0.9
 
 
-@pytest.mark.parametrize("rows", [7, 64])
-def test_any_cut_gives_the_same_labels(rows):
+def test_any_cut_and_a_saved_model_give_the_same_labels(tmp_path):
     X, y, _ = unequal()
     expected = model(factor="nystrom", class_balance="share").fit(X, y)
-    with rows_in_a_block(rows):
+    with rows_in_a_block(7):
         found = model(factor="nystrom", class_balance="share", engine="threads").fit(X, y)
     np.testing.assert_array_equal(found.transduction_, expected.transduction_)
-
-
-def test_a_saved_model_keeps_its_thresholds(tmp_path):
-    X, y, _ = unequal()
-    fitted = model(factor="nystrom", class_balance="share").fit(X, y)
-    fitted.save(tmp_path / "model.npz")
+    expected.save(tmp_path / "model.npz")
     loaded = LowRankLabelPropagation.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(loaded.predict(X), expected.predict(X))
 
 
-def test_rows_without_a_degree_leave_the_answer_as_it_was():
-    X, y, _ = unequal()
-    fitted = model(factor="anchors").fit(X, y)
-    problem, answer = fitted._problem, fitted._model.answer
-    assert with_class_shares(answer, problem) is not answer
-    without = replace(problem.sums, totals=np.zeros_like(problem.sums.totals))
-    view = replace(problem.views[0], sums=without)
-    assert with_class_shares(answer, replace(problem, views=(view,))) is answer
+class TestClassShares:
+    """Thresholds that make the answers as frequent as the labels."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        seed=st.integers(0, 10_000),
+        n=st.integers(50, 400),
+        shares=st.lists(st.floats(0.05, 1.0), min_size=2, max_size=5),
+    )
+    def test_offsets_give_the_shares(self, seed, n, shares):
+        shares = np.array(shares) / np.sum(shares)
+        scores = np.random.default_rng(seed).normal(size=(n, len(shares)))
+        found = (scores - share_offsets(scores, shares)).argmax(axis=1)
+        # Two classes are exact up to the row at the threshold.
+        slack = 1.5 / n if len(shares) == 2 else 0.02 + 2.0 / n
+        np.testing.assert_allclose(shares_of(found, len(shares)), shares, atol=slack)
+
+    def test_rows_that_are_sorted_by_class_are_all_looked_at(self, monkeypatch):
+        monkeypatch.setattr("biglp._algebra.balance.MOST_CELLS", 0)  # 1,000 rows at most
+        order = np.sort(np.random.default_rng(0).normal(size=5000))
+        scores, shares = np.column_stack([-order, order]), np.array([0.3, 0.7])
+        found = shares_of((scores - share_offsets(scores, shares)).argmax(axis=1), 2)
+        np.testing.assert_allclose(found, shares, atol=0.01)
+
+    def test_a_constant_on_a_class_changes_nothing(self):
+        scores = np.random.default_rng(0).normal(size=(300, 3))
+        shares, moved = np.array([0.2, 0.3, 0.5]), scores + np.array([0.0, 7.0, -3.0])
+        plain, other = share_offsets(scores, shares), share_offsets(moved, shares)
+        same = (scores - plain).argmax(axis=1) == (moved - other).argmax(axis=1)
+        assert same.mean() > 0.98

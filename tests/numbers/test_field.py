@@ -1,4 +1,4 @@
-"""Ridge regression, smoothing on the graph and their blend, against refitting."""
+"""What labels leave open, and measured targets: against dense algebra, refits and naive choices."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,75 @@ from scipy import sparse
 from sklearn.linear_model import Ridge as DenseRidge
 
 import reference as ref
-from biglp._algebra import blend, fit_ridge, held_out_values, take_apart
+from biglp._algebra import Posterior, blend, choose_batch, fit_ridge, held_out_values, take_apart
 from biglp._labels import encode_targets
-from helpers import measured_problem
+from helpers import blobs, measured_problem
 from small_graphs import sums_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::biglp._core.errors.BigLPWarning")
+
+
+ALPHA, OVERLAP = 0.99, 0.9
+
+
+@pytest.fixture
+def field():
+    """Features of 40 rows in the basis of the eigenvectors of their Gram matrix, and λ."""
+    X, _, _ = blobs(n=40)
+    Z = ref.anchor_weights(X, X[::4], 1.5, 3)
+    Phi = Z / np.sqrt(Z.sum(axis=0))
+    values, vectors = np.linalg.eigh(Phi.T @ Phi)
+    return Phi @ vectors, values
+
+
+def test_variances_agree_with_the_dense_field(field):
+    Phi, values = field
+    labelled = [3, 17, 29]
+    found = Posterior.from_labels(values, len(Phi), Phi[labelled])
+    expected = ref.field_covariance(Phi, ALPHA, labelled, found.noise)
+    np.testing.assert_allclose(Phi @ found.covariance @ Phi.T, expected, atol=1e-10)
+    np.testing.assert_allclose(found.variances(Phi), np.diag(expected), atol=1e-10)
+    prior = np.diag(ref.field_covariance(Phi, ALPHA, [], 1.0))
+    assert found.noise == pytest.approx(prior.mean())
+    assert (np.diag(expected) < prior).all()
+
+
+def test_the_batch_is_the_naive_one(field):
+    """One row after the other, everything about it computed anew from n × n matrices."""
+    Phi, values = field
+    rng = np.random.default_rng(1)
+    weights, logs = rng.random(len(Phi)), rng.normal(size=len(Phi))
+    posterior = Posterior.from_labels(values, len(Phi), Phi[[3]])
+    found = choose_batch(
+        posterior,
+        Phi,
+        logs,
+        (Phi * weights[:, None]).T @ Phi,
+        6,
+        (0.5, 2.0),
+    )
+    labelled, chosen, penalty = [3], [], np.zeros(len(Phi))
+    for _ in range(6):
+        now = ref.field_covariance(Phi, ALPHA, labelled, posterior.noise)
+        gains = [
+            (weights @ now[:, j] ** 2) / (posterior.noise + now[j, j]) for j in range(len(Phi))
+        ]
+        scores = logs + penalty + 0.5 * np.log(gains)
+        scores[chosen] = -np.inf
+        best = int(np.argmax(scores))
+        squared = now[:, best] ** 2 / (np.diag(now) * now[best, best])
+        penalty += 2.0 * np.log(1 - OVERLAP * squared)
+        labelled.append(best)
+        chosen.append(best)
+    np.testing.assert_array_equal(found, chosen)
+
+
+def test_copies_come_last(field):
+    Phi, values = field
+    twice = np.vstack([Phi[:5], Phi[:5]])
+    posterior = Posterior.from_labels(values, len(Phi), Phi[:0])
+    chosen = choose_batch(posterior, twice, np.zeros(10), np.eye(len(values)), 99, (1.0, 0.0))
+    assert sorted(chosen[:5] % 5) == sorted(chosen[5:] % 5) == list(range(5))
 
 
 @pytest.mark.parametrize("kind", ["tall", "wide", "sparse"])

@@ -1,0 +1,294 @@
+"""Rows to normalised features φ̄ = φ/√d: the part of a graph that travels to other processes.
+
+A feature map φ(x) ∈ R^r has W ≈ ΦΦᵀ. Its features are normalised by the degrees of the training
+rows (Eq. 2.2, Algorithm S.2), with repair:
+
+d = F·(Fᵀ1) holds the degrees and F̄ = D^(−1/2)·F, so that S = F̄·F̄ᵀ. With s = Fᵀ1 a row needs only
+its own features: d_i = f_i · s. Where a factor hands out F before mixing, F = P·T, the same is
+d_i = p_i · (T·s), and F̄ is found as D^(−1/2)·P.
+
+A low-rank factor with negative entries (Nyström) can give degrees of zero or less, of which the
+root would be NaN. A row is repaired when its degree is both far below the mean degree and tiny
+beside ‖f_i‖·‖s‖, that is when f_i and s are at a right angle or worse; its degree becomes
+``REPAIR_COSINE · ‖f_i‖ · ‖s‖``, which bounds the row's influence. A row without features stays 0.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from biglp._algebra.systems import is_sparse_rank
+from biglp._compiled import column_sums, gram_matrix, native
+from biglp._compiled import gpu as fused
+from biglp._core.arrays import (
+    Array,
+    RowEntries,
+    Rows,
+    is_torch,
+    like,
+    namespace,
+    to_csr,
+    to_numpy,
+)
+from biglp._core.blocks import Block
+from biglp._core.size import Cost, Size
+from biglp._graph.stores import FeatureStore, NoStore, Packed
+from biglp._labels.labels import Labels
+from biglp._labels.targets import Targets
+
+REPAIR_COSINE = 1e-3
+SUSPECT_SHARE = 1e-2
+"""Share of the mean degree below which a row's degree is looked at more closely."""
+DEVICE_ANSWERS = 16
+"""Numbers for each class that a row has on a device while it is answered."""
+DENSE_COLUMNS = 128
+"""Columns up to which a dense product is faster than a sparse one with its few entries a row."""
+
+
+class FeatureMap(ABC):
+    """Features φ(x) of rows, of the training rows and of new ones."""
+
+    kind: ClassVar[str]  # its name in model files
+    # Whether the features of a training row are kept with its block and found nowhere else.
+    kept_with_blocks: bool = False
+    # Whether rows may come in half precision, which stay so on a device.
+    takes_half: ClassVar[bool] = False
+    # Whether `features` makes a new array that may be overwritten.
+    overwritable: ClassVar[bool] = True
+    # Whether every degree is 1 once the columns are scaled (anchor graphs): no sweep for degrees.
+    unit_degrees: ClassVar[bool] = False
+    rank: int  # r; 0 where features are a row of S, whose eigenvectors nobody asks for
+    # T (p, r) with φ = p·T, for a factor that hands out p: multiplying r × r sums by T afterwards
+    # is cheaper than multiplying every row.
+    mixing: np.ndarray | None = None
+    store: FeatureStore = NoStore()  # where the features of a block wait between sweeps
+    # Whether the loops of biglp._compiled make the features and what the sweeps need of them.
+    compiled: bool = False
+
+    @abstractmethod
+    def features(self, rows: Rows) -> Array:
+        """Features of any rows, before mixing.  (b, m) → (b, p)."""
+
+    @abstractmethod
+    def state(self) -> dict[str, np.ndarray]:
+        """Arrays from which ``from_state`` rebuilds the map for new rows."""
+
+    @classmethod
+    def sweep_cost(cls, size: Size, device: str) -> Cost:
+        """What a sweep takes: what is stored for a row, its features and its answers."""
+        width = size.values + 3 * size.rank + size.n_classes
+        if device != "cpu":
+            # As they come, in the type of the arithmetic, scaled; nothing is copied of rows that
+            # are there. Answers are made of several arrays.
+            width += 2 * size.values * (size.gpu_row > 0) + DEVICE_ANSWERS * size.n_classes
+        return Cost(row=int(size.dtype.itemsize * width) + 64)
+
+    def block_features(self, block: Block) -> Array:
+        """Features of a training block, from the store where they are kept.  (b, p)."""
+        stored = block.memory.get("features")
+        if stored is None:
+            rows = block.stored_rows() if self.takes_half else block.rows()
+            features = self.features(rows)
+            stored = self.store.keep(self.pack(features))
+            if stored is None:
+                return features
+            block.memory["features"] = stored
+            if not isinstance(stored, tuple):  # not in memory
+                return features
+        return self.unpack(stored if isinstance(stored, tuple) else self.store.load(stored))
+
+    def block_sums(self, block: Block) -> tuple[Array]:
+        """Column sums of the features of a training block, which are kept on the way.  (p,)."""
+        return (column_sums(self.block_features(block)),)
+
+    def pack(self, features: Array) -> Packed:
+        """Features as plain arrays for the store; :meth:`unpack` undoes it."""
+        return (features,)
+
+    def unpack(self, packed: Packed) -> Array:
+        return packed[0]
+
+    def for_new_rows(self) -> FeatureMap:
+        """The map as new rows need it, without what belongs to the training rows."""
+        return self
+
+    def left_out(self, effort: str, n_rows: int) -> list[dict[str, Any]]:
+        """What a larger effort would add: lines of the report."""
+        return []
+
+    def describe(self) -> dict[str, Any]:
+        """Facts worth reporting."""
+        return {"factor": self.kind, "rank": self.rank}
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Turns features into normalised features."""
+
+    column_sums: np.ndarray | None  # s = Fᵀ1, (r,); None where degrees are 1
+    n_rows: int  # behind the column sums
+    mixing: np.ndarray | None = None  # T (p, r), when features come before mixing
+
+    @cached_property
+    def weights(self) -> np.ndarray | None:
+        """What features are multiplied by to give the degree; None where degrees are 1.  (p,)."""
+        sums = self.column_sums
+        return sums if sums is None or self.mixing is None else self.mixing @ sums
+
+    @cached_property
+    def least(self) -> float:
+        """Degree up to which a row is looked at more closely."""
+        if self.column_sums is None:
+            return 0.0
+        return SUSPECT_SHARE * float(np.linalg.norm(self.column_sums)) ** 2 / self.n_rows
+
+    def apply(self, features: Array, *, in_place: bool = False) -> tuple[Array, int]:
+        """F̄ of a block (before mixing) and the number of its rows that were repaired."""
+        factors, n_repaired = self.factors(features)
+        if in_place:
+            features *= factors[:, None]
+            return features, n_repaired
+        return features * factors[:, None], n_repaired
+
+    def factors(self, features: Array) -> tuple[Array, int]:
+        """1/√d of a block's rows, and the number of those that were repaired.  (b, p) → (b,)."""
+        weights = self.weights
+        assert weights is not None
+        assert self.column_sums is not None
+        xp, n_repaired = namespace(features), 0
+        # BLAS may raise the flag in lanes it does not use; new rows may be of any size.
+        with np.errstate(over="ignore", invalid="ignore"):
+            degrees = features @ like(features, weights)
+        suspects = ~(degrees > self.least)
+        if bool(suspects.any()):
+            rows = features[suspects]
+            if self.mixing is not None:
+                rows = rows @ like(rows, self.mixing)
+            with np.errstate(over="ignore"):  # an infinite degree leaves nothing of a row
+                norms = xp.sqrt((rows * rows).sum(1))
+                floor = REPAIR_COSINE * float(np.linalg.norm(self.column_sums)) * norms
+            low = degrees[suspects]
+            lifted, empty = ~(low >= floor), norms == 0
+            low = xp.where(lifted, floor, low)
+            # Where no training row has features there is nothing to be tied to.
+            low = xp.where(low > 0, low, xp.full_like(low, xp.inf))
+            # A row without features has nothing to divide: any positive degree leaves it at zero.
+            degrees[suspects] = xp.where(empty, xp.ones_like(low), low)
+            n_repaired = int((lifted & ~empty).sum())
+        return 1.0 / xp.sqrt(degrees), n_repaired
+
+    def summed(self, features: Array, *, in_place: bool, ready: bool) -> tuple[Any, ...] | None:
+        """Gram matrix and column sums of F̄, and rows that were repaired, in one read of a tensor.
+
+        None where that cannot be done. ``in_place`` turns features into F̄; ``ready`` says that they
+        are F̄ already.
+        """
+        weights = None if ready else self.weights
+        sums = fused.gram(features, weights, self.least, in_place=in_place)
+        if sums is None or weights is None:
+            return sums and (*sums[:2], 0)
+        gram, totals, factors = sums
+        suspects, n_repaired = factors == 0, 0
+        if bool(suspects.any()):
+            rows, n_repaired = self.apply(features[suspects])
+            if in_place:
+                features[suspects] = rows
+            gram, totals = gram + gram_matrix(rows), totals + column_sums(rows)
+        return gram, totals, n_repaired
+
+
+@dataclass(frozen=True)
+class Features:
+    """A feature map and the degrees of its graph."""
+
+    factor: FeatureMap
+    normalisation: Normalisation
+
+    def for_new_rows(self) -> Features:
+        """The same without what belongs to the training rows."""
+        return replace(self, factor=self.factor.for_new_rows())
+
+    def of_rows(self, rows: Rows) -> Array:
+        """Normalised features of any rows, before mixing.  (b, m) → (b, p)."""
+        features = self.factor.features(rows)
+        if self.normalisation.column_sums is None:  # degrees are 1
+            return features
+        return self.normalisation.apply(features)[0]
+
+    def of_block(self, block: Block, features: Array | None = None) -> tuple[Array, int]:
+        """Normalised features of a training block, and its rows whose degree was repaired.
+
+        ``features`` are those of the block, where they are at hand. Stored ones are overwritten.
+        """
+        if features is None:
+            features = self.factor.block_features(block)
+        if self.normalisation.column_sums is None:
+            return features, 0
+        repaired = block.memory.get("repaired")
+        if repaired is not None:
+            return features, repaired  # an earlier sweep has left them normalised
+        overwritable = self.factor.overwritable
+        features, repaired = self.normalisation.apply(features, in_place=overwritable)
+        if overwritable and isinstance(block.memory.get("features"), tuple):
+            block.memory["repaired"] = repaired  # they stay so in memory
+        return features, repaired
+
+    def of_chosen(self, block: Block, rows: np.ndarray) -> Any:
+        """Normalised features of those of some rows, by number, that a training block holds."""
+        first, last = np.searchsorted(rows, [block.start, block.stop])
+        features, _ = self.of_block(block)
+        return float64_features(features[rows[first:last] - block.start])
+
+    def sums_of_block(self, block: Block, labels: Labels | Targets) -> tuple[Any, ...]:
+        """What a training block adds to H, B and t, and how many of its rows were repaired."""
+        factor = self.factor
+        rows, given = labels.targets_within(block.start, block.stop)
+        features = factor.block_features(block)
+        normalisation = self.normalisation
+        ready = "repaired" in block.memory or normalisation.column_sums is None
+        # Whether features stay in memory as this sweep leaves them.
+        stays = factor.overwritable and isinstance(block.memory.get("features"), tuple)
+        # In one read of the features, which normalises them, where there are loops for it.
+        in_place = factor.compiled and not ready and isinstance(features, np.ndarray)
+        sums: tuple[Any, ...] | None = None
+        if in_place:
+            native.check_can_run()
+            by, least = normalisation.weights, normalisation.least
+            assert by is not None
+            sums = native.gram(features, by, least, normalisation.factors)
+        elif is_torch(features):
+            sums = normalisation.summed(features, in_place=stays, ready=ready)
+        if sums is not None:
+            matrix, totals, repaired = sums
+            if stays and not ready:
+                block.memory["repaired"] = repaired
+            labelled = features[rows]
+            if not (ready or stays or in_place):
+                labelled = normalisation.apply(labelled)[0]
+            repaired = block.memory.get("repaired", repaired)
+        else:
+            features, repaired = self.of_block(block, features)
+            if sparse.issparse(features) and features.shape[1] <= DENSE_COLUMNS:
+                features = features.toarray()
+            labelled, matrix, totals = features[rows], gram_matrix(features), column_sums(features)
+        if isinstance(labelled, RowEntries):
+            targets = labelled.csr().T @ given
+            if is_sparse_rank(factor.rank, len(labels.rows)):
+                matrix = to_csr(matrix)  # where r × r numbers would be too many
+        else:
+            targets = labelled.T @ like(labelled, given)
+        return matrix, targets, totals, np.array(repaired)
+
+
+def float64_features(features: Array) -> Any:
+    """Features of a few rows, from any device, for the small algebra; CSR remains CSR."""
+    features = to_numpy(features)
+    if sparse.issparse(features):
+        return sparse.csr_array(features, dtype=np.float64)
+    return np.asarray(features, dtype=np.float64)
