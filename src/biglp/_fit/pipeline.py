@@ -64,6 +64,7 @@ from biglp._rows.source import explain_bad_rows, explained
 from biglp._transforms import TRANSFORMS, Chain, Parts, Project, Scale
 from biglp._transforms.base import RowTransform
 from biglp._transforms.project import PROJECT_ABOVE, PROJECT_TO, TEXT_ROWS
+from biglp._transforms.views import Views
 
 T = TypeVar("T")
 TASKS = 2
@@ -391,10 +392,15 @@ def learn_chain(
     source: Source, sample: Sample, settings: GraphSettings, size: Size
 ) -> dict[str, np.ndarray]:
     """Learn from a sample what is done to rows: the state of the chain, and values of a row."""
-    rows, words_from = sample.raw(), source.words_from
+    everything, words_from = sample.raw(), source.words_from
+    # Anchor graphs of several views have a mean; other factors see the first view only.
+    views = source.views if FACTORS[settings.factor].takes_views else {}
+    rows = everything
+    for transform in source.views.values():
+        rows = transform.without(rows)
     if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
         explain_bad_rows(source)
-    values = values_per_row(rows)
+    values = values_per_row(everything)
     size = replace(size, values=values)
     kind, count, seed = settings.scaling, settings.directions, settings.seed
     about_distances = FACTORS[settings.factor].scales_features
@@ -432,6 +438,11 @@ def learn_chain(
             wanted = settings.projected and n_features >= PROJECT_ABOVE and n_rows > 2 * PROJECT_TO
         further = project if wanted else None
     chain = chain if further is None else chain.then(further, learnt_from, size)
+    if views:
+        others = {
+            name: Chain().then(transform, everything, size) for name, transform in views.items()
+        }
+        chain = Chain([Views.of({"rows": chain, **others}, source.n_features)])
     return {"values": np.array(values)} | chain.state()
 
 

@@ -37,6 +37,7 @@ PACKAGE = "biglp_text_en"
 TYPES = {"I8": np.int8, "F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64}
 MOST_CHARACTERS = 20_000
 """Of a longer text the beginning tells what it is about."""
+TOKENIZER_BYTES = 40 << 20
 UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 INSTALL = 'texts are understood with the extra text; install it: pip install "biglp[text]"'
 
@@ -159,6 +160,18 @@ class Meaning(RowTransform):
         size = len(text_model(self.model).table)
         first, *others = (rows[:, start : start + size] for start in self.starts.tolist())
         return sum(others, start=first)
+
+    @property
+    def n_bytes(self) -> int:
+        return 2 * text_model(self.model).table.nbytes + TOKENIZER_BYTES
+
+    def without(self, rows: Rows) -> Rows:
+        """Rows whose token counts are all zero."""
+        rows = rows.copy()
+        places = rows.indices[:, None] - self.starts
+        rows.data[((places >= 0) & (places < len(text_model(self.model).table))).any(axis=1)] = 0
+        rows.eliminate_zeros()
+        return rows
 
     def fit(self, sample: Rows, size: Size | None = None) -> Self:
         opened = text_model(self.model)

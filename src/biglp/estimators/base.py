@@ -28,7 +28,7 @@ from biglp._rows import Source, as_source
 from biglp._rows.source import explained
 from biglp.estimators.showing import ReportMixin
 
-READING = ("columns", "drop", "categorical", "missing", "text")
+READING = ("columns", "drop", "categorical", "missing", "text", "text_model")
 """Parameters that say how the columns of a table become features."""
 
 

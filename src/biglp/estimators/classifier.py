@@ -134,6 +134,9 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         refuses them. Arrays have no "auto": missing values are refused, or filled with "mean".
     text : list of str, optional
         Columns of sentences whose words are counted; without it they are left out.
+    text_model : str, default="auto"
+        What says what texts mean, beside their words: a folder as model2vec saves it, "auto" for
+        that of ``biglp[text]`` where it is installed, or "none".
 
     Attributes
     ----------
@@ -203,6 +206,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         categorical: str = "auto",
         missing: str = "auto",
         text: Any = None,
+        text_model: str = "auto",
         metadata: Any = None,
         effort: str = "balanced",
     ) -> None:
@@ -234,6 +238,7 @@ class LowRankLabelPropagation(ActiveLearningMixin, ClassifierMixin, Estimator):
         self.categorical = categorical
         self.missing = missing
         self.text = text
+        self.text_model = text_model
         self.metadata = metadata
         self.effort = effort
 

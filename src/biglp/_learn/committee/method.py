@@ -14,12 +14,13 @@ from biglp._algebra.systems import KEPT_FACTORS, MOST_LABELLED, DenseSystem, Spa
 from biglp._core.arrays import to_numpy
 from biglp._core.size import EFFORTS, SKLEARN, Cost, Size, add_up, left_out
 from biglp._core.threads import threads_of_one
+from biglp._graph.views import views_of
 from biglp._labels.doubts import LOOKED_AT_BEFORE, PROBABLY, WRONG_BEFORE, LabelDoubts, find_doubts
 from biglp._labels.labels import Labels
 from biglp._learn.accuracy import ALARM, TINY, HeldOutLabels, estimate_accuracy, unseen_share
 from biglp._learn.base import SAMPLE, HeldOut, LearnResult, Method, Problem
 from biglp._learn.committee import MEMBERS
-from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits
+from biglp._learn.committee.answer import CommitteePredictor, WeightedModel, scaled_logits, widened
 from biglp._learn.committee.find_weights import Trained, find_weights
 from biglp._learn.committee.member import DECISIVE, TrainingSet, usual_size
 from biglp._learn.committee.starting_weights import STARTING_WEIGHTS
@@ -39,6 +40,8 @@ TRUSTED_LABELS = 30
 SIDE_BY_SIDE = 1000
 """Landmarks from which on members that use the graph learn in threads: below that they take less
 time than threads take from each other."""
+VIEW_SHARE = 0.7
+"""What the members of a view start with where there are several, of what they have alone."""
 WIDEST = 0.2
 """Width of the 90 % interval up to which the estimate of accuracy is something to go by."""
 
@@ -93,36 +96,59 @@ class CommitteeMethod(Method):
             equal = settings.balances("mass", "centre")
             log_prior = np.log(power_prior(labels.counts + IMAGINED_LABELS, 0.0 if equal else 1.0))
         log_prior = log_prior - log_prior.mean()
-        evidence = TrainingSet.of(problem, log_prior)
-        asked = [(kind, one) for kind in MEMBERS for one in MEMBERS[kind].candidates(evidence)]
+        # Every view of the rows has members of its own.
+        views, sets = views_of(graph, problem.sums, len(labels.rows)), []
+        for view in views:
+            alone = problem if view.places is None else problem.with_views(view.graph, view.sums)
+            sets.append(TrainingSet.of(alone, log_prior))
+        evidence = sets[0]
+        asked = [
+            (view, own, kind, one)
+            for view, own in zip(views, sets, strict=True)
+            for kind in MEMBERS
+            for one in MEMBERS[kind].candidates(own)
+        ]
 
         # Members that use the graph learn in threads, where they take the longest. They spend their
         # time in matrix products and solves, with one BLAS thread each: the numbers are those that
         # they would find one after the other.
         n_threads = min(graph.engine.n_threads, graph.engine.most_at_once)
         many = len(problem.sums.totals) >= SIDE_BY_SIDE and n_threads > 1
-        if many and type(problem.system) in (DenseSystem, SparseSystem):
+        if many and type(evidence.problem.system) in (DenseSystem, SparseSystem):
             with threads_of_one(min(n_threads, KEPT_FACTORS)) as pool:
-                waiting = [pool.submit(one.learn, evidence) for _, one in asked if one.says_graph]
-                others = [one.learn(evidence) for _, one in asked if not one.says_graph]
+                waiting = [
+                    pool.submit(one.learn, own) for _, own, _, one in asked if one.says_graph
+                ]
+                others = [one.learn(own) for _, own, _, one in asked if not one.says_graph]
             graphs, rest = iter(waiting), iter(others)
-            fits = [next(graphs).result() if one.says_graph else next(rest) for _, one in asked]
+            fits = [next(graphs).result() if one.says_graph else next(rest) for *_, one in asked]
         else:
-            fits = [one.learn(evidence) for _, one in asked]
+            fits = [one.learn(own) for _, own, _, one in asked]
 
-        by_graph = [fit for (_, one), fit in zip(asked, fits, strict=True) if one.says_graph]
         # The graph of a table may be in clusters: that of the largest α tells.
+        by_graph = [
+            fit
+            for (view, _, _, one), fit in zip(asked, fits, strict=True)
+            if one.says_graph and view is views[0]
+        ]
         if by_graph and evidence.kind == "table" and usual_size(by_graph[-1].sample) > DECISIVE:
             evidence = replace(evidence, kind="clusters")
+        # Views see the same rows: what they say together is less than their sum.
+        share = 1.0 if len(views) == 1 else VIEW_SHARE
         everybody = trained = [
             Trained(
                 one,
                 fit,
-                evidence.start(one.starts or (STARTING_WEIGHTS[one.name],)),
-                evidence.log_counts if one.says_shares else None,
+                share * own.start(one.starts or (STARTING_WEIGHTS[one.name],)),
+                own.log_counts if one.says_shares else None,
                 kind,
+                view,
             )
-            for (kind, one), fit in zip(asked, fits, strict=True)
+            for (view, own, kind, one), fit in zip(
+                [(v, evidence if v is views[0] else o, k, m) for v, o, k, m in asked],
+                fits,
+                strict=True,
+            )
         ]
         start = evidence.start([STARTING_WEIGHTS["prior"]])
         told = log_prior, evidence.part.codes, evidence.part.given, start
@@ -143,12 +169,15 @@ class CommitteeMethod(Method):
         answer = CommitteePredictor(
             bias=sum(weight * bias for weight, bias in shifts) + of_prior * log_prior,
             models=tuple(
-                WeightedModel(one.kind, one.fit.model, float(scale), float(weight))
+                WeightedModel(
+                    one.kind, *widened(one.fit.model, one.view), float(scale), float(weight)
+                )
                 for one, scale, weight in zip(trained, weights.scales, of_members, strict=True)
             ),
         )
         if settings.balances("share"):  # a sample of rows gets the shares of the labels
-            predicted, _ = answer.outputs(evidence.sample_features, evidence.sample_rows)
+            sample = to_numpy(problem.sample_features), to_numpy(problem.sample_rows)
+            predicted, _ = answer.outputs(*sample)
             logs = np.log(np.maximum(to_numpy(predicted), LEAST_CHANCE)).astype(np.float64)
             offsets = share_offsets(logs, mean_label(labels.counts))
             answer = replace(answer, bias=answer.bias - offsets)
@@ -162,7 +191,7 @@ class CommitteeMethod(Method):
         for one in everybody:
             seconds = one.fit.model.row_seconds
             if one not in trained and seconds > 0:
-                name = one.member.name
+                name = one.name
                 not_taken.append(left_out(name, 0, 1, labels.n_rows * seconds, points))
         not_taken += [line for fit in fits for line in fit.left_out]
         by_graph_weight = sum(
@@ -181,7 +210,7 @@ class CommitteeMethod(Method):
             "unlabelled_rows_helped": helped,
             "graph_share": float(by_graph_weight) / everything if everything > 0 else 0.0,
             "left_out": not_taken,
-            "spectral_radius": problem.system.radius,
+            "spectral_radius": evidence.problem.system.radius,
             **appraise(evidence, trained, answer, weights.shares),
         }
         held_out = HeldOut(evidence.part.rows, weights.shares)
