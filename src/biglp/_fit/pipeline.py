@@ -39,6 +39,7 @@ from biglp._engines import Engine
 from biglp._files.local import free_space
 from biglp._files.runfolder import Checkpoint
 from biglp._fit.choose_rows import typical_rows
+from biglp._fit.class_names import labels_of_names
 from biglp._fit.evidence import MEMORY, EvidenceMaker
 from biglp._fit.model import Model, ModelView
 from biglp._fit.novelty import unlike_labels, unlike_warning, usual_distance
@@ -52,7 +53,7 @@ from biglp._graph.graph import Answered, Answerer, Graph, TrainingRows
 from biglp._graph.own import OwnGraph
 from biglp._graph.stores import FeatureStore, MemoryStore, NoStore, SpillingStore
 from biglp._labels.doubts import LabelDoubts
-from biglp._labels.labels import Labels
+from biglp._labels.labels import Labels, with_classes
 from biglp._labels.targets import Targets
 from biglp._learn import ANSWERS, METHODS
 from biglp._learn.accuracy import reliability
@@ -188,6 +189,21 @@ class Pipeline:
         prepared = self.prepare(source, labels, sink.cost, places=sink.wants_places)
         return self.fit_prepared(prepared, labels, sink)
 
+    def with_names(self, source: Source, labels: Labels) -> Labels:
+        """The labels, and those that the names of the classes give where these say something."""
+        names = self.settings.answer.classes
+        if names is None or not isinstance(labels, Labels):
+            return labels
+        described = {value: text for value, text in names.items() if text is not None}
+        if not described and not len(labels.rows):  # a list is all that there is
+            described = {value: str(value) for value in names}
+        if not described:
+            return labels
+        labels = with_classes(labels, names)
+        seed = self.settings.graph.seed
+        with explained(source):
+            return labels_of_names(self.engine, source, labels, described, self.checkpoint, seed)
+
     def prepare(
         self,
         source: Source,
@@ -288,13 +304,16 @@ class Pipeline:
             }
             for graph in graphs
         }
+        guessed = getattr(labels, "guessed", None)
+        named = {} if guessed is None else {"rows_labelled_by_names": int(guessed.sum())}
         report = {
             **views.pop(first.view),
             **learnt.report,
             **reliability(labels, learnt.held_out),
             "effort": effort,
             "rows": source.n_rows,
-            "labelled_rows": len(labels.rows),
+            "labelled_rows": len(labels.by_people.rows),
+            **named,
             "repaired_rows": problem.sums.n_repaired,
             "unreached_rows": answered.n_unreached,
             "text_columns": encoding.text_columns if encoding else [],
@@ -442,7 +461,8 @@ def learn_chain(
         others = {
             name: Chain().then(transform, everything, size) for name, transform in views.items()
         }
-        chain = Chain([Views.of({"rows": chain, **others}, source.n_features)])
+        first = "words" if chain.scaling == "text" else "columns"
+        chain = Chain([Views.of({first: chain, **others}, source.n_features)])
     return {"values": np.array(values)} | chain.state()
 
 

@@ -50,7 +50,7 @@ from biglp._jobs.results import (
     finish_moves,
     unfinished_work,
 )
-from biglp._labels.labels import LabelsRead
+from biglp._labels.labels import LabelsRead, only_classes
 from biglp._labels.reading import LabelInput, Marks
 from biglp._labels.tools import TASK_FORMATS, Tasks
 from biglp._output import TABLES, file_sink
@@ -385,6 +385,9 @@ class Job(ABC):
 
         settings = engine.once(check)  # one budget for all: it decides the cut into blocks
         source = self.open_source(engine, run)
+        classes = settings.answer.classes
+        if classes is not None and not self.label_input.anywhere:
+            return settings, source, LabelsRead(only_classes(classes, source.n_rows))
         read = engine.once(lambda: self.label_input.gather(source.n_rows))
         return settings, source, read
 

@@ -181,7 +181,11 @@ class Meaning(RowTransform):
         return replace(self, weights=weights.astype(np.float32), checksum=opened.checksum)
 
     def apply(self, rows: Rows) -> Rows:
-        meanings = self.tokens(rows) @ self.table
+        return self.of_tokens(self.tokens(rows))
+
+    def of_tokens(self, counts: sparse.csr_matrix) -> np.ndarray:
+        """What counts of tokens mean.  (b, v) → (b, d)."""
+        meanings = np.asarray(counts @ self.table)
         lengths = np.sqrt(np.square(meanings).sum(axis=1, keepdims=True))
         return np.divide(meanings, lengths, out=np.zeros_like(meanings), where=lengths > 0)
 

@@ -40,8 +40,11 @@ TRUSTED_LABELS = 30
 SIDE_BY_SIDE = 1000
 """Landmarks from which on members that use the graph learn in threads: below that they take less
 time than threads take from each other."""
-VIEW_SHARE = 0.7
+import os
+
+VIEW_SHARE = float(os.environ.get("VS", "0.7"))
 """What the members of a view start with where there are several, of what they have alone."""
+SHARE_STEPS, EQUAL_PART = 30, 0.3
 WIDEST = 0.2
 """Width of the 90 % interval up to which the estimate of accuracy is something to go by."""
 
@@ -175,6 +178,13 @@ class CommitteeMethod(Method):
                 for one, scale, weight in zip(trained, weights.scales, of_members, strict=True)
             ),
         )
+        guessed = evidence.part.guessed
+        people = np.ones(len(evidence.part.rows), bool) if guessed is None else ~guessed
+        if settings.balances("auto") and not people.any():
+            # As many rows of each class are named, whatever its share is: that is told by the rows.
+            sample = to_numpy(problem.sample_features), to_numpy(problem.sample_rows)
+            probabilities = np.asarray(to_numpy(answer.outputs(*sample)[0]), dtype=np.float64)
+            answer = replace(answer, bias=answer.bias + np.log(class_shares(probabilities)))
         if settings.balances("share"):  # a sample of rows gets the shares of the labels
             sample = to_numpy(problem.sample_features), to_numpy(problem.sample_rows)
             predicted, _ = answer.outputs(*sample)
@@ -211,19 +221,29 @@ class CommitteeMethod(Method):
             "graph_share": float(by_graph_weight) / everything if everything > 0 else 0.0,
             "left_out": not_taken,
             "spectral_radius": evidence.problem.system.radius,
-            **appraise(evidence, trained, answer, weights.shares),
+            **appraise(evidence, trained, answer, weights.shares, people),
         }
-        held_out = HeldOut(evidence.part.rows, weights.shares)
+        if not people.all():  # what is guessed is no evidence
+            known = people & np.isfinite(weights.shares).all(axis=1)
+            right = weights.shares[known].argmax(axis=1) == evidence.part.codes[known]
+            report["held_out_labels"] = int(known.sum())
+            report["held_out_accuracy"] = float(right.mean()) if known.any() else None
+        held_out = HeldOut(evidence.part.rows[people], weights.shares[people])
         return LearnResult(answer, report, max(one.fit.n_iter for one in trained), held_out)
 
 
 def appraise(
-    evidence: TrainingSet, trained: list[Trained], answer: CommitteePredictor, held_out: np.ndarray
+    evidence: TrainingSet,
+    trained: list[Trained],
+    answer: CommitteePredictor,
+    held_out: np.ndarray,
+    people: np.ndarray,
 ) -> dict[str, Any]:
     """How many rows are right, and whether labels tell: facts for the report.
 
     ``trained``: the members behind the answer's models, in their order; ``held_out``: (l, c), class
-    probabilities of the labelled rows without their own labels; NaN where unknown.
+    probabilities of the labelled rows without their own labels; NaN where unknown; ``people``:
+    (l,), whether somebody has seen the row of a label.
     """
     problem, targets = evidence.problem, evidence.targets
     labels, sample = problem.labels, problem.graph.sample
@@ -233,8 +253,10 @@ def appraise(
         total += model.weight * scaled_logits(one.fit.sample, model.scale)
     probabilities = np.asarray(softmax(total, axis=1))
     unlabelled = probabilities[~among(sample.rows(SAMPLE), labels.rows)]
-    known = HeldOutLabels(held_out, targets)
-    estimate = estimate_accuracy(known, unlabelled, len(labels.rows))
+    known = HeldOutLabels(held_out[people], targets[people])
+    estimate = None
+    if people.any():
+        estimate = estimate_accuracy(known, unlabelled, len(labels.by_people.rows))
     narrow = False
     if estimate is not None:
         names = [str(name) for name in labels.classes.tolist()]
@@ -251,6 +273,21 @@ def appraise(
         "labels_cover_rows": covered,
         "trustworthy": covered is not False and (narrow or len(labels.rows) == labels.n_rows),
     }
+
+
+def class_shares(probabilities: np.ndarray) -> np.ndarray:
+    """Shares of the classes among rows, times c, from probabilities that take them for equal.  (c,).
+
+    Each step takes the mean of the probabilities under the shares of the step before (expectation
+    maximisation); a part of equal shares keeps a class that is found badly from being lost.
+    """
+    n_classes = probabilities.shape[1]
+    shares = np.full(n_classes, 1.0 / n_classes)
+    for _ in range(SHARE_STEPS):
+        weighed = probabilities * shares
+        weighed /= weighed.sum(axis=1, keepdims=True)
+        shares = (1.0 - EQUAL_PART) * weighed.mean(axis=0) + EQUAL_PART / n_classes
+    return np.asarray(shares * n_classes)
 
 
 def graph_helped(with_graph: np.ndarray, without: np.ndarray, truth: np.ndarray) -> bool | None:
@@ -317,6 +354,8 @@ def _doubts(labels: Labels, learnt: LearnResult) -> LabelDoubts | None:
     """What is thought of the labels that were held out; None where none could be."""
     held_out = learnt.held_out
     if held_out is None or not np.isfinite(held_out.shares).any():
+        return None
+    if not len(held_out.rows):
         return None
     part = labels.take(np.searchsorted(labels.rows, held_out.rows))
     return find_doubts(part, held_out.shares)
